@@ -22,6 +22,7 @@ func commands(streams command.Streams) []*cobra.Command {
 		newBackup(streams),
 		newLeave(streams),
 		newParachute(streams),
+		newTrust(streams),
 		newTwoNode(streams),
 		newWipe(streams),
 		newNodeIP(streams),

@@ -130,8 +130,12 @@ func readMachineConfigs(ctx context.Context, c client.Reader) (*machineConfigs, 
 	if err != nil {
 		return nil, err
 	}
+	proxy, err := readClusterProxy(ctx, c)
+	if err != nil {
+		return nil, err
+	}
 	out := &machineConfigs{pools: pools.Items, nodes: nodes.Items, objects: machineconfig.Objects{
-		DigestMirrors: digests, TagMirrors: tags,
+		Proxy: proxy, DigestMirrors: digests, TagMirrors: tags,
 		MachineConfigs: configs.Items, KubeletConfigs: kubelet.Items, ContainerRuntimeConfigs: runtimes.Items,
 		Pools: slices.Clone(pools.Items), Policy: own.Spec.NodeDisruptionPolicy,
 	}}
@@ -155,6 +159,29 @@ func readMirrorSets(ctx context.Context, c client.Reader) ([]configv1.ImageDiges
 		return nil, nil, fmt.Errorf("read sets of mirrors: %w", err)
 	}
 	return digests.Items, tags.Items, nil
+}
+
+// readClusterProxy reads the site's proxy, its authorities and what the cluster was
+// installed from.
+func readClusterProxy(ctx context.Context, c client.Reader) (*machineconfig.ClusterProxy, error) {
+	out := &machineconfig.ClusterProxy{}
+	if err := c.Get(ctx, client.ObjectKey{Name: "cluster"}, &out.Proxy); client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("read Proxy cluster: %w", err)
+	}
+	var bundle, install corev1.ConfigMap
+	name := cmp.Or(machineconfig.BundleOf(out.Proxy), machineconfig.BundleName)
+	err := c.Get(ctx, client.ObjectKey{Namespace: machineconfig.BundleNamespace, Name: name}, &bundle)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("read ConfigMap %s/%s: %w", machineconfig.BundleNamespace, name, err)
+	}
+	if err == nil {
+		out.Bundle = &bundle
+	}
+	if err := c.Get(ctx, client.ObjectKey{Namespace: machineconfig.InstallNamespace, Name: machineconfig.InstallName}, &install); client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("read what this cluster was installed from: %w", err)
+	}
+	out.Install = install.Data[machineconfig.InstallKey]
+	return out, nil
 }
 
 // group fills in the hosts of each pool, and brings the pools into the order of

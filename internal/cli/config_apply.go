@@ -34,7 +34,8 @@ others wrote stay. What is written already is not written again. Nothing is dele
 kubectl delete takes an object away.
 
 With --install-config it writes the keys of sshKey as MachineConfigs 99-master-ssh and
-99-worker-ssh, and lists what else the cluster has otherwise than the file, with the
+99-worker-ssh, proxy as the object Proxy cluster, and additionalTrustBundle as the
+ConfigMap that it names. It lists what the cluster has otherwise than the file, with the
 command that changes it.
 
 Exit codes: 0 written, or nothing to do; 7 refused, nothing was written; 1 it failed;
@@ -99,13 +100,14 @@ type appliedObject struct {
 func (s *machineConfigs) apply(ctx context.Context, c client.Client, wish configWish, dry bool) (applyReport, error) {
 	r := applyReport{DryRun: dry, Objects: []appliedObject{}}
 	var err error
-	if r.InstallConfig, r.Notes, err = wish.compareInstall(ctx, c); err != nil {
+	if r.InstallConfig, r.Notes, err = wish.compareInstall(ctx, c, s.objects.Proxy); err != nil {
 		return r, err
 	}
-	if r.Steps, err = s.dryRun(nil, wish.wanted, nil); err != nil {
+	wanted := s.wanted(wish)
+	if r.Steps, err = s.dryRun(nil, wanted, nil); err != nil {
 		return r, err
 	}
-	writes := s.objects.Writes(wish.wanted)
+	writes := s.objects.Writes(wanted)
 	for _, w := range writes {
 		if err := write(ctx, c, w, client.DryRunAll); err != nil {
 			return r, refusedByAPI(err)
@@ -120,8 +122,14 @@ func (s *machineConfigs) apply(ctx context.Context, c client.Client, wish config
 			return r, fmt.Errorf("%w; of %d objects %d are written: run the command again, hosts may be given what is there meanwhile", err, len(writes), i)
 		}
 	}
-	r.Notes = append(r.Notes, s.aboutPools(wish.wanted)...)
+	r.Notes = append(r.Notes, s.aboutPools(wanted)...)
 	return r, nil
+}
+
+// wanted returns all objects that a wish asks for. Those of a proxy depend on what the
+// cluster has.
+func (s *machineConfigs) wanted(wish configWish) machineconfig.Wanted {
+	return wish.wanted.Add(s.objects.Proxy.Wanted(wish.install))
 }
 
 // write writes one object.
@@ -216,7 +224,7 @@ func printInstall(out io.Writer, list []config.Difference) {
 	if len(list) == 0 {
 		return
 	}
-	_, _ = fmt.Fprintln(out, "the cluster was installed otherwise than this install-config says:")
+	_, _ = fmt.Fprintln(out, "the cluster has it otherwise than this install-config says:")
 	for _, d := range list {
 		_, _ = fmt.Fprintf(out, "  %s: %s in the cluster, %s in the file\n    %s\n", d.Path, orNone(firstLine(d.Now)), orNone(firstLine(d.File)), d.How)
 	}

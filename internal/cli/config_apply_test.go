@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/machineconfig"
 	"github.com/holdfast/holdfast/internal/model/config"
 	"github.com/holdfast/holdfast/internal/testkit/golden"
+	"github.com/holdfast/holdfast/internal/testkit/sitetest"
 )
 
 const configPods = `{apiVersion: machineconfiguration.openshift.io/v1, kind: KubeletConfig, metadata: {name: pods},
@@ -225,4 +226,60 @@ func TestAFolderIsReadWithoutWhatLiesBelowIt(t *testing.T) {
 	if code, _, errs := runLine(t, "config", "apply"); code != ExitUsage || !strings.Contains(errs, "--install-config") {
 		t.Errorf("%d %s", code, errs)
 	}
+}
+
+// TestTheWayOutOfAnInstallConfigIsWritten into the objects that the operator reads, and
+// compared with them: the cluster's copy of the file stays that of the installation. No
+// password is printed, and one that alone is another one is written all the same.
+func TestTheWayOutOfAnInstallConfigIsWritten(t *testing.T) {
+	c, s := applySite(t)
+	file := installConfigOf(t, "two-hosts.yaml")
+	file.Proxy = &config.Proxy{HTTPProxy: "http://clerk:hush-one@10.98.0.9:3128", NoProxy: ".example.org"}
+	file.AdditionalTrustBundle = sitetest.New(t, sitetest.OneNone).Identity.KubernetesCA.Cert
+	apply := func(dry bool) string {
+		t.Helper()
+		r, err := s.apply(t.Context(), c, configWish{install: file}, dry)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		for _, format := range []string{"text", "json"} {
+			if err := r.print(&out, format); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if strings.Contains(out.String(), "hush") {
+			t.Errorf("a password is printed: %s", out.String())
+		}
+		if s, err = readMachineConfigs(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		return out.String()
+	}
+	says := func(got string, words ...string) {
+		t.Helper()
+		for _, w := range words {
+			if want, not := strings.CutPrefix(w, "!"); strings.Contains(got, want) == not {
+				t.Errorf("%s\nwith %q", got, w)
+			}
+		}
+	}
+	const differs, both = "proxy.httpProxy: nothing in the cluster", "each host: restart holdfast-trust.service, then restart containerd.service"
+	says(apply(true), differs, "additionalTrustBundle: nothing", "ConfigMap user-ca-bundle: would be created", "Proxy cluster: would be updated", both, "file /etc/holdfast/proxy.env (contents)")
+	says(apply(false), differs, "Proxy cluster: updated", both)
+	var kept corev1.ConfigMap
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "kube-system", Name: "cluster-config-v1"}, &kept); err != nil || strings.Contains(kept.Data["install-config"], "10.98.0.9") {
+		t.Errorf("%v, the copy says %s", err, kept.Data["install-config"])
+	}
+	if p := s.objects.Proxy; p.Proxy.Spec.HTTPProxy != file.Proxy.HTTPProxy || p.Proxy.Spec.TrustedCA.Name != "user-ca-bundle" || p.Bundle.Data["ca-bundle.crt"] != file.AdditionalTrustBundle {
+		t.Errorf("%+v", p)
+	}
+	says(apply(false), "Proxy cluster: unchanged", "ConfigMap user-ca-bundle: unchanged", "!in the cluster")
+	file.Proxy.HTTPProxy = strings.Replace(file.Proxy.HTTPProxy, "hush-one", "hush-two", 1)
+	says(apply(false), "Proxy cluster: updated", "ConfigMap user-ca-bundle: unchanged", "!in the cluster")
+	if got := s.objects.Proxy.Proxy.Spec.HTTPProxy; got != file.Proxy.HTTPProxy {
+		t.Errorf("the cluster has %s", got)
+	}
+	file.Proxy, file.AdditionalTrustBundle = nil, ""
+	says(apply(false), "!Proxy cluster: ", "!ConfigMap ", "the file has no proxy: that of the cluster stays", "the file has no additionalTrustBundle: that of the cluster stays")
 }

@@ -181,7 +181,7 @@ func addWanted(out *machineconfig.Wanted, text []byte) error {
 
 // compareInstall returns what a cluster has otherwise than the install-config of a
 // wish, and what a person should know of that. It refuses the file of another cluster.
-func (w configWish) compareInstall(ctx context.Context, c client.Reader) (found []config.Difference, notes []string, err error) {
+func (w configWish) compareInstall(ctx context.Context, c client.Reader, proxy *machineconfig.ClusterProxy) (found []config.Difference, notes []string, err error) {
 	if w.install == nil {
 		return nil, nil, nil
 	}
@@ -198,8 +198,18 @@ func (w configWish) compareInstall(ctx context.Context, c client.Reader) (found 
 		return nil, nil, coded(command.ExitRefused, "refused: the install-config is that of %s, and this cluster is %s; choose the file or the cluster anew",
 			w.install.ClusterDomain(), now.ClusterDomain())
 	}
+	// These two are changed in objects of their own: the copy has those of the
+	// installation.
+	now.Proxy, now.AdditionalTrustBundle = proxy.Said()
 	found, err = config.Compare(now, w.install)
-	return found, aboutKeys(now, w.install), err
+	notes = aboutKeys(now, w.install)
+	if now.Proxy != nil && w.install.Proxy == nil {
+		notes = append(notes, "the file has no proxy: that of the cluster stays; who empties spec of Proxy cluster takes it away")
+	}
+	if now.AdditionalTrustBundle != "" && w.install.AdditionalTrustBundle == "" {
+		notes = append(notes, "the file has no additionalTrustBundle: that of the cluster stays; who empties spec.trustedCA of Proxy cluster takes it away")
+	}
+	return found, notes, err
 }
 
 // aboutKeys returns what a person should know of the keys of a living cluster.

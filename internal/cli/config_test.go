@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	configv1 "github.com/openshift/api/config/v1"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	operatorv1 "github.com/openshift/api/operator/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -66,11 +67,12 @@ func configSite(t *testing.T, change func(objects map[string]client.Object)) (cl
 	if err != nil {
 		t.Fatal(err)
 	}
+	proxy := &configv1.Proxy{ObjectMeta: metav1.ObjectMeta{Name: "cluster"}}
 	pool := func(name, label string, all ...mcfgv1.MachineConfig) (*mcfgv1.MachineConfigPool, *mcfgv1.MachineConfig) {
 		p := &mcfgv1.MachineConfigPool{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		p.Spec.MachineConfigSelector = &metav1.LabelSelector{MatchLabels: map[string]string{mcfgv1.MachineConfigRoleLabelKey: name}}
 		p.Spec.NodeSelector = &metav1.LabelSelector{MatchLabels: map[string]string{label: ""}}
-		made, err := machineconfig.Of(p, machineconfig.Objects{MachineConfigs: all})
+		made, err := machineconfig.Of(p, machineconfig.Objects{MachineConfigs: all, Proxy: &machineconfig.ClusterProxy{Proxy: *proxy}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -91,7 +93,7 @@ func configSite(t *testing.T, change func(objects map[string]client.Object)) (cl
 	master.Status = mcfgv1.MachineConfigPoolStatus{MachineCount: 1, UpdatedMachineCount: 1, ReadyMachineCount: 1, Conditions: []mcfgv1.MachineConfigPoolCondition{
 		{Type: mcfgv1.MachineConfigPoolUpdated, Status: corev1.ConditionTrue},
 	}}
-	objects := map[string]client.Object{"motd": &first, "worker": worker, "master": master, "new": now, "old": old, "none": none}
+	objects := map[string]client.Object{"proxy": proxy, "motd": &first, "worker": worker, "master": master, "new": now, "old": old, "none": none}
 	host := func(name, label, current, desired string, st rollout.State) {
 		objects[name] = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{label: ""}, Annotations: map[string]string{
 			rollout.CurrentConfig: current, rollout.DesiredConfig: desired, rollout.StateOf: string(st), rollout.GivenAt: "2026-11-23T12:00:00Z",

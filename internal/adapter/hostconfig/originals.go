@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/holdfast/holdfast/internal/install/apply"
 	"github.com/holdfast/holdfast/internal/install/plan"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // originals is what a host had before configurations replaced it. An entry is
@@ -44,6 +47,31 @@ func (s Store) originals() (originals, error) {
 		return o, nil
 	}
 	return o, err
+}
+
+// Before returns the file that the host had at a path before its first configuration that
+// sets it, or has if none does; nil if it has, or had, no file there.
+func (s Store) Before(path string) (*state.File, error) {
+	o, err := s.originals()
+	if err != nil {
+		return nil, err
+	}
+	if was, replaced := o.Paths[path]; replaced {
+		if was.Kind != plan.KindFile {
+			return nil, nil //nolint:nilnil // there was none
+		}
+		return &state.File{Path: path, Data: was.Data, Mode: was.Mode}, nil
+	}
+	full := filepath.Join(s.Root, path)
+	info, err := os.Lstat(full)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	if err != nil {
+		return nil, err
+	}
+	data, err := os.ReadFile(full)
+	return &state.File{Path: path, Data: data, Mode: info.Mode().Perm()}, err
 }
 
 func (s Store) putOriginals(o originals) error { return s.write(OriginalsPath, o) }

@@ -18,8 +18,9 @@ import (
 const firstLimit = 5 * time.Second
 
 // first returns the file with the configuration that a host is to have before it
-// joins. What keeps it from that keeps no host from joining: it is given its
-// configuration as a node.
+// joins, and the site's proxy and authorities, by which it finds its release: they may be
+// others than at the installation of this host. What keeps it from that keeps no host
+// from joining: it is given its configuration as a node.
 func (r *Agent) first(ctx context.Context, role state.Role) []state.File {
 	if !r.stands() {
 		return nil // there is no cluster to ask
@@ -58,8 +59,8 @@ func (r *Agent) firstFiles(ctx context.Context, pool string) ([]state.File, erro
 		return nil, fmt.Errorf("read MachineConfig %s: %w", name, err)
 	}
 	if cfg.Empty() {
-		return nil, nil
+		return cfg.ProxyFiles(), nil
 	}
 	file, err := hostconfig.FirstFile(mc)
-	return []state.File{file}, err
+	return append(cfg.ProxyFiles(), file), err
 }

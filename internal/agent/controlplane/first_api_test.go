@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -102,6 +103,23 @@ func TestAHostIsServedWhatAllHostsOfItsPoolHave(t *testing.T) {
 		if err != nil || again.Name != want.Name {
 			t.Errorf("a %s reads another configuration: %s, %v", role, again.Name, err)
 		}
+	}
+
+	// What a host needs to find its release comes as it is now, not as it was at the
+	// installation of the host that serves it.
+	proxy := state.File{Path: state.ProxyPath, Data: []byte("HTTP_PROXY=\"http://clerk:hush@p\"\n"), Mode: state.SecretFileMode}
+	out, err := decide.Render("worker", nil, decide.Config{}.Beside([]state.File{proxy}).Ignition.Storage.Files...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	object, err := json.Marshal(out.Object())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.apply(string(object))
+	c.reached("worker", out.Name)
+	if files, err := c.agent.firstFiles(t.Context(), "worker"); err != nil || !reflect.DeepEqual(files, []state.File{proxy}) {
+		t.Errorf("with a proxy alone: %d files, %v", len(files), err)
 	}
 
 	c.apply(`{"apiVersion":"machineconfiguration.openshift.io/v1","kind":"MachineConfig","metadata":{"name":"50-bad"},"spec":{"config":{"ignition":{"version":"3.5.0"},"storage":{"files":[{"path":"/etc/passwd","contents":{"source":"data:,` + secretOfMirror + `"}}]}}}}`)

@@ -7,9 +7,9 @@ import (
 	"io/fs"
 	"strings"
 
+	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/install/release"
 	"github.com/holdfast/holdfast/internal/model/payload"
-	renderhost "github.com/holdfast/holdfast/internal/render/host"
 )
 
 // pulledRelease is the folder of the release that a host pulled.
@@ -33,11 +33,8 @@ func (r *run) openRelease(ctx context.Context) error {
 		return fmt.Errorf("no release at %s: put one there (the lab and an image of yours do), "+
 			"or name a registry as releaseRegistry in install-config.yaml", r.Release)
 	}
-	from := release.Remote{Ref: versioned(ref), PlainHTTP: r.Site.Config.ReleaseByAddress()}
+	from := release.Remote{Ref: versioned(ref), PlainHTTP: r.Site.Config.ReleaseByAddress(), CAFile: host.TrustFile("/")}
 	from.Accept = func(m release.Manifest) error { return checkRelease(m.Platform, "at "+from.Ref) }
-	if r.Site.Config.AdditionalTrustBundle != "" {
-		from.CAFile = renderhost.TrustPath
-	}
 	r.wait("pulling " + from.Ref)
 	store, err := release.Pull(ctx, from, r.pulled)
 	r.store = store

@@ -51,6 +51,11 @@ func (a *Agent) write(ctx context.Context, s hostapply.Step) error {
 			return err
 		}
 	}
+	if !a.journal.Back && plan.Surroundings() {
+		if err := a.SurroundingUnits(ctx); err != nil {
+			return fmt.Errorf("write the units that read the site's proxy and authorities: %w", err)
+		}
+	}
 	if !a.journal.Back {
 		if err := a.keepParameters(ctx); err != nil {
 			return fmt.Errorf("keep the kernel parameters: %w", err)

@@ -130,6 +130,9 @@ func (a *Agent) plan(ctx context.Context, from, to string) (hostchange.Plan, err
 	if err != nil {
 		return hostchange.Plan{}, err
 	}
+	if was, is, err = a.asInstalled(was, is); err != nil {
+		return hostchange.Plan{}, err
+	}
 	given := is
 	if a.journal.Back {
 		given = was
@@ -143,6 +146,23 @@ func (a *Agent) plan(ctx context.Context, from, to string) (hostchange.Plan, err
 		return hostchange.Plan{}, err
 	}
 	return hostchange.Compare(was, is, table), nil
+}
+
+// asInstalled returns two configurations with the files that the host has from its
+// installation, where they have none at these paths: what is written over a file that
+// says the same needs nothing.
+func (a *Agent) asInstalled(from, to Config) (was, is Config, err error) {
+	var files []state.File
+	for _, path := range machineconfig.ProxyPaths {
+		f, err := a.Store.Before(path)
+		if err != nil {
+			return from, to, err
+		}
+		if f != nil {
+			files = append(files, *f)
+		}
+	}
+	return from.Beside(files), to.Beside(files), nil
 }
 
 // byHand says what a person does, and for what.

@@ -32,9 +32,10 @@ func ThisHost() Host {
 			}
 			return w.Refusal(ctx, cfg)
 		},
-		First:   func() (*mcfgv1.MachineConfig, error) { return hostconfig.First("/") },
-		Joined:  func() bool { return host.Exists(state.KubeletKubeconfig) },
-		Updates: adapter.NewStore("/"),
+		SurroundingUnits: surroundingUnits,
+		First:            func() (*mcfgv1.MachineConfig, error) { return hostconfig.First("/") },
+		Joined:           func() bool { return host.Exists(state.KubeletKubeconfig) },
+		Updates:          adapter.NewStore("/"),
 		Required: func(ctx context.Context) updates.Required {
 			return adapter.Required(ctx, "/", host.Run)
 		},
@@ -91,4 +92,17 @@ func configure(ctx context.Context, name string) error {
 		return fmt.Errorf("%s wrote %q and not %q", unit.ConfigureUnit, result.Config, name)
 	}
 	return nil
+}
+
+// surroundingUnits writes the units even where they are there, as systemd may not have
+// read them before a crash.
+func surroundingUnits(ctx context.Context) error {
+	if _, err := host.WriteFiles("/", unit.SurroundingUnits()); err != nil {
+		return err
+	}
+	if _, err := systemctl(ctx, "daemon-reload"); err != nil {
+		return err
+	}
+	_, err := systemctl(ctx, "enable", "--", unit.TrustUnit)
+	return err
 }

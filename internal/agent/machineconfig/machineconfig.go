@@ -76,6 +76,9 @@ type Host struct {
 	// Refusal and Differences compare the host with a configuration.
 	Refusal     func(ctx context.Context, of Config) (string, error)
 	Differences func(ctx context.Context, of Config) ([]string, error)
+	// SurroundingUnits writes the units by which a host reads its proxy and its
+	// authorities, where an earlier release has installed it without.
+	SurroundingUnits func(ctx context.Context) error
 	// Systemctl runs systemctl.
 	Systemctl func(ctx context.Context, args ...string) ([]byte, error)
 	// Parameter and SetParameter are about a kernel parameter by its path below

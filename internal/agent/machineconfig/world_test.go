@@ -69,6 +69,10 @@ type world struct {
 	running, read map[string]string
 	failing       map[string]bool
 	orders        []string
+	// units counts how often those were written that read the site's proxy and
+	// authorities, and unitsFail keeps them from it.
+	units     int
+	unitsFail error
 	// refused is a verb that systemd refuses; leaving is called while the host gives
 	// its virtual IPs away.
 	refused string
@@ -174,6 +178,12 @@ func (w *world) start() {
 		},
 		SetParameter: func(name, value string) error {
 			return w.effect(func() error { w.parameters[name] = value; return nil })
+		},
+		SurroundingUnits: func(context.Context) error {
+			if w.unitsFail != nil {
+				return w.unitsFail
+			}
+			return w.effect(func() error { w.units++; return nil })
 		},
 		Updates:     adapter.Store{Root: w.root, WriteFile: writer.Store.WriteFile},
 		Required:    func(context.Context) updates.Required { return w.required },

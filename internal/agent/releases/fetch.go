@@ -18,7 +18,6 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
 	"github.com/holdfast/holdfast/internal/install/release"
 	"github.com/holdfast/holdfast/internal/model/payload"
-	renderhost "github.com/holdfast/holdfast/internal/render/host"
 )
 
 // The files between the agent and the unit. They go with the boot: what was compared
@@ -91,11 +90,7 @@ func (h Host) sources(s annotation.Sources) []release.Source {
 		out = append(out, release.Folder(s.Folder))
 	}
 	if s.Registry != "" {
-		r := release.Registry{Repository: s.Registry}
-		if trust := filepath.Join(h.Root, renderhost.TrustPath); host.Exists(trust) {
-			r.CAFile = trust
-		}
-		out = append(out, r)
+		out = append(out, release.Registry{Repository: s.Registry, CAFile: host.TrustFile(h.Root)})
 	}
 	return out
 }

@@ -124,7 +124,7 @@ func sequence(all []Action) (before, after []Action) {
 		return []Action{{Do: Drain}}, []Action{{Do: Reboot}}
 	}
 	slices.SortStableFunc(all, func(a, b Action) int {
-		return cmp.Or(cmp.Compare(slices.Index(order, a.Do), slices.Index(order, b.Do)), cmp.Compare(a.Unit, b.Unit))
+		return cmp.Or(cmp.Compare(slices.Index(order, a.Do), slices.Index(order, b.Do)), cmp.Compare(turn(a.Unit), turn(b.Unit)), cmp.Compare(a.Unit, b.Unit))
 	})
 	all = slices.Compact(all)
 	i := slices.IndexFunc(all, func(a Action) bool { return a.Do != Drain && a.Do != Stop })
@@ -132,6 +132,14 @@ func sequence(all []Action) (before, after []Action) {
 		i = len(all)
 	}
 	return all[:i:i], all[i:]
+}
+
+// turn puts a unit first that makes what others read when they start.
+func turn(unit string) int {
+	if unit == trustUnit {
+		return 0
+	}
+	return 1
 }
 
 // Reboots reports whether a step boots the host.

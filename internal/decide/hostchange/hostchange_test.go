@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/hostchange"
 	"github.com/holdfast/holdfast/internal/decide/machineconfig"
 	"github.com/holdfast/holdfast/internal/model/ignition"
+	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/testkit/golden"
 )
 
@@ -37,6 +38,18 @@ func file(path, contents string) string {
 
 func unit(text string) string { return `config: {systemd: {units: [{` + text + `}]}}` }
 
+// authority is a certificate.
+const authority = `-----BEGIN CERTIFICATE-----
+MIIBNDCB56ADAgECAhRcPQEIiyZO+IIKUzu2ebK/Cw1BTzAFBgMrZXAwDzENMAsG
+A1UEAwwEc2l0ZTAgFw0yNjExMjYwNDE2NTZaGA8yMTI2MTEwMjA0MTY1NlowDzEN
+MAsGA1UEAwwEc2l0ZTAqMAUGAytlcAMhAJfhqWEnNnOoqXEqp6uqzDFtajNaelOr
+td3dHQcGoDOMo1MwUTAdBgNVHQ4EFgQUGQYNQ0J2jV7gRMxh7rn8iP4EYeYwHwYD
+VR0jBBgwFoAUGQYNQ0J2jV7gRMxh7rn8iP4EYeYwDwYDVR0TAQH/BAUwAwEB/zAF
+BgMrZXADQQCfmLvTl1BHg7+lxbsjw+l5bRmJIgqfmwQSAiN0jPSuzwHd22F79r8B
+7zR0gNnw+YI6VzhVqVgytuJMM5AdKSEO
+-----END CERTIFICATE-----
+`
+
 // step is the step from one configuration to another.
 type step struct{ sentence, from, to string }
 
@@ -52,6 +65,9 @@ func fileSteps() []step {
 		{"a mirror changes", file("/etc/containerd/certs.d/a.example.test/hosts.toml", "server = 'a'"), file("/etc/containerd/certs.d/a.example.test/hosts.toml", "server = 'b'")},
 		{"the rows of the site change", file(machineconfig.PolicyPath, "{}"), file(machineconfig.PolicyPath, `{"files": []}`)},
 		{"kubelet's settings change", file(machineconfig.KubeletPath, "{}"), file(machineconfig.KubeletPath, `{"maxPods": 50}`)},
+		{"the site gets a proxy", file(state.ProxyPath, "# none\n"), file(state.ProxyPath, `HTTP_PROXY="http://p"`)},
+		{"the site adds authorities", "", file(state.TrustPath, authority)},
+		{"no line of the authorities changes", file(state.TrustPath, authority), file(state.TrustPath, authority+"# ours\n")},
 		{"the firewall's exceptions change", "", file("/etc/holdfast/firewall", "10.0.0.1\n")},
 		{"journald is set", "", file("/etc/systemd/journald.conf.d/50-site.conf", "[Journal]\n")},
 		{"a time server changes", file("/etc/chrony.conf", "server a\n"), file("/etc/chrony.conf", "server b\n")},

@@ -60,3 +60,10 @@ func Restored(values map[string]string) Row {
 func (p Plan) Parameters() bool {
 	return slices.Contains(p.After, Action{Do: Restart, Unit: sysctlUnit})
 }
+
+// Surroundings reports whether a step writes the proxy or the authorities of a site.
+func (p Plan) Surroundings() bool {
+	return slices.ContainsFunc(p.Changes, func(c Change) bool {
+		return c.Kind == File && slices.Contains(machineconfig.ProxyPaths, c.Name)
+	})
+}

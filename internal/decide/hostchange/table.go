@@ -65,7 +65,30 @@ var ownRows = []Row{
 		Why:  "pods that run keep the former settings, a kubelet that restarts may refuse some of them, and on two control planes Pacemaker acts upon its restart",
 		fits: file(always, machineconfig.KubeletPath),
 	},
+	{
+		Rule: "file.proxy-same", Needs: nil,
+		What: "one of the next two files with the same lines as before, beside comments",
+		Why:  "nobody would read anything else",
+		fits: file(sameLines, machineconfig.ProxyPaths...),
+	},
+	{
+		Rule: "file.proxy", Needs: []Action{{Do: Restart, Unit: containerdUnit}},
+		What: "`" + state.ProxyPath + "`, which has the site's proxy",
+		Why:  "containerd, which pulls images, reads it when it starts; containers live on, and other units read it at their next run",
+		fits: file(always, state.ProxyPath),
+	},
+	{
+		Rule: "file.trust", Needs: []Action{{Do: Restart, Unit: trustUnit}, {Do: Restart, Unit: containerdUnit}},
+		What: "`" + state.TrustPath + "`, which has the authorities that the site adds",
+		Why:  "the first unit makes the host's list of them, which containerd reads once; containers live on",
+		fits: file(always, state.TrustPath),
+	},
 }
+
+const (
+	containerdUnit = "containerd.service"
+	trustUnit      = "holdfast-trust.service"
+)
 
 var reboot = []Action{{Do: Reboot}}
 
@@ -273,6 +296,10 @@ func keepsParameters(c Change) bool {
 	}
 	return true
 }
+
+// sameLines reports whether a file has the lines that it had before, in their order,
+// beside comments. One that is not there has none.
+func sameLines(c Change) bool { return slices.Equal(lines(c.before), lines(c.after)) }
 
 // keepsLines reports whether a file has all lines that it had before, beside
 // comments.

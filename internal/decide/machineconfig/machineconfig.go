@@ -35,10 +35,11 @@ type Config struct {
 	KernelArguments []string
 }
 
-// Empty reports whether a host has nothing to do for a configuration.
+// Empty reports whether a host that joins has nothing to do for a configuration: it has
+// the site's proxy and authorities from its Ignition config.
 func (c Config) Empty() bool {
 	i := c.Ignition
-	return len(i.Storage.Files)+len(i.Systemd.Units)+len(i.Passwd.Users)+len(c.KernelArguments) == 0
+	return len(i.Storage.Files)-len(c.ProxyFiles())+len(i.Systemd.Units)+len(i.Passwd.Users)+len(c.KernelArguments) == 0
 }
 
 // Rendered is the one configuration of a pool.

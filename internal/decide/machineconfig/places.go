@@ -60,7 +60,7 @@ var owners = []owner{
 const (
 	// A file alone would change nothing: the distribution's tool makes the list, or
 	// the initial RAM disk, of it.
-	authorities = "additionalTrustBundle of the install configuration"
+	authorities = "the authorities of the site, which the ConfigMap has that Proxy cluster names in spec.trustedCA"
 	initial     = "the tool that makes the initial RAM disk, which a MachineConfig does not run"
 	accounts    = "the host; keys of " + User + " are set in passwd.users"
 	bootLoader  = "the boot loader; write its arguments into spec.kernelArguments"

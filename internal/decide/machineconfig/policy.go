@@ -11,6 +11,7 @@ import (
 	operatorv1 "github.com/openshift/api/operator/v1"
 
 	"github.com/holdfast/holdfast/internal/model/ignition"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // PolicyPath is the file of a configuration with what the site declares about
@@ -33,6 +34,8 @@ var ownFiles = map[string]func(d *decoder, field string, data []byte){
 		}
 		checkKubelet(fields, func(key, why string) { d.fault(field+": "+key, "%s", why) })
 	},
+	state.ProxyPath: checkProxyFile,
+	state.TrustPath: checkTrustFile,
 }
 
 // ownFile returns a file of Holdfast that belongs to a configuration.

@@ -64,6 +64,9 @@ type Objects struct {
 	// DigestMirrors and TagMirrors are for all pools.
 	DigestMirrors []configv1.ImageDigestMirrorSet
 	TagMirrors    []configv1.ImageTagMirrorSet
+	// Proxy is for all pools too. Without it, hosts keep the proxy and the authorities of
+	// their installation.
+	Proxy *ClusterProxy
 	// Pools are those that KubeletConfigs and ContainerRuntimeConfigs select.
 	Pools []mcfgv1.MachineConfigPool
 	// Policy is what the site declares about changes. Package hostchange checks it.
@@ -75,17 +78,18 @@ func Of(pool *mcfgv1.MachineConfigPool, all Objects) (Rendered, error) {
 	list, err := Selected(pool, all.MachineConfigs)
 	kubelet, sources, overrides, wrong := settings(pool, all)
 	mirrored, sets, refused := mirrorSets(all, list)
-	if err := both(both(err, wrong), refused); err != nil {
+	surroundings, proxy, unreachable := proxyFiles(all.Proxy)
+	if err := both(both(both(err, wrong), refused), unreachable); err != nil {
 		return Rendered{}, err
 	}
 	own, err := policyFiles(all.Policy)
 	if err != nil {
 		return Rendered{}, fmt.Errorf("pool %s: %w", pool.Name, err)
 	}
-	out, err := Render(pool.Name, list, slices.Concat(own, kubelet, mirrored)...)
+	out, err := Render(pool.Name, list, slices.Concat(own, kubelet, mirrored, surroundings)...)
 	if err != nil {
 		return Rendered{}, err
 	}
-	out.Sources, out.Overrides = slices.Concat(out.Sources, sources, sets), append(out.Overrides, overrides...)
+	out.Sources, out.Overrides = slices.Concat(out.Sources, sources, sets, proxy), append(out.Overrides, overrides...)
 	return out, nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/coreos/ignition/v2/config/v3_5/types"
 	configv1 "github.com/openshift/api/config/v1"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -26,6 +27,9 @@ type Wanted struct {
 	ContainerRuntimeConfigs []mcfgv1.ContainerRuntimeConfig
 	DigestMirrors           []configv1.ImageDigestMirrorSet
 	TagMirrors              []configv1.ImageTagMirrorSet
+	// Proxies and Bundles have at most the one Proxy, and the ConfigMap that it names.
+	Proxies []configv1.Proxy
+	Bundles []corev1.ConfigMap
 }
 
 // Add returns the objects of both.
@@ -36,6 +40,8 @@ func (w Wanted) Add(o Wanted) Wanted {
 		ContainerRuntimeConfigs: slices.Concat(w.ContainerRuntimeConfigs, o.ContainerRuntimeConfigs),
 		DigestMirrors:           slices.Concat(w.DigestMirrors, o.DigestMirrors),
 		TagMirrors:              slices.Concat(w.TagMirrors, o.TagMirrors),
+		Proxies:                 slices.Concat(w.Proxies, o.Proxies),
+		Bundles:                 slices.Concat(w.Bundles, o.Bundles),
 	}
 }
 
@@ -57,6 +63,12 @@ func (w Wanted) names() []string {
 	for _, o := range w.TagMirrors {
 		out = append(out, TagMirrorSet+" "+o.Name)
 	}
+	for _, o := range w.Proxies {
+		out = append(out, ProxyKind+" "+o.Name)
+	}
+	for _, o := range w.Bundles {
+		out = append(out, "ConfigMap "+o.Namespace+"/"+o.Name)
+	}
 	return out
 }
 
@@ -68,6 +80,7 @@ func (o Objects) With(w Wanted) Objects {
 	o.ContainerRuntimeConfigs = laid(o.ContainerRuntimeConfigs, w.ContainerRuntimeConfigs, runtimeSpec)
 	o.DigestMirrors = laid(o.DigestMirrors, w.DigestMirrors, digestSpec)
 	o.TagMirrors = laid(o.TagMirrors, w.TagMirrors, tagSpec)
+	o.Proxy = o.Proxy.with(w)
 	return o
 }
 
@@ -168,6 +181,9 @@ func (o Objects) Writes(w Wanted) []Write {
 		writes("ContainerRuntimeConfig", o.ContainerRuntimeConfigs, w.ContainerRuntimeConfigs, runtimeSpec),
 		writes(DigestMirrorSet, o.DigestMirrors, w.DigestMirrors, digestSpec),
 		writes(TagMirrorSet, o.TagMirrors, w.TagMirrors, tagSpec),
+		// The ConfigMap before the object that names it.
+		writes("ConfigMap", o.Proxy.bundles(), w.Bundles, bundleData),
+		writes(ProxyKind, o.Proxy.proxies(), w.Proxies, proxySpec),
 		writes("MachineConfig", o.MachineConfigs, w.MachineConfigs, machineConfigSpec),
 	)
 }

@@ -36,7 +36,7 @@ func All() Inventory {
 	return Inventory{
 		Stop: []string{
 			"holdfast-parachute.timer", "holdfast-parachute.service", "holdfast-switch.service", "holdfast-raise.service", "holdfast-leave.service",
-			"holdfast-agent.service", "holdfast-install.service", "holdfast-configure.service", "holdfast-patch.service", "holdfast-fetch.service", "holdfast-bring.service",
+			"holdfast-agent.service", "holdfast-install.service", "holdfast-configure.service", "holdfast-patch.service", "holdfast-fetch.service", "holdfast-bring.service", "holdfast-trust.service",
 			"kubelet.service", "kubepods.slice", "pacemaker.service", "corosync.service", "pcsd.service", "podman-etcd.service", "containerd.service",
 		},
 		Units: []string{

@@ -7,8 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/install/installer"
 	"github.com/holdfast/holdfast/internal/model/ignition"
 	"github.com/holdfast/holdfast/internal/model/jointoken"
+	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/testkit/sitetest"
 )
@@ -104,5 +106,26 @@ func TestAJoinConfigMayBeForOneHost(t *testing.T) {
 	token := strings.TrimPrefix(*cfg.Ignition.Config.Merge[0].HTTPHeaders[0].Value, "Bearer ")
 	if claims, err := jointoken.Read(s.Identity.JoinKey, token, jointoken.Config, d.now); err != nil || claims.Host != "worker-7" {
 		t.Errorf("%+v, %v", claims, err)
+	}
+}
+
+// TestAHostJoinsWithTheWayOutOfToday: a file that the pool's configuration has too takes
+// the place of that of the installation, and stands there once.
+func TestAHostJoinsWithTheWayOutOfToday(t *testing.T) {
+	s := sitetest.New(t, withSecrets)
+	for _, c := range []struct {
+		files []state.File
+		want  string
+	}{
+		{nil, string(site.ProxyFile(s.Config).Data)},
+		{[]state.File{{Path: state.ProxyPath, Data: []byte("# This site has no proxy.\n"), Mode: state.SecretFileMode}}, "# This site has no proxy.\n"},
+	} {
+		data, err := installer.JoinIgnition(s, state.RoleWorker, c.files, ignition.Newest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := ignitionFiles(t, string(data))[state.ProxyPath]; got.data != c.want || strings.Count(string(data), state.ProxyPath+`"`) != 1 {
+			t.Errorf("%q", got.data)
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
@@ -78,12 +79,16 @@ func Files(s *site.Site, objects []state.File) ([]state.File, error) {
 }
 
 // JoinIgnition renders the whole Ignition config of a joining host in a spec
-// version. The files are added to those that every host of the role has.
+// version. The files are added to those that every host of the role has, or take their
+// place.
 func JoinIgnition(s *site.Site, role state.Role, files []state.File, version string) ([]byte, error) {
 	c, err := renderhost.Config(s, role, nil)
 	if err != nil {
 		return nil, err
 	}
+	c.Files = slices.DeleteFunc(c.Files, func(f state.File) bool {
+		return slices.ContainsFunc(files, func(own state.File) bool { return own.Path == f.Path })
+	})
 	c.Files = append(c.Files, files...)
 	return ignition.Marshal(c, version)
 }

@@ -46,6 +46,8 @@ func Compare(now, file *InstallConfig) ([]Difference, error) {
 // first row whose path begins like the field's counts.
 var ways = []struct{ path, how string }{
 	{"sshKey", "holdfast config apply --install-config"},
+	{"proxy", "holdfast config apply --install-config"},
+	{"additionalTrustBundle", "holdfast config apply --install-config"},
 	{"platform.baremetal.apiVIPs", "holdfast vip change"},
 	{"platform.baremetal.ingressVIPs", "holdfast vip change"},
 	{"controlPlane.fencing", "holdfast fencing rotate"},

@@ -113,9 +113,28 @@ func (v *validator) proxy() {
 	if p.HTTPProxy == "" && p.HTTPSProxy == "" && v.readable("proxy") {
 		v.add(field.Required(root, "give httpProxy, httpsProxy or both, or leave proxy out"))
 	}
+	v.proxyAt(root, *p)
+}
+
+func (v *validator) proxyAt(root *field.Path, p Proxy) {
 	v.proxyURL(root.Child("httpProxy"), p.HTTPProxy, "http")
 	v.proxyURL(root.Child("httpsProxy"), p.HTTPSProxy, "http", "https")
 	v.noProxy(root.Child("noProxy"), p.NoProxy)
+}
+
+// CheckProxy returns the mistakes of a proxy at a path of another object. The details hold
+// no name and no password.
+func CheckProxy(at *field.Path, p Proxy) field.ErrorList {
+	v := &validator{}
+	v.proxyAt(at, p)
+	return v.errs
+}
+
+// CheckTrustBundle returns the mistakes of certificates in PEM at a path of another object.
+func CheckTrustBundle(at *field.Path, bundle string) field.ErrorList {
+	v := &validator{}
+	v.certificates(at, bundle)
+	return v.errs
 }
 
 // proxyURL checks the URL of a proxy, which may hold a name and a password.
@@ -164,12 +183,14 @@ func isNoProxyEntry(s string) bool {
 }
 
 func (v *validator) trustBundle() {
-	path := field.NewPath("additionalTrustBundle")
-	rest := []byte(v.c.AdditionalTrustBundle)
-	if len(rest) == 0 {
-		return
+	if v.c.AdditionalTrustBundle != "" {
+		v.certificates(field.NewPath("additionalTrustBundle"), v.c.AdditionalTrustBundle)
 	}
-	if isPrivateKey(v.c.AdditionalTrustBundle) {
+}
+
+func (v *validator) certificates(path *field.Path, bundle string) {
+	rest := []byte(bundle)
+	if isPrivateKey(bundle) {
 		v.add(invalid(path, privateKeyHint))
 		return
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/holdfast/holdfast/internal/model/secret"
+	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/testkit/sitetest"
 )
@@ -54,5 +55,34 @@ pullSecret: '{"auths":{"mirror.example.test:5000":{"auth":"YTptaXJyb3I="},"other
 	s.Config.ReleaseRegistry = ""
 	if own = s.For(state.RoleWorker); own.Config.PullSecret != secret.Text("") {
 		t.Error("without a registry the worker has a pull secret")
+	}
+}
+
+// TestTheFilesAboutTheWayOutAreThereWithoutOneToo: as a line of comment.
+func TestTheFilesAboutTheWayOutAreThereWithoutOneToo(t *testing.T) {
+	s := sitetest.New(t, sitetest.TwoDual)
+	for _, f := range []state.File{site.ProxyFile(s.Config), site.TrustFile(s.Config)} {
+		if text := string(f.Data); !strings.HasPrefix(text, "# ") || strings.Count(text, "\n") != 1 || !site.OfAProxy(f.Data) || state.HasAuthorities(f.Data) {
+			t.Errorf("%s: %q", f.Path, text)
+		}
+	}
+	s = sitetest.New(t, sitetest.TwoDual+strings.ReplaceAll(proxy, "hush-proxy", `hush%5C%22`))
+	s.Config.Proxy.HTTPSProxy = `http://a"b\c`
+	f := site.ProxyFile(s.Config)
+	if text := string(f.Data); f.Perm() != state.SecretFileMode || !strings.Contains(text, "\nHTTPS_PROXY=\"http://a\\\"b\\\\c\"\n") || !site.OfAProxy(f.Data) {
+		t.Errorf("%o %s", f.Perm(), text)
+	}
+}
+
+// TestAFileOfAProxySetsNothingElse in the environment of programs that run as root.
+func TestAFileOfAProxySetsNothingElse(t *testing.T) {
+	for text, want := range map[string]bool{
+		"": true, "# words\n\n": true, "NO_PROXY=\"a\"\nhttp_proxy=\"\"\n": true, `https_proxy="a\\\"b"`: true,
+		"LD_PRELOAD=\"/x\"": false, "NO_PROXY=\"a\"\nLD_PRELOAD=\"/x\"": false, "NO_PROXY=a": false, "NO_PROXY=\"a": false, `NO_PROXY="a\"`: false,
+		"NO_PROXY=\"a\"b": false, " NO_PROXY=\"a\"": false, "MY_NO_PROXY=\"a\"": false, `NO_PROXY="a\n"`: false,
+	} {
+		if got := site.OfAProxy([]byte(text)); got != want {
+			t.Errorf("%q: %t", text, got)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"encoding/pem"
 	"net/netip"
 	"time"
 )
@@ -50,3 +51,18 @@ const KubeletFolder = "/etc/kubernetes/kubelet.conf.d/"
 // MirrorsFolder has a folder for each registry, in which containerd looks for its
 // mirrors at each pull.
 const MirrorsFolder = "/etc/containerd/certs.d/"
+
+// The files of a host about its way out of the site, with a line of comment where the
+// site has none of that.
+const (
+	// ProxyPath has the site's proxy as environment variables, perhaps with a password.
+	ProxyPath = "/etc/holdfast/proxy.env"
+	// TrustPath has the authorities that the site adds, as it wrote them.
+	TrustPath = "/etc/holdfast/trust-bundle.pem"
+)
+
+// HasAuthorities reports whether the contents of the file at TrustPath name any.
+func HasAuthorities(data []byte) bool {
+	block, _ := pem.Decode(data)
+	return block != nil
+}

@@ -33,6 +33,8 @@ type gathered struct {
 	rendered map[string]decide.Rendered
 	nodes    map[string]*corev1.Node
 	site     rollout.Site
+	// held says for what of an upgrade other work waits.
+	held hold.Held
 	// again is the pause before the next look.
 	again time.Duration
 }
@@ -45,9 +47,6 @@ func (r *Reconciler) gather(ctx context.Context) (*gathered, error) {
 		return nil, fmt.Errorf("list MachineConfigPools: %w", err)
 	}
 	g.pools = pools.Items
-	if err := r.render(ctx, g); err != nil {
-		return nil, err
-	}
 	var nodes corev1.NodeList
 	if err := r.Live.List(ctx, &nodes); err != nil {
 		return nil, fmt.Errorf("list nodes: %w", err)
@@ -57,7 +56,11 @@ func (r *Reconciler) gather(ctx context.Context) (*gathered, error) {
 		if err != nil {
 			return nil, err
 		}
-		g.site.Upgrade = hold.Of(record, nodes.Items).Away
+		g.held = hold.Of(record, nodes.Items)
+		g.site.Upgrade = g.held.Away
+	}
+	if err := r.render(ctx, g); err != nil {
+		return nil, err
 	}
 	for i := range nodes.Items {
 		n := &nodes.Items[i]
@@ -73,6 +76,11 @@ func (r *Reconciler) render(ctx context.Context, g *gathered) error {
 	all, err := r.objects(ctx, g.pools)
 	if err != nil {
 		return err
+	}
+	// A release of before these files could not read a configuration with them, and a
+	// site may still go back to it.
+	if g.held.Rewrite != "" && !decide.ProxyFilesGiven(all.MachineConfigs) {
+		all.Proxy = nil
 	}
 	policy := ""
 	if _, mistakes := hostchange.Policies(all.Policy); mistakes != nil {
@@ -134,8 +142,12 @@ func (r *Reconciler) objects(ctx context.Context, pools []mcfgv1.MachineConfigPo
 	if err != nil {
 		return decide.Objects{}, err
 	}
+	proxy, err := r.proxy(ctx)
+	if err != nil {
+		return decide.Objects{}, err
+	}
 	return decide.Objects{
-		DigestMirrors: digests, TagMirrors: tags,
+		Proxy: proxy, DigestMirrors: digests, TagMirrors: tags,
 		MachineConfigs: configs.Items, KubeletConfigs: kubelet.Items, ContainerRuntimeConfigs: runtimes.Items, Pools: pools, Policy: own.Spec.NodeDisruptionPolicy,
 	}, nil
 }
@@ -156,11 +168,38 @@ func (r *Reconciler) mirrors(ctx context.Context) ([]configv1.ImageDigestMirrorS
 	return digests.Items, tags.Items, nil
 }
 
-// The ConfigMap with the site's configuration.
-const (
-	siteNamespace, siteName = "kube-system", "cluster-config-v1"
-	siteKey                 = "install-config"
-)
+// proxy reads the site's proxy, its authorities and what the site was installed from.
+func (r *Reconciler) proxy(ctx context.Context) (*decide.ClusterProxy, error) {
+	out := &decide.ClusterProxy{}
+	if err := r.Client.Get(ctx, client.ObjectKey{Name: clusterName}, &out.Proxy); client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("read Proxy %s: %w", clusterName, err)
+	}
+	if name := decide.BundleOf(out.Proxy); name != "" {
+		var cm corev1.ConfigMap
+		err := r.Client.Get(ctx, client.ObjectKey{Namespace: decide.BundleNamespace, Name: name}, &cm)
+		if client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("read ConfigMap %s/%s: %w", decide.BundleNamespace, name, err)
+		}
+		if err == nil {
+			out.Bundle = &cm
+		}
+	}
+	if out.Proxy.Spec.HTTPProxy+out.Proxy.Spec.HTTPSProxy == "" {
+		return out, nil
+	}
+	var err error
+	out.Install, err = r.install(ctx)
+	return out, err
+}
+
+// install returns the text of what the site was installed from; empty if it is not there.
+func (r *Reconciler) install(ctx context.Context) (string, error) {
+	var cm corev1.ConfigMap
+	if err := r.Live.Get(ctx, client.ObjectKey{Namespace: decide.InstallNamespace, Name: decide.InstallName}, &cm); client.IgnoreNotFound(err) != nil {
+		return "", fmt.Errorf("read the site's configuration: %w", err)
+	}
+	return cm.Data[decide.InstallKey], nil
+}
 
 // redundancy finds out which control planes can be spared, if one of them waits
 // for its configuration or for a reboot.
@@ -174,12 +213,12 @@ func (r *Reconciler) redundancy(ctx context.Context, g *gathered) error {
 	if !waits {
 		return nil
 	}
-	var cm corev1.ConfigMap
-	if err := r.Live.Get(ctx, client.ObjectKey{Namespace: siteNamespace, Name: siteName}, &cm); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("read the site's configuration: %w", err)
+	text, err := r.install(ctx)
+	if err != nil {
+		return err
 	}
 	// A configuration that cannot be read is unknown: the decision waits.
-	if c, err := config.Unmarshal([]byte(cm.Data[siteKey])); err == nil {
+	if c, err := config.Unmarshal([]byte(text)); err == nil {
 		g.site.ControlPlanes = c.ControlPlaneReplicas()
 	}
 	switch {

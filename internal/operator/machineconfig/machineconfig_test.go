@@ -466,7 +466,7 @@ spec: {machineConfigPoolSelector: {matchLabels: {pools.operator.machineconfigura
 	mc := &mcfgv1.MachineConfig{}
 	must(t, s.admin.Get(t.Context(), client.ObjectKey{Name: s.pool("worker").Spec.Configuration.Name}, mc))
 	cfg, err := decide.Read(*mc)
-	if err != nil || len(cfg.Ignition.Storage.Files) != 1 || cfg.Ignition.Storage.Files[0].Path != decide.KubeletPath {
+	if err != nil || len(cfg.Ignition.Storage.Files) != 3 || cfg.Ignition.Storage.Files[2].Path != decide.KubeletPath {
 		t.Errorf("workers are to have %+v, %v", cfg.Ignition.Storage.Files, err)
 	}
 	if source := s.pool("worker").Spec.Configuration.Source; len(source) != 1 || source[0].Kind != "KubeletConfig" || source[0].Name != "pods" {

@@ -24,7 +24,7 @@ func TestMirrorsOfSetsReachAllPools(t *testing.T) {
 		mc := &mcfgv1.MachineConfig{}
 		must(t, s.admin.Get(t.Context(), client.ObjectKey{Name: made.Name}, mc))
 		cfg, err := decide.Read(*mc)
-		if files := cfg.Ignition.Storage.Files; err != nil || len(files) != 1 || files[0].Path != "/etc/containerd/certs.d/quay.io_443_/hosts.toml" {
+		if files := cfg.Ignition.Storage.Files; err != nil || len(files) != 3 || files[0].Path != "/etc/containerd/certs.d/quay.io_443_/hosts.toml" {
 			t.Errorf("%s is to have %+v, %v", pool, files, err)
 		}
 		if len(made.Source) != 2 || made.Source[0].Kind != decide.DigestMirrorSet || made.Source[1].Kind != decide.TagMirrorSet || made.Source[1].APIVersion != "config.openshift.io/v1" {

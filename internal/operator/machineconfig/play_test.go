@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	decide "github.com/holdfast/holdfast/internal/decide/machineconfig"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -48,12 +49,12 @@ func servesOf(serves map[string]state.Fact[bool]) func(context.Context, map[stri
 func (s *site) threeControlPlanes() {
 	s.t.Helper()
 	cm := &corev1.ConfigMap{}
-	must(s.t, s.admin.Get(s.t.Context(), client.ObjectKey{Namespace: siteNamespace, Name: siteName}, cm))
+	must(s.t, s.admin.Get(s.t.Context(), client.ObjectKey{Namespace: decide.InstallNamespace, Name: decide.InstallName}, cm))
 	before := maps.Clone(cm.Data)
-	cm.Data[siteKey] = "controlPlane: {replicas: 3}\n"
+	cm.Data[decide.InstallKey] = "controlPlane: {replicas: 3}\n"
 	must(s.t, s.admin.Update(s.t.Context(), cm))
 	s.t.Cleanup(func() {
-		next := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: siteNamespace, Name: siteName}}
+		next := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: decide.InstallNamespace, Name: decide.InstallName}}
 		ctx := context.WithoutCancel(s.t.Context())
 		must(s.t, s.admin.Get(ctx, client.ObjectKeyFromObject(next), next))
 		next.Data = before

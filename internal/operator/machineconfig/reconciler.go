@@ -97,7 +97,7 @@ func (r *Reconciler) step(ctx context.Context) (time.Duration, error) {
 		return lookAnew, err
 	}
 	d := rollout.Decide(g.site)
-	if err := errors.Join(r.give(ctx, g, d.Set), r.turns(ctx, g, d.Wishes), r.report(ctx, g, d), r.reportKubelet(ctx, g)); err != nil {
+	if err := errors.Join(r.give(ctx, g, d.Set), r.turns(ctx, g, d.Wishes), r.report(ctx, g, d), r.reportKubelet(ctx, g), r.reportProxy(ctx, g)); err != nil {
 		return 0, err
 	}
 	r.tellAstray(g, d.Astray)

@@ -64,6 +64,8 @@ func (r *Reconciler) SetUp(mgr ctrl.Manager) error {
 		Watches(&mcfgv1.KubeletConfig{}, all).
 		Watches(&mcfgv1.ContainerRuntimeConfig{}, all).
 		Watches(&operatorv1.MachineConfiguration{}, all).
+		Watches(&configv1.Proxy{}, all).
+		Watches(&corev1.ConfigMap{}, all, builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetNamespace() == decide.BundleNamespace }))).
 		Watches(&corev1.Node{}, all, builder.WithPredicates(predicate.Funcs{UpdateFunc: hostChanged}))
 	if r.TwoNode {
 		b = b.Watches(&etcdv1.PacemakerCluster{}, all, builder.WithPredicates(predicate.Funcs{UpdateFunc: sparesChanged}))

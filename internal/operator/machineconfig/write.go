@@ -193,7 +193,7 @@ func reference(name string) corev1.ObjectReference {
 	if before, after, other := strings.Cut(name, "/"); other {
 		kind, name = before, after
 	}
-	if kind == decide.DigestMirrorSet || kind == decide.TagMirrorSet {
+	if kind == decide.DigestMirrorSet || kind == decide.TagMirrorSet || kind == decide.ProxyKind {
 		version = configv1.GroupVersion
 	}
 	return corev1.ObjectReference{APIVersion: version.String(), Kind: kind, Name: name}
@@ -280,6 +280,25 @@ func (r *Reconciler) tell(ctx context.Context, p *mcfgv1.MachineConfigPool, befo
 			r.event(ctx, p, corev1.EventTypeNormal, string(kind), "no longer "+string(kind))
 		}
 	}
+}
+
+// reportProxy writes the status of the object Proxy: what hosts are given. A mistake in it
+// stands in the status of the pools, and leaves this one as it was.
+func (r *Reconciler) reportProxy(ctx context.Context, g *gathered) error {
+	p := g.objects.Proxy
+	if p == nil || p.Proxy.Name == "" {
+		return nil
+	}
+	want, err := p.Status()
+	if err != nil || p.Proxy.Status == want {
+		return nil //nolint:nilerr // the pools say it
+	}
+	next := p.Proxy.DeepCopy()
+	next.Status = want
+	if err := r.Client.Status().Patch(ctx, next, client.MergeFrom(&p.Proxy)); err != nil {
+		return fmt.Errorf("write the status of Proxy %s: %w", p.Proxy.Name, err)
+	}
+	return nil
 }
 
 // collect deletes the rendered objects that no pool and no node names. It reads

@@ -23,7 +23,7 @@ StartLimitIntervalSec=0
 [Service]
 Type=oneshot
 EnvironmentFile=-/etc/default/holdfast-agent
-EnvironmentFile=-` + ProxyPath + `
+EnvironmentFile=-` + state.ProxyPath + `
 ExecStart=/usr/local/bin/holdfast-agent backup
 TimeoutStartSec=3h30min
 TimeoutStopSec=5

@@ -21,7 +21,7 @@ StartLimitIntervalSec=0
 [Service]
 Type=oneshot
 EnvironmentFile=-/etc/default/holdfast-agent
-EnvironmentFile=-` + ProxyPath + `
+EnvironmentFile=-` + state.ProxyPath + `
 ExecStart=/usr/local/bin/holdfast-agent fetch
 TimeoutStartSec=5h
 Nice=19

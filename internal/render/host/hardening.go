@@ -93,11 +93,11 @@ SystemCallFilter=@system-service
 SystemCallErrorNumber=EPERM
 `
 
-// trustConfinement is for the distribution's tool that reads certificates and
-// writes lists of them.
+// trustConfinement is for a program of ours and the distribution's tool that it runs: they
+// read certificates, and write files and lists of them.
 const trustConfinement = plain + `NoNewPrivileges=yes
 ProtectSystem=strict
-ReadWritePaths=/etc /var
+ReadWritePaths=/etc /var -/usr/local/share
 ProtectHome=yes
 PrivateTmp=yes
 PrivateDevices=yes

@@ -6,10 +6,8 @@ package host
 
 import (
 	"encoding/json"
-	"encoding/pem"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/holdfast/holdfast/internal/model/ignition"
 	"github.com/holdfast/holdfast/internal/model/payload"
@@ -26,10 +24,6 @@ const (
 	PackagesPath = "/etc/holdfast/packages.json"
 	// ContainerdPath is containerd's configuration.
 	ContainerdPath = "/etc/containerd/config.toml"
-	// ProxyPath holds the site's proxy as environment variables.
-	ProxyPath = "/etc/holdfast/proxy.env"
-	// TrustPath holds the site's certificates as configured.
-	TrustPath = "/etc/holdfast/trust-bundle.pem"
 	// RegistryAuthPath is the account for the release's registry, in the format
 	// and under the name that container tools expect.
 	RegistryAuthPath = "/etc/holdfast/registry/config.json"
@@ -116,48 +110,11 @@ func surroundings(s *site.Site) []state.File {
 	if len(s.Config.AuthorizedKeys()) > 0 {
 		files = append(files, state.File{Path: "/etc/sudoers.d/90-holdfast", Data: []byte(User + " ALL=(ALL) NOPASSWD: ALL\n"), Mode: 0o440})
 	}
-	if env := s.ProxyEnv(); len(env) > 0 {
-		files = append(files, state.File{Path: ProxyPath, Data: environment(env), Mode: state.SecretFileMode})
-	}
-	if bundle := s.Config.AdditionalTrustBundle; bundle != "" {
-		files = append(files, state.File{Path: TrustPath, Data: []byte(bundle)})
-		files = append(files, anchors(bundle)...)
-	}
+	files = append(files, site.ProxyFile(s.Config), site.TrustFile(s.Config))
 	if auth := s.Config.ReleaseAuth(); auth != "" {
 		files = append(files, state.File{Path: RegistryAuthPath, Data: []byte(auth.Reveal()), Mode: state.SecretFileMode})
 	}
 	return files
-}
-
-// environment formats NAME=value variables for systemd.
-func environment(vars []string) []byte {
-	escape := strings.NewReplacer(`\`, `\\`, `"`, `\"`)
-	var out strings.Builder
-	for _, v := range vars {
-		name, value, _ := strings.Cut(v, "=")
-		fmt.Fprintf(&out, "%s=\"%s\"\n", name, escape.Replace(value))
-	}
-	return []byte(out.String())
-}
-
-// anchorDirs are the folders in which distributions look for additional
-// authorities.
-var anchorDirs = []string{"/usr/local/share/ca-certificates", "/etc/pki/ca-trust/source/anchors"}
-
-// anchors writes each certificate to a file of its own, as Debian's tool
-// requires.
-func anchors(bundle string) []state.File {
-	var files []state.File
-	rest := []byte(bundle)
-	for i := 0; ; i++ {
-		var block *pem.Block
-		if block, rest = pem.Decode(rest); block == nil {
-			return files
-		}
-		for _, dir := range anchorDirs {
-			files = append(files, state.File{Path: fmt.Sprintf("%s/holdfast-site-%d.crt", dir, i), Data: pem.EncodeToMemory(block)})
-		}
-	}
 }
 
 const modules = "br_netfilter\nnf_conntrack\noverlay\nvxlan\n"

@@ -1,6 +1,8 @@
 package host
 
 import (
+	"slices"
+
 	decide "github.com/holdfast/holdfast/internal/decide/updates"
 	"github.com/holdfast/holdfast/internal/model/ignition"
 	"github.com/holdfast/holdfast/internal/model/payload"
@@ -40,15 +42,23 @@ func units(s *site.Site, role state.Role) []ignition.Unit {
 	if role.ControlPlane() && s.Topology().Fencing {
 		units = append(units, clusterUnits()...)
 	}
-	if s.Config.Proxy != nil {
-		for i := range units {
-			units[i].Dropins = proxyDropin(units[i].Name)
+	for i := range units {
+		units[i].Dropins = append(units[i].Dropins, proxyDropin(units[i].Name)...)
+	}
+	return append(units, ignition.Unit{Name: TrustUnit, Contents: trustUnit, Enabled: true})
+}
+
+// SurroundingUnits returns the files by which units of a host read its proxy and its
+// authorities. A host that an earlier release installed has those of which its site had
+// something then, and gets the others with its first configuration that has the files.
+func SurroundingUnits() []state.File {
+	out := []state.File{{Path: UnitDir + "/" + TrustUnit, Data: []byte(trustUnit), Mode: state.DefaultFileMode}}
+	for _, unit := range []string{ContainerdUnit, PatchUnit} {
+		for _, d := range proxyDropin(unit) {
+			out = append(out, state.File{Path: UnitDir + "/" + unit + ".d/" + d.Name, Data: []byte(d.Contents), Mode: state.DefaultFileMode})
 		}
 	}
-	if s.Config.AdditionalTrustBundle != "" {
-		units = append(units, ignition.Unit{Name: TrustUnit, Contents: trustUnit, Enabled: true})
-	}
-	return units
+	return out
 }
 
 // clusterUnits returns the units of a host of a two-node control plane, besides
@@ -62,14 +72,14 @@ func clusterUnits() []ignition.Unit {
 	}
 }
 
-// proxyDropin gives the site's proxy to units that may download from outside:
-// images, and the release. The proxy is in a file that only root can read,
-// because everybody who may ask systemd sees the contents of a unit.
+// proxyDropin gives the site's proxy to units that may download from outside: images, the
+// release, packages. The proxy is in a file that only root can read, because everybody
+// who may ask systemd sees the contents of a unit.
 func proxyDropin(unit string) []ignition.Dropin {
-	if unit == AgentUnit {
-		return nil // it talks only to the cluster
+	if !slices.Contains([]string{ContainerdUnit, InstallUnit, PatchUnit}, unit) {
+		return nil
 	}
-	return []ignition.Dropin{{Name: "10-proxy.conf", Contents: "[Service]\nEnvironmentFile=-" + ProxyPath + "\n"}}
+	return []ignition.Dropin{{Name: "10-proxy.conf", Contents: "[Service]\nEnvironmentFile=-" + state.ProxyPath + "\n"}}
 }
 
 // LimitNOFILE below exceeds what some machines allow; systemd then sets their
@@ -278,9 +288,9 @@ const pcsdDropin = `[Service]
 TimeoutStopSec=5s
 `
 
-// trustUnit adds the site's certificates to the host's own list, with the tool
-// of its distribution. It runs at each boot, because a package update may have
-// rewritten the list.
+// trustUnit adds the site's certificates to the host's own list (package agent/trust). It
+// runs at each boot, because a package update may have rewritten the list, and once
+// before there is a release on the host.
 const trustUnit = `[Unit]
 Description=Trust the certificate authorities of the site
 Before=containerd.service holdfast-install.service
@@ -288,7 +298,7 @@ Before=containerd.service holdfast-install.service
 [Service]
 Type=oneshot
 RemainAfterExit=yes
-ExecStart=/bin/sh -c 'if command -v update-ca-certificates >/dev/null; then exec update-ca-certificates; else exec update-ca-trust; fi'
+ExecStart=/bin/sh -c 'exec "$(command -v /usr/local/bin/holdfast-agent || echo /usr/lib/holdfast/holdfast-agent)" trust'
 ` + trustConfinement + `
 [Install]
 WantedBy=multi-user.target

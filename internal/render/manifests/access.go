@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	decide "github.com/holdfast/holdfast/internal/decide/ingress"
+	"github.com/holdfast/holdfast/internal/decide/machineconfig"
 	"github.com/holdfast/holdfast/internal/model/config"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
@@ -22,9 +23,6 @@ const (
 // FencingSecretPrefix and the name of a node form the name of the Secret with
 // the account of that node's BMC.
 const FencingSecretPrefix = "fencing-credentials-"
-
-// trustBundleName is the ConfigMap with the site's certificates.
-const trustBundleName = "user-ca-bundle"
 
 func namespaces() []object {
 	var out []object
@@ -43,7 +41,7 @@ func namespaces() []object {
 // access returns the site's own secrets and certificates, and the configuration
 // itself without secrets.
 func access(c *config.InstallConfig) []object {
-	out := []object{{file: "10-cluster-config", value: configMap("kube-system", "cluster-config-v1", "install-config", redacted(c))}}
+	out := []object{{file: "10-cluster-config", value: configMap(machineconfig.InstallNamespace, machineconfig.InstallName, machineconfig.InstallKey, redacted(c))}}
 	if c.PullSecret != "" {
 		secret := newSecret(NamespaceConfig, "pull-secret", corev1.SecretTypeDockerConfigJson)
 		secret.Data = map[string][]byte{corev1.DockerConfigJsonKey: []byte(c.PullSecret.Reveal())}
@@ -51,8 +49,8 @@ func access(c *config.InstallConfig) []object {
 	}
 	if c.AdditionalTrustBundle != "" {
 		out = append(out, object{
-			file:  "10-" + trustBundleName,
-			value: configMap(NamespaceConfig, trustBundleName, "ca-bundle.crt", c.AdditionalTrustBundle),
+			file:  "10-" + machineconfig.BundleName,
+			value: configMap(machineconfig.BundleNamespace, machineconfig.BundleName, machineconfig.BundleKey, c.AdditionalTrustBundle),
 		})
 	}
 	return out

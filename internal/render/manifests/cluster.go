@@ -9,6 +9,7 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/holdfast/holdfast/internal/decide/machineconfig"
 	"github.com/holdfast/holdfast/internal/model/config"
 	"github.com/holdfast/holdfast/internal/model/payload"
 	"github.com/holdfast/holdfast/internal/model/topology"
@@ -169,7 +170,7 @@ func scheduler(t topology.Topology) *configv1.Scheduler {
 func proxy(c *config.InstallConfig) *configv1.Proxy {
 	out := &configv1.Proxy{TypeMeta: kind("Proxy"), ObjectMeta: meta()}
 	if c.AdditionalTrustBundle != "" {
-		out.Spec.TrustedCA.Name = trustBundleName
+		out.Spec.TrustedCA.Name = machineconfig.BundleName
 	}
 	if c.Proxy == nil {
 		return out

@@ -2,6 +2,7 @@ package operator
 
 import (
 	"fmt"
+	"slices"
 
 	configv1 "github.com/openshift/api/config/v1"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
@@ -17,17 +18,19 @@ import (
 func machineConfigAccess() []Object {
 	const name = Name + "-machine-config"
 	site := rule("", []string{"get"}, "configmaps")
-	site.ResourceNames = []string{"cluster-config-v1"} // how many control planes there shall be
-	return append(
+	site.ResourceNames = []string{"cluster-config-v1"} // how many control planes there shall be, and the cluster's own networks
+	return slices.Concat(
 		inCluster("machine-config", name,
 			rule(mcfgv1.GroupName, []string{"create", "delete", "get", "list", "update", "watch"}, "machineconfigs"),
 			rule(mcfgv1.GroupName, []string{"create", "get", "list", "patch", "watch"}, "machineconfigpools"),
 			rule(mcfgv1.GroupName, read, "containerruntimeconfigs", "kubeletconfigs"),
 			rule(mcfgv1.GroupName, []string{"patch"}, "containerruntimeconfigs/status", "kubeletconfigs/status", "machineconfigpools/status"),
 			rule("operator.openshift.io", read, "machineconfigurations"),
-			rule(configv1.GroupName, read, "imagedigestmirrorsets", "imagetagmirrorsets"),
+			rule(configv1.GroupName, read, "imagedigestmirrorsets", "imagetagmirrorsets", "proxies"),
+			rule(configv1.GroupName, []string{"patch"}, "proxies/status"),
 		),
-		inNamespace("machine-config", metav1.NamespaceSystem, name, site)...,
+		inNamespace("machine-config", metav1.NamespaceSystem, name, site),
+		inNamespace("authorities", machineconfig.BundleNamespace, name, rule("", read, "configmaps")),
 	)
 }
 

@@ -110,6 +110,7 @@ spec:
     storage:
       files:
       - {path: /etc/containerd/certs.d/registry.example/hosts.toml, mode: 384, contents: {source: "data:;base64,PLANTED"}}
+      - {path: /etc/holdfast/proxy.env, mode: 384, contents: {source: "data:;base64,PLANTED"}}
       - {path: /etc/plain.conf, contents: {source: "data:,planted-in-plain-text"}}
       - {path: /etc/fetched, contents: {source: "https://me:planted-in-url@example.com/f", httpHeaders: [{name: Authorization, value: planted-in-header}]}}
     systemd:

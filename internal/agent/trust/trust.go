@@ -1,0 +1,152 @@
+// Package trust has this host trust the authorities that its site adds to those of the
+// distribution. holdfast-trust.service runs it at each boot, and after each change of the
+// file with them.
+//
+// It owns the files holdfast-site-N.crt in the folders in which distributions look for
+// additional authorities, and PendingPath. The distribution's own tool makes the list of
+// them that programs read.
+package trust
+
+import (
+	"bytes"
+	"context"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// PendingPath is there from before the first change until the list has been made of it:
+// a run that was cut is made up for even if no file shows it.
+const PendingPath = "/var/lib/holdfast/trust-pending"
+
+// tool is the program of a distribution that makes its list, and the folder of which it
+// makes it.
+type tool struct{ program, folder string }
+
+var tools = []tool{
+	{"update-ca-certificates", "/usr/local/share/ca-certificates"},
+	{"update-ca-trust", "/etc/pki/ca-trust/source/anchors"},
+}
+
+// pattern matches the names of the files.
+const pattern = "holdfast-site-*.crt"
+
+// limit bounds the tool.
+const limit = 2 * time.Minute
+
+// Host is the host, with its effects.
+type Host struct {
+	// Root is "/" except in tests.
+	Root      string
+	WriteFile func(path string, data []byte, mode fs.FileMode) error
+	Remove    func(path string) error
+	// Has reports whether the host has a program, and Run runs it.
+	Has func(program string) bool
+	Run func(ctx context.Context, program string) error
+}
+
+// ThisHost returns the running host.
+func ThisHost() Host {
+	return Host{
+		Root: "/", WriteFile: host.WriteFileAtomic, Remove: os.Remove,
+		Has: func(program string) bool {
+			_, err := host.LookPath(program)
+			return err == nil
+		},
+		Run: func(ctx context.Context, program string) error {
+			ctx, stop := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no end after %s", limit))
+			defer stop()
+			_, err := host.Run(ctx, host.Command(program))
+			return err
+		},
+	}
+}
+
+// Split returns the certificates of a bundle, each in the form of a file of its own: the
+// tool of one distribution reads the first certificate of a file alone.
+func Split(bundle []byte) [][]byte {
+	var out [][]byte
+	for block, rest := pem.Decode(bundle); block != nil; block, rest = pem.Decode(rest) {
+		if block.Type == "CERTIFICATE" {
+			out = append(out, pem.EncodeToMemory(&pem.Block{Type: block.Type, Bytes: block.Bytes}))
+		}
+	}
+	return out
+}
+
+// Apply makes the host trust what its file says, and no longer what an earlier one said.
+// It returns the number of authorities. A host whose site has never added any needs no
+// tool, and loses no time with it at its boot.
+func (h Host) Apply(ctx context.Context) (int, error) {
+	bundle, err := os.ReadFile(h.at(state.TrustPath))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return 0, err
+	}
+	found, err := h.found()
+	if err != nil {
+		return 0, err
+	}
+	certificates := Split(bundle)
+	if len(certificates) == 0 && len(found) == 0 && !host.Exists(h.at(PendingPath)) {
+		return 0, nil
+	}
+	i := slices.IndexFunc(tools, func(t tool) bool { return h.Has(t.program) })
+	if i < 0 {
+		return 0, fmt.Errorf("this host has neither %s nor %s: install the package ca-certificates", tools[0].program, tools[1].program)
+	}
+	if err := h.WriteFile(h.at(PendingPath), nil, state.DefaultFileMode); err != nil {
+		return 0, err
+	}
+	if err := h.write(tools[i].folder, certificates, found); err != nil {
+		return 0, err
+	}
+	if err := h.Run(ctx, tools[i].program); err != nil {
+		return 0, err
+	}
+	return len(certificates), h.Remove(h.at(PendingPath))
+}
+
+// write writes certificates into a folder, and removes every file of ours that is none of
+// them.
+func (h Host) write(folder string, certificates [][]byte, found []string) error {
+	for i, c := range certificates {
+		path := h.at(fmt.Sprintf("%s/holdfast-site-%d.crt", folder, i))
+		found = slices.DeleteFunc(found, func(p string) bool { return p == path })
+		if have, err := os.ReadFile(path); err == nil && bytes.Equal(have, c) {
+			continue
+		}
+		if err := h.WriteFile(path, c, state.DefaultFileMode); err != nil {
+			return err
+		}
+	}
+	for _, path := range found {
+		if err := h.Remove(path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// found returns the files of ours that are there, in the folders of all distributions:
+// an installation of an earlier release wrote to each of them.
+func (h Host) found() ([]string, error) {
+	var out []string
+	for _, t := range tools {
+		paths, err := filepath.Glob(h.at(t.folder + "/" + pattern))
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, paths...)
+	}
+	return out, nil
+}
+
+func (h Host) at(path string) string { return filepath.Join(h.Root, path) }
