@@ -2,7 +2,7 @@
 // distribution. holdfast-trust.service runs it at each boot, and after each change of the
 // file with them.
 //
-// It owns the files holdfast-site-N.crt in the folders in which distributions look for
+// It owns the files holdfast-site-HASH.crt in the folders in which distributions look for
 // additional authorities, and PendingPath. The distribution's own tool makes the list of
 // them that programs read.
 package trust
@@ -10,6 +10,7 @@ package trust
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -70,6 +71,13 @@ func ThisHost() Host {
 	}
 }
 
+// name returns the name of the file of a certificate. Another certificate has another one:
+// update-ca-certificates makes OpenSSL's index anew only if a name is new.
+func name(certificate []byte) string {
+	sum := sha256.Sum256(certificate)
+	return fmt.Sprintf("holdfast-site-%x.crt", sum[:8])
+}
+
 // Split returns the certificates of a bundle, each in the form of a file of its own: the
 // tool of one distribution reads the first certificate of a file alone.
 func Split(bundle []byte) [][]byte {
@@ -117,8 +125,8 @@ func (h Host) Apply(ctx context.Context) (int, error) {
 // write writes certificates into a folder, and removes every file of ours that is none of
 // them.
 func (h Host) write(folder string, certificates [][]byte, found []string) error {
-	for i, c := range certificates {
-		path := h.at(fmt.Sprintf("%s/holdfast-site-%d.crt", folder, i))
+	for _, c := range certificates {
+		path := h.at(folder + "/" + name(c))
 		found = slices.DeleteFunc(found, func(p string) bool { return p == path })
 		if have, err := os.ReadFile(path); err == nil && bytes.Equal(have, c) {
 			continue

@@ -92,18 +92,23 @@ func (m *machine) in(folder string) string {
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	var out strings.Builder
+	var out []string
 	for _, p := range paths {
 		data, err := os.ReadFile(p)
 		if err != nil {
 			m.t.Fatal(err)
 		}
+		base := filepath.Base(p)
 		if block, _ := pem.Decode(data); block != nil {
+			if base == name(data) {
+				base = "ours"
+			}
 			data = block.Bytes
 		}
-		fmt.Fprintf(&out, "%s=%s ", filepath.Base(p), data)
+		out = append(out, fmt.Sprintf("%s=%s", base, data))
 	}
-	return strings.TrimSpace(out.String())
+	slices.Sort(out)
+	return strings.Join(out, " ")
 }
 
 func (m *machine) put(path, data string) {
@@ -142,15 +147,15 @@ func TestAHostTrustsWhatItsFileSaysAndNothingOfBefore(t *testing.T) {
 			m.put(each.folder+"/theirs.crt", "theirs")
 		}
 		m.put(state.TrustPath, certificates("a", "b"))
-		m.apply("holdfast-site-0.crt=a holdfast-site-1.crt=b theirs.crt=theirs")
+		m.apply("ours=a ours=b theirs.crt=theirs")
 		for _, each := range tools {
 			if got := m.in(each.folder); each != own && got != "theirs.crt=theirs" {
 				t.Errorf("%s: %s", each.folder, got)
 			}
 		}
 		m.put(state.TrustPath, certificates("c"))
-		m.apply("holdfast-site-0.crt=c theirs.crt=theirs")
-		m.apply("holdfast-site-0.crt=c theirs.crt=theirs") // a boot
+		m.apply("ours=c theirs.crt=theirs")
+		m.apply("ours=c theirs.crt=theirs") // a boot
 		m.put(state.TrustPath, "# This site adds no authorities.\n")
 		m.apply("theirs.crt=theirs")
 	}
@@ -177,9 +182,9 @@ func TestAHostWithoutAuthoritiesOfItsSiteNeedsNoTool(t *testing.T) {
 // left no file that shows it.
 func TestACutAtAnyEffectIsMadeUpFor(t *testing.T) {
 	for _, c := range []struct{ before, after, want string }{
-		{certificates("a", "b"), certificates("c"), "holdfast-site-0.crt=c"},
+		{certificates("a", "b"), certificates("c"), "ours=c"},
 		{certificates("a", "b"), "", ""},
-		{"", certificates("a", "b"), "holdfast-site-0.crt=a holdfast-site-1.crt=b"},
+		{"", certificates("a", "b"), "ours=a ours=b"},
 	} {
 		for at := 2; ; at++ { // before and after each effect
 			m := newMachine(t, tools[0].program)
