@@ -402,7 +402,7 @@ func (c cluster) vipMovesWhenItsHolderDies() {
 // before its loss until its kubelet has started.
 func (c cluster) isWholeAgain() {
 	c.Helper()
-	c.eventually(5*time.Minute, "status finds nothing wrong", func() error {
+	c.eventually(10*time.Minute, "status finds nothing wrong", func() error {
 		_, err := c.holdfast("status", "--lab", c.name)
 		return err
 	})
