@@ -105,8 +105,8 @@ func TestAHostIsServedWhatAllHostsOfItsPoolHave(t *testing.T) {
 		}
 	}
 
-	// What a host needs to find its release comes as it is now, not as it was at the
-	// installation of the host that serves it.
+	// The host gets the proxy of today, and not that of the installation of the host that
+	// serves it.
 	proxy := state.File{Path: state.ProxyPath, Data: []byte("HTTP_PROXY=\"http://clerk:hush@p\"\n"), Mode: state.SecretFileMode}
 	out, err := decide.Render("worker", nil, decide.Config{}.Beside([]state.File{proxy}).Ignition.Storage.Files...)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/decide/page"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -32,7 +33,7 @@ type Asked struct {
 
 // Ask returns the text of a wish that is made now.
 func Ask(now time.Time, reason string) string {
-	return strings.TrimSpace(now.UTC().Format(time.RFC3339Nano) + " " + oneLine(reason, maxReason))
+	return strings.TrimSpace(now.UTC().Format(time.RFC3339Nano) + " " + page.OneLine(reason, maxReason))
 }
 
 // ReadAsked reads a wish. If its time cannot be read, the wish counts as made now.
@@ -40,9 +41,9 @@ func ReadAsked(text string) Asked {
 	when, reason, _ := strings.Cut(strings.TrimSpace(text), " ")
 	at, err := time.Parse(time.RFC3339Nano, when)
 	if err != nil {
-		return Asked{Text: text, Reason: oneLine(text, maxReason)}
+		return Asked{Text: text, Reason: page.OneLine(text, maxReason)}
 	}
-	return Asked{Text: text, At: at, Reason: oneLine(reason, maxReason)}
+	return Asked{Text: text, At: at, Reason: page.OneLine(reason, maxReason)}
 }
 
 // The bounds of a Summary. Every change of a Summary goes to every host.
@@ -51,15 +52,6 @@ const (
 	maxWhy    = 300
 	maxBriefs = 16
 )
-
-// oneLine makes one line of a text, with at most so many bytes.
-func oneLine(text string, most int) string {
-	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "?")), " ")
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most-4], "") + " ..."
-}
 
 // Summary is the report of a host about its backups. A reader ignores fields that it does not
 // know.
@@ -147,20 +139,20 @@ func (s Summary) Text() (string, error) {
 	s.Kept = s.short()
 	for i := range s.Kept {
 		b := &s.Kept[i]
-		b.Reason, b.Why, b.Copies = oneLine(b.Reason, maxReason), oneLine(b.Why, maxWhy), slices.Clone(b.Copies)
+		b.Reason, b.Why, b.Copies = page.OneLine(b.Reason, maxReason), page.OneLine(b.Why, maxWhy), slices.Clone(b.Copies)
 		for j := range b.Copies {
-			b.Copies[j].Failed = oneLine(b.Copies[j].Failed, maxWhy)
+			b.Copies[j].Failed = page.OneLine(b.Copies[j].Failed, maxWhy)
 		}
 	}
 	if s.Failed != nil {
 		f := *s.Failed
-		f.Why = oneLine(f.Why, maxWhy)
+		f.Why = page.OneLine(f.Why, maxWhy)
 		s.Failed = &f
 	}
-	s.Waits, s.Answer.Failed = oneLine(s.Waits, maxWhy), oneLine(s.Answer.Failed, maxWhy)
+	s.Waits, s.Answer.Failed = page.OneLine(s.Waits, maxWhy), page.OneLine(s.Answer.Failed, maxWhy)
 	s.Refused = slices.Clone(s.Refused[:min(len(s.Refused), maxBriefs)])
 	for i := range s.Refused {
-		s.Refused[i] = oneLine(s.Refused[i], maxWhy)
+		s.Refused[i] = page.OneLine(s.Refused[i], maxWhy)
 	}
 	out, err := json.Marshal(s)
 	return string(out), err

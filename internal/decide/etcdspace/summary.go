@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/decide/page"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -171,18 +172,10 @@ const maxWhy = 300
 // Text encodes a Summary. It bounds everything that can grow.
 func (s Summary) Text() (string, error) {
 	for _, text := range []*string{&s.Verdict.Why, &s.IfAsked.Why, &s.Error, &s.Answer.Failed, &s.Answer.Refused} {
-		*text = oneLine(*text)
+		*text = page.OneLine(*text, maxWhy)
 	}
 	out, err := json.Marshal(s)
 	return string(out), err
-}
-
-func oneLine(text string) string {
-	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "?")), " ")
-	if len(text) <= maxWhy {
-		return text
-	}
-	return strings.ToValidUTF8(text[:maxWhy-4], "") + " ..."
 }
 
 // ErrNothingSaid is returned if a host has reported nothing about the space of its etcd.

@@ -179,3 +179,12 @@ func Duration(d time.Duration) string {
 	}
 	return fmt.Sprintf("%dd%dh", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
 }
+
+// OneLine makes one line of a text, with at most so many bytes, four or more.
+func OneLine(text string, most int) string {
+	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "?")), " ")
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most-4], "") + " ..."
+}
