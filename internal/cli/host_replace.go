@@ -15,7 +15,9 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/replacement"
 	"github.com/holdfast/holdfast/internal/cli/command"
 	decide "github.com/holdfast/holdfast/internal/decide/replace"
+	"github.com/holdfast/holdfast/internal/fence"
 	"github.com/holdfast/holdfast/internal/model/bmc"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // replaceFlags holds the flags of host replace.
@@ -38,7 +40,7 @@ func newHostReplace(streams Streams) *cobra.Command {
 		Short: "Replace the other control plane of two, which was lost, by another machine",
 		Long: `Takes the lost host NAME out of the cluster and lets another machine take its place, under
 the same name. Run the command as root on the control plane that stays. Its record of etcd
-must say sole (holdfast quorum show): the silence of the other host is no proof.
+must say sole (holdfast explain): the silence of the other host is no proof.
 
 The command writes the wish and follows the plan. The agent of this host carries the plan
 out, even if the command has ended or this host was booted. First the command names each
@@ -69,7 +71,7 @@ there is no way back; 8 not confirmed; 1 it failed; 2 wrong usage.`,
 			if os.Geteuid() != 0 {
 				return &UsageError{Err: errors.New("host replace works on this host's own files: run it with sudo on the control plane that stays")}
 			}
-			r := hostReplacement{replaceFlags: f, streams: streams, store: replacement.ThisStore(), name: args[0], sleep: host.Sleep, now: time.Now, pointer: joinPointer}
+			r := hostReplacement{replaceFlags: f, streams: streams, store: replacement.ThisStore(), name: args[0], sleep: host.Sleep, now: time.Now, pointer: joinPointer, sight: fence.Sight}
 			return r.run(cmd.Context())
 		},
 	}
@@ -93,7 +95,7 @@ func (f *replaceFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&f.bmc.address, "bmc-address", "", "address of the new host's BMC, as in install-config.yaml")
 	flags.StringVar(&f.bmc.username, "bmc-username", "", "user at that BMC")
 	flags.StringVar(&f.bmc.passwordFile, "bmc-password-file", "", "file with the password, without its last line break; - is the standard input")
-	flags.StringVar(&f.bmc.verification, "bmc-certificate-verification", bmc.VerificationEnabled, "Enabled or Disabled")
+	flags.StringVar(&f.bmc.verification, "bmc-certificate-verification", bmc.VerificationEnabled, "Enabled, or Disabled: then the certificate that the BMC shows is pinned")
 	flags.StringVar(&f.bmc.fingerprint, "bmc-fingerprint", "", "SHA-256 of the only certificate to trust")
 	flags.StringVar(&f.bmc.tls, "bmc-tls", bmc.TLSDefault, "Default or Legacy")
 	flags.StringVar(&f.ownUser, "own-bmc-username", "", "user at this host's own BMC, whose password was changed")
@@ -166,6 +168,8 @@ type hostReplacement struct {
 	now     func() time.Time
 	// pointer makes the Ignition file of a new machine.
 	pointer func(ctx context.Context, name string, life time.Duration) ([]byte, error)
+	// sight pins the certificate that a BMC shows, if nothing else vouches for it.
+	sight func(context.Context, state.FencingDevice) (state.FencingDevice, error)
 }
 
 func (r *hostReplacement) run(ctx context.Context) error {
@@ -195,12 +199,12 @@ func (r *hostReplacement) run(ctx context.Context) error {
 
 // begin shows what will be done, asks, writes the order and follows it.
 func (r *hostReplacement) begin(ctx context.Context, plan string) error {
-	o, err := r.order()
+	o, err := r.order(ctx)
 	if err != nil {
 		return err
 	}
 	o.Wish.ID = cmp.Or(plan, o.Wish.ID)
-	r.say("%s", planText(o.Wish))
+	r.say("%s", planText(o))
 	if r.dryRun {
 		return r.dry(ctx, o)
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/holdfast/holdfast/internal/adapter/redfish"
 	"github.com/holdfast/holdfast/internal/adapter/replacement"
 	"github.com/holdfast/holdfast/internal/cli/command"
 	decide "github.com/holdfast/holdfast/internal/decide/replace"
@@ -15,7 +16,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-func (r *hostReplacement) order() (replacement.Order, error) {
+func (r *hostReplacement) order(ctx context.Context) (replacement.Order, error) {
 	id := make([]byte, 8)
 	_, _ = rand.Read(id) // it never fails
 	o := replacement.Order{
@@ -35,19 +36,30 @@ func (r *hostReplacement) order() (replacement.Order, error) {
 		return o, err
 	}
 	if r.ownPassword != "" {
-		o.Own.Password, err = passwordFrom(r.streams.In, r.ownPassword)
+		if o.Own.Password, err = passwordFrom(r.streams.In, r.ownPassword); err != nil {
+			return o, err
+		}
 	}
-	return o, err
+	// Without an authority that vouches for it, the certificate that the BMC shows now is
+	// pinned, as at an installation: the account is never sent to an unknown one.
+	if o.Device, err = r.sight(ctx, o.Device); err != nil {
+		return o, fmt.Errorf("read the certificate of the new BMC: %w", err)
+	}
+	return o, nil
 }
 
 // planText is what a person confirms.
-func planText(w decide.Wish) string {
+func planText(o replacement.Order) string {
+	w := o.Wish
 	var out strings.Builder
 	line := func(format string, a ...any) { _, _ = fmt.Fprintf(&out, format+"\n", a...) }
 	line("%s is replaced by another machine of the same name.", w.Old)
 	line("  it is switched off, and its Node, its pods, its place in Corosync and Pacemaker are taken away")
 	line("  it stays inert if it wakes up: Corosync's key and the key of join secrets are replaced")
 	line("  new BMC: %s", w.New.BMC)
+	if o.Device.FirstSight {
+		line("  its certificate, pinned at first sight: compare %s with the BMC's own page", redfish.PlainFingerprint(o.Device.Fingerprint))
+	}
 	if w.New.UUID != "" {
 		line("  new machine: UUID %s, no other one is let in", w.New.UUID)
 	}

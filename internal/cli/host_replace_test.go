@@ -13,6 +13,8 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/replacement"
 	"github.com/holdfast/holdfast/internal/cli/command"
 	decide "github.com/holdfast/holdfast/internal/decide/replace"
+	"github.com/holdfast/holdfast/internal/model/bmc"
+	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/testkit/powercut"
 )
 
@@ -44,6 +46,12 @@ func newReplaceRun(t *testing.T, agent func(n int, r *replaceRun)) *replaceRun {
 		now:   func() time.Time { return r.clock },
 		pointer: func(_ context.Context, name string, _ time.Duration) ([]byte, error) {
 			return []byte("pointer of " + name), nil
+		},
+		sight: func(_ context.Context, dev state.FencingDevice) (state.FencingDevice, error) {
+			if dev.Insecure && dev.Fingerprint == "" {
+				dev.Fingerprint, dev.FirstSight = strings.Repeat("ab", 32), true
+			}
+			return dev, nil
 		},
 		sleep: func(ctx context.Context, d time.Duration) error {
 			if waits++; waits > 50 {
@@ -108,14 +116,36 @@ func TestAReplacementIsFollowedToItsEnd(t *testing.T) {
 	}
 }
 
+func TestTheCertificateOfANewBMCThatNobodyVouchesForIsShownAndPinned(t *testing.T) {
+	r := newReplaceRun(t, func(int, *replaceRun) {})
+	r.bmc.verification, r.yes, r.streams.In = bmc.VerificationDisabled, false, strings.NewReader("no\n")
+	if err := r.run(t.Context()); exitOfReplace(err) != command.ExitNotConfirmed {
+		t.Fatal(err)
+	}
+	if !strings.Contains(r.errs.String(), strings.Repeat("ab", 32)) {
+		t.Errorf("the fingerprint is not shown before the question: %s", r.errs.String())
+	}
+	r.yes = true
+	o, err := r.order(t.Context())
+	if err != nil || o.Device.Fingerprint != strings.Repeat("ab", 32) || !o.Device.FirstSight {
+		t.Errorf("%+v, %v", o.Device, err)
+	}
+	r.sight = func(context.Context, state.FencingDevice) (state.FencingDevice, error) {
+		return state.FencingDevice{}, errors.New("no answer")
+	}
+	if _, err := r.order(t.Context()); err == nil {
+		t.Error("a BMC that shows no certificate is taken")
+	}
+}
+
 func TestAWishWhoseGatesStayClosedIsTakenBack(t *testing.T) {
 	r := newReplaceRun(t, func(_ int, r *replaceRun) {
 		put(t, r.store.PutDoing(replacement.Doing{Rule: "rest.refuse", Words: "no", Wish: r.orderID(t), Gates: []decide.Gate{
-			{ID: "sole", Words: "the record says pair", Way: "holdfast quorum show"}, {ID: "room", Open: true}, {ID: "bmc", Words: "silent", Way: "x"},
+			{ID: "sole", Words: "the record says pair", Way: "holdfast explain"}, {ID: "room", Open: true}, {ID: "bmc", Words: "silent", Way: "x"},
 		}}))
 	})
 	err := r.run(t.Context())
-	if !strings.Contains(err.Error(), "sole: the record says pair (type: holdfast quorum show)") || !strings.Contains(err.Error(), "bmc: ") || strings.Contains(err.Error(), "room") {
+	if !strings.Contains(err.Error(), "sole: the record says pair (type: holdfast explain)") || !strings.Contains(err.Error(), "bmc: ") || strings.Contains(err.Error(), "room") {
 		t.Error(err)
 	}
 	if o, err := r.store.Order(); o != nil || err != nil {

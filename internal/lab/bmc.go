@@ -34,7 +34,7 @@ func (d *daemon) newBMC(m *machine) (*bmc.Server, error) {
 	h := m.host
 	// A controller that is switched off and on shows the same certificate as
 	// before, because its peers have pinned it.
-	kept, err := bmc.KeptCertificate(d.lab.file(filepath.Join("bmc", h.Name+".pem")), h.Name, texts(h.BMC.Addresses), time.Now())
+	kept, err := bmc.KeptCertificate(d.lab.file(filepath.Join("bmc", h.ID+".pem")), h.Name, texts(h.BMC.Addresses), time.Now())
 	if err != nil {
 		return nil, err
 	}

@@ -47,6 +47,9 @@ var ignitionFiles = map[state.Role]string{
 // handOut gives every host the Ignition config of its role.
 func (b *Lab) handOut() error {
 	for _, h := range b.Layout.Hosts {
+		if h.ID != h.Name {
+			continue // it has a join file of its own, or had its turn
+		}
 		data, err := os.ReadFile(filepath.Join(b.SiteDir(), ignitionFiles[h.Role]))
 		if err != nil {
 			return fmt.Errorf("the Ignition config of host %s: %w", h.Name, err)

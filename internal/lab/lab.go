@@ -104,7 +104,7 @@ func (b *Lab) save() error { return writeJSON(b.file(optionsFile), b.Options) }
 // file returns the path of a file in the lab's directory.
 func (b *Lab) file(name string) string { return filepath.Join(b.Dir, name) }
 
-func (b *Lab) hostDir(h Host) string { return filepath.Join(b.Dir, "hosts", h.Name) }
+func (b *Lab) hostDir(h Host) string { return filepath.Join(b.Dir, "hosts", h.ID) }
 
 // SiteDir returns the install directory of the lab's site.
 func (b *Lab) SiteDir() string { return b.file(siteDir) }

@@ -69,10 +69,17 @@ type Network struct {
 
 // Host is one machine of a lab.
 type Host struct {
+	// Name is the name of the host. A machine that another one has replaced is called
+	// cp-2-old1 in the lab's own commands; its operating system still says cp-2.
 	Name string
+	// ID differs for each machine that ever had the name. It names what belongs to the
+	// machine: its directory, ports and namespace.
+	ID   string
 	Role state.Role
 	// Spare hosts are switched on by the user, not by lab up.
 	Spare bool
+	// Former hosts are machines that others have replaced.
+	Former bool
 	// Far hosts are in the second machine network.
 	Far bool
 	// Namespace and Container are the names below /run/netns and in podman.
@@ -130,13 +137,15 @@ func NewLayout(s Spec) Layout {
 		if i == 0 {
 			role = state.RoleBootstrap
 		}
-		l.Hosts = append(l.Hosts, l.host(fmt.Sprintf("cp-%d", i+1), role, firstMaster+i, false))
+		l.Hosts = append(l.Hosts, l.host(s.current(fmt.Sprintf("cp-%d", i+1), firstMaster+i), role, false))
 	}
 	for i := range s.Workers + s.SpareWorkers {
-		h := l.host(fmt.Sprintf("worker-%d", i+1), state.RoleWorker, firstWorker+i, i < s.Workers && i >= s.Workers-s.FarWorkers)
+		name := fmt.Sprintf("worker-%d", i+1)
+		h := l.host(original(name, firstWorker+i), state.RoleWorker, i < s.Workers && i >= s.Workers-s.FarWorkers)
 		h.Spare = i >= s.Workers
 		l.Hosts = append(l.Hosts, h)
 	}
+	l.Hosts = append(l.Hosts, l.former()...)
 	return l
 }
 
@@ -199,21 +208,22 @@ func (h Host) nics() []NIC {
 	return []NIC{h.Machine, h.Fencing, h.Second}
 }
 
-func (l Layout) host(name string, role state.Role, number int, far bool) Host {
-	sum := sha256.Sum256([]byte(l.Spec.Name + "/" + name))
-	id := "hf-" + l.Spec.Name + "-" + name
+func (l Layout) host(p place, role state.Role, far bool) Host {
+	sum := sha256.Sum256([]byte(l.Spec.Name + "/" + p.id))
+	id := "hf-" + l.Spec.Name + "-" + p.id
 	machine := l.networkOf(Host{Far: far})
 	h := Host{
-		Name:      name,
+		Name:      p.name,
+		ID:        p.id,
 		Role:      role,
 		Far:       far,
 		Namespace: id,
 		Container: id,
-		Machine:   NIC{Name: machineNIC, Port: "m-" + name, MAC: mac(machineNumberMAC, sum[0], number), Addresses: machine.prefixed(number)},
-		Fencing:   NIC{Name: fencingNIC, Port: "f-" + name, MAC: mac(fencingNumberMAC, sum[0], number), Addresses: l.Fencing.prefixed(number)},
+		Machine:   NIC{Name: machineNIC, Port: "m-" + p.id, MAC: mac(machineNumberMAC, sum[0], p.machine), Addresses: machine.prefixed(p.address)},
+		Fencing:   NIC{Name: fencingNIC, Port: "f-" + p.id, MAC: mac(fencingNumberMAC, sum[0], p.machine), Addresses: l.Fencing.prefixed(p.address)},
 		BMC: BMC{
-			Addresses: l.Fencing.addrs(bmcNumberOffset + number),
-			SystemID:  name,
+			Addresses: l.Fencing.addrs(bmcNumberOffset + p.machine),
+			SystemID:  p.name,
 			Username:  "admin",
 			Password:  strings.ToLower(base32.StdEncoding.EncodeToString(sum[20:30])),
 		},
@@ -221,7 +231,7 @@ func (l Layout) host(name string, role state.Role, number int, far bool) Host {
 		Serial: fmt.Sprintf("HF%X", sum[16:20]),
 	}
 	if l.Spec.SecondNIC {
-		h.Second = NIC{Name: secondNIC, Port: "s-" + name, MAC: mac(secondNumberMAC, sum[0], number), Addresses: machine.prefixed(secondOffset + number)}
+		h.Second = NIC{Name: secondNIC, Port: "s-" + p.id, MAC: mac(secondNumberMAC, sum[0], p.machine), Addresses: machine.prefixed(secondOffset + p.address)}
 	}
 	return h
 }

@@ -140,6 +140,46 @@ func TestNoTwoHostsShareAnIdentityOrAnAddress(t *testing.T) {
 	}
 }
 
+func TestAMachineThatTookAnothersPlaceHasItsNameAndNothingElseOfIt(t *testing.T) {
+	spec := Spec{Name: "site", ControlPlanes: 5, Workers: maxWorkers, SecondNIC: true, Swaps: []Swap{{Host: "cp-2"}, {Host: "cp-5", NewAddress: true}, {Host: "cp-2", NewAddress: true}}}.WithDefaults()
+	if err := spec.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	l := NewLayout(spec)
+	got := map[string]string{}
+	seen := map[string]string{}
+	for _, h := range l.Hosts {
+		for _, v := range append([]string{h.Namespace, h.UUID, h.Serial, h.Machine.MAC, h.Fencing.MAC, h.Second.MAC, h.Machine.Port, h.Fencing.Port, h.Second.Port, h.BMC.Password}, texts(h.BMC.Addresses)...) {
+			if other, taken := seen[v]; taken {
+				t.Errorf("%s is both %s and %s", v, other, h.Name)
+			}
+			seen[v] = h.Name
+		}
+		if h.ID != h.Name {
+			got[h.Name] = fmt.Sprintf("%s %v %v %s spare=%v former=%v", h.ID, h.Machine.addrs(), h.BMC.Addresses, h.BMC.SystemID, h.Spare, h.Former)
+		}
+		for _, port := range []string{h.Machine.Port, h.Second.Port, delayDevice(h.Machine.Port)} {
+			if len(port) > 15 {
+				t.Errorf("%s is longer than 15 characters", port)
+			}
+		}
+	}
+	want := map[string]string{
+		"cp-2":      "cp-2-m3 [10.98.0.71] [10.99.0.171] cp-2 spare=false former=false",
+		"cp-5":      "cp-5-m2 [10.98.0.69] [10.99.0.169] cp-5 spare=false former=false",
+		"cp-2-old1": "cp-2 [10.98.0.12] [10.99.0.112] cp-2 spare=true former=true",
+		"cp-2-old2": "cp-2-m2 [10.98.0.12] [10.99.0.161] cp-2 spare=true former=true",
+		"cp-5-old1": "cp-5 [10.98.0.15] [10.99.0.115] cp-5 spare=true former=true",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	spec.Swaps = append(spec.Swaps, Swap{Host: "worker-1"})
+	if spec.Validate() == nil {
+		t.Error("a swap of a worker was accepted")
+	}
+}
+
 func TestInterfaceNamesFitTheKernel(t *testing.T) {
 	l := NewLayout(Spec{Name: "abcdefghijklmnop", ControlPlanes: 5, Workers: maxWorkers}.WithDefaults())
 	for _, h := range l.Hosts {

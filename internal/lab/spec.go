@@ -71,6 +71,9 @@ type Spec struct {
 	// Pull makes the hosts pull their release from a registry of the lab, as at
 	// a disconnected site.
 	Pull bool `json:"pull,omitempty"`
+	// Swaps are the machines that took the place of others since the lab was made, the
+	// oldest first. 'lab swap' adds to them.
+	Swaps []Swap `json:"swaps,omitempty"`
 }
 
 // maxWorkers keeps the workers' addresses .31 to .50 within their range.
@@ -142,6 +145,7 @@ func (s Spec) Validate() error {
 		check(!s.FarIngress || s.FarWorkers > 0 && s.Platform == PlatformBareMetal, "far ingress: needs far workers, and hosts that hold virtual IPs"),
 		check(!s.RouterAdvertisements || slices.Contains(s.Families, V6), "router advertisements: need the family v6"),
 		check(!s.Pull || !s.Bare, "pull: bare hosts install nothing"),
+		s.validateSwaps(),
 	)
 }
 

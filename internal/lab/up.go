@@ -117,7 +117,7 @@ func (u *Builder) powerOnAll(ctx context.Context, b *Lab, c *Client) error {
 		}
 	}
 	for i, h := range b.Layout.Hosts {
-		if h.Spare || st.Hosts[i].Power != PowerOff {
+		if h.Spare || h.ID != h.Name || st.Hosts[i].Power != PowerOff { // a swapped machine is somebody's to switch on
 			continue
 		}
 		u.say("switching on %s through its BMC", h.Name)
@@ -169,6 +169,8 @@ func (b *Lab) sameOrNew(ctx context.Context) error {
 		return fmt.Errorf("lab %s exists with other settings (%s): run 'holdfast lab down --name %s' first, or choose another name",
 			name, have, name)
 	}
+	b.Options.Spec.Swaps = old.Options.Spec.Swaps // they are no settings of 'lab up'
+	b.Layout = NewLayout(b.Options.Spec)
 	return b.save()
 }
 

@@ -426,7 +426,7 @@ var joiningRules = []rule{
 		step: "R6", id: "joining.contact", act: Wait,
 		when:  func(f Facts) bool { return !yes(f.Contact) },
 		words: says("waits for contact with %s", next),
-		way:   says("holdfast quorum show"),
+		way:   says("holdfast explain"),
 	},
 	{
 		step: "R7", id: "joining.sync", act: Wait, when: func(f Facts) bool { return !state.Is(f.Record, state.EtcdPair) },
