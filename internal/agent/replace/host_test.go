@@ -299,7 +299,12 @@ func TestALeaseThatChangesIsALivingKubelet(t *testing.T) {
 	if f := l.look(t.Context(), job); !state.Is(f.Alive, false) {
 		t.Errorf("unchanged: %+v", f.Alive)
 	}
-	l.api.lease = l.api.lease.Add(time.Second)
+	renewed := l.api.lease.Add(time.Second)
+	l.api.lease = time.Time{} // it goes after its Node
+	if f := l.look(t.Context(), job); !state.Is(f.Alive, false) {
+		t.Errorf("deleted: %+v", f.Alive)
+	}
+	l.api.lease = renewed
 	if f := l.look(t.Context(), job); !state.Is(f.Alive, true) {
 		t.Errorf("renewed: %+v", f.Alive)
 	}

@@ -122,7 +122,8 @@ func (h *here) lease(ctx context.Context, f *replace.Facts, name string) {
 	if h.seenOff.IsZero() {
 		h.seen, h.seenOff = last, h.now()
 	}
-	if changed := !last.Equal(h.seen); changed || h.now().Sub(h.seenOff) > leaseTime {
+	// The Lease is deleted after its Node: that is no sign of life.
+	if changed := !last.IsZero() && !last.Equal(h.seen); changed || h.now().Sub(h.seenOff) > leaseTime {
 		f.Alive = state.Known(changed)
 	}
 }

@@ -13,9 +13,12 @@ func (f Facts) gone() bool { _, ok := f.off(f.Plan.Accepts.Gone); return ok }
 // unknown.
 func (f Facts) bare() bool {
 	return f.Plan.Reloaded && yes(f.Key) && yes(f.Token) && yes(f.JoinKey) && yes(f.Tombstone) && no(f.Leftover) && yes(f.Retirement) &&
-		f.OldNode.Known && (!f.OldNode.Value.There || f.OldNode.Value.UID != f.Plan.Old.UID) && state.Is(f.Pods, 0) &&
+		f.OldNode.Known && !f.oldNode() && state.Is(f.Pods, 0) &&
 		f.Ring.Known && f.Known.Known && state.Is(f.Voters, 1) && state.Is(f.Learner, 0)
 }
+
+// oldNode reports whether the Node of the old host is there.
+func (f Facts) oldNode() bool { return f.OldNode.Value.There && f.OldNode.Value.UID == f.Plan.Old.UID }
 
 func equalUUID(a, b string) bool {
 	return strings.EqualFold(strings.TrimSpace(a), strings.TrimSpace(b))

@@ -169,7 +169,7 @@ func (w world) acted(t *testing.T, d Decision) []world {
 		n.keyRuns, n.reloaded = n.up, n.up
 		return []world{half, unmarked, n}
 	case DropPods:
-		n.pods = false
+		n.pods = n.node == "old" // DaemonSets make new ones for a Node
 	case DropNode:
 		n.node = "none"
 	case DropSecret:

@@ -292,18 +292,19 @@ var retiredRules = []rule{
 		words: says("the cluster remembers that %s was retired, so that nothing makes its Node again", old),
 	},
 	{
-		// The pods go before the Node: the new kubelet of the same name would find them and may
-		// read their Secrets.
-		step: "R3", id: "retired.pods", act: DropPods,
-		when:  func(f Facts) bool { return f.Pods.Known && f.Pods.Value > 0 && yes(f.Tombstone) && f.gone() },
-		words: says("the pods of %s are deleted: it is off, so they do not run", old),
+		// The Node goes before its pods: as long as it is there, DaemonSets make new ones for it.
+		step: "R3", id: "retired.node", act: DropNode,
+		when:  func(f Facts) bool { return f.OldNode.Known && f.oldNode() && yes(f.Tombstone) && f.gone() },
+		words: says("the Node of %s is deleted", old),
 	},
 	{
-		step: "R3", id: "retired.node", act: DropNode,
+		// Before the newcomer is let in: the new kubelet of the same name would find them and may
+		// read their Secrets.
+		step: "R3", id: "retired.pods", act: DropPods,
 		when: func(f Facts) bool {
-			return f.OldNode.Known && f.OldNode.Value.There && f.OldNode.Value.UID == f.Plan.Old.UID && state.Is(f.Pods, 0) && yes(f.Tombstone) && f.gone()
+			return f.Pods.Known && f.Pods.Value > 0 && f.OldNode.Known && !f.oldNode() && yes(f.Tombstone) && f.gone()
 		},
-		words: says("the Node of %s is deleted", old),
+		words: says("the pods of %s are deleted: it is off, so they do not run", old),
 	},
 	{
 		step: "R3", id: "retired.secret", act: DropSecret, when: func(f Facts) bool { return yes(f.Leftover) },
