@@ -170,8 +170,8 @@ func (h *here) path(p string) string { return filepath.Join("/", h.root, p) }
 func (h *here) look(ctx context.Context, job Job) replace.Facts {
 	f := replace.Facts{Host: h.Host, ControlPlanes: h.ControlPlanes}
 	h.keeper(ctx, &f)
-	h.disk(ctx, &f, job)
 	h.newcomer(ctx, &f, job)
+	h.disk(ctx, &f, job) // it compares the device with the newcomer
 	h.cluster(ctx, &f, job)
 	h.old(ctx, &f, job)
 	f.Now = h.now()

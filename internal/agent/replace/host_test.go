@@ -276,6 +276,29 @@ func TestOfTwoThatReplaceEachOtherOneHasTheLock(t *testing.T) {
 	}
 }
 
+func TestTheDeviceIsComparedWithTheMachineThatAsks(t *testing.T) {
+	l, job := newLab(t)
+	asks := replacement.Request{Machine: state.Machine{UUID: "new", Serial: "S9"}, Address: "10.98.0.12", At: noon}
+	dev := state.FencingDevice{Target: "cp-2", Address: "https://bmc", Username: "u", Password: "p", UUID: "new", Serial: "S9"}
+	if _, err := l.files.WriteDevice(dev); err != nil {
+		t.Fatal(err)
+	}
+	store := replacement.Store{Root: l.root, Write: powercut.WriteFile}
+	if err := store.PutRequest(asks); err != nil {
+		t.Fatal(err)
+	}
+	if f := l.look(t.Context(), job); !state.Is(f.Device, true) {
+		t.Errorf("the device of the machine that asks counts as another one: %+v", f.Device)
+	}
+	asks.Machine.UUID = "third"
+	if err := store.PutRequest(asks); err != nil {
+		t.Fatal(err)
+	}
+	if f := l.look(t.Context(), job); !state.Is(f.Device, false) {
+		t.Errorf("a third machine asks: %+v", f.Device)
+	}
+}
+
 func TestTheNewcomerIsNotSwitchedOffAsTheOldHost(t *testing.T) {
 	l, job := newLab(t)
 	dev := state.FencingDevice{Target: "cp-2", Address: "https://bmc", Username: "u", Password: "p", UUID: "new"}

@@ -74,7 +74,7 @@ type Progress struct {
 	// phase is skipped: kubeadm refuses to repeat it for a node that is ready.
 	KubeletBootstrapped bool
 	// Pair is true if the host takes the place of a lost one of two: then Pacemaker starts
-	// etcd, and kubelet was started before.
+	// etcd.
 	Pair bool
 }
 
@@ -94,9 +94,10 @@ func Join(s *site.Site, role state.Role, host state.HostFacts, before Progress) 
 		join.SkipPhases = []string{"kubelet-start"}
 	}
 	if before.Pair {
-		// By now the host's own etcd has its folder and its ports.
+		// By now the host's own etcd has its folder and its ports. kubelet runs already, with
+		// a bootstrap token that this try has ended: its phase gives it the new one.
 		join.NodeRegistration.IgnorePreflightErrors = []string{"all"}
-		join.SkipPhases = []string{"check-etcd", "kubelet-start", "etcd-join"}
+		join.SkipPhases = append(join.SkipPhases, "check-etcd", "etcd-join")
 	}
 	if role.ControlPlane() {
 		join.ControlPlane = &joinControlPlane{LocalAPIEndpoint: local(host)}

@@ -193,10 +193,14 @@ func TestAHostThatTakesAPlaceLeavesEtcdToPacemaker(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, want := range []string{"- check-etcd\n", "- kubelet-start\n", "- etcd-join\n", "- all\n"} {
+		for _, want := range []string{"- check-etcd\n", "- etcd-join\n", "- all\n"} {
 			if !strings.Contains(string(conf), want) {
 				t.Errorf("%+v: no %q in\n%s", before, want, conf)
 			}
+		}
+		// Without its certificate kubelet needs the token of this try.
+		if skips := strings.Contains(string(conf), "- kubelet-start\n"); skips != before.KubeletBootstrapped {
+			t.Errorf("%+v: kubelet's phase is skipped: %t", before, skips)
 		}
 	}
 }
