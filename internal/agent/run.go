@@ -120,6 +120,17 @@ func runParts(ctx context.Context, s *site.Site, log *slog.Logger, address strin
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	loops := loop.New(time.Now, log)
+	if s.Role.ControlPlane() && s.Topology().Fencing {
+		own, err := newPlace(log)
+		if err != nil {
+			return err
+		}
+		group.Go(func() error { loops.Run(ctx, own.task()); return nil })
+		if ousted() {
+			log.Error("another machine has the place of this host: the agent does nothing but ask for it", "file", replacement.OustedPath)
+			return group.Wait()
+		}
+	}
 	status := pacemakerstatus.New(pacemakerstatus.Options{Site: s, Log: log, Now: time.Now})
 	leaves, err := newLeafKeeper(s, log)
 	if err != nil {

@@ -185,6 +185,8 @@ func (r *hostReplacement) run(ctx context.Context) error {
 		return r.takeBack(ctx, plan, active)
 	case active && r.bmc.address == "":
 		return r.follow(ctx, plan.ID)
+	case r.bmc.address == "" && plan != nil && plan.Old.Name == r.name:
+		return r.ended(plan) // it came to its end since somebody followed it
 	case r.bmc.address == "":
 		return &UsageError{Err: errors.New("--bmc-address: is needed to begin, because a host that nobody can fence cannot be one of two")}
 	case active && plan.Stage == decide.Joining:

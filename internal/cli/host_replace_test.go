@@ -190,6 +190,16 @@ func TestAPlanIsTakenBackWhenAsked(t *testing.T) {
 	}
 }
 
+func TestAPlanThatCameToItsEndMeanwhileIsTold(t *testing.T) {
+	r := newReplaceRun(t, func(int, *replaceRun) {})
+	put(t, r.store.PutPlan(decide.Plan{ID: "p1", Old: decide.Old{Name: "cp-2"}, Stage: decide.Whole}))
+	r.bmc = replaceBMC{}
+	put(t, r.run(t.Context()))
+	if !strings.Contains(r.out.String(), "either host may be lost") {
+		t.Error(r.out.String())
+	}
+}
+
 func TestOnlyTheNameOfTheLostHostConfirms(t *testing.T) {
 	r := newReplaceRun(t, func(int, *replaceRun) {})
 	r.yes, r.streams.In = false, strings.NewReader("yes\n")

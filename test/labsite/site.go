@@ -78,6 +78,16 @@ func Open(ctx context.Context, o Options) (*Site, error) {
 	return s, s.openAPI()
 }
 
+// Reopen reads the lab again, after a command has changed which machines it has.
+func (s *Site) Reopen() error {
+	var err error
+	if s.Lab, err = lab.Open(Root(), s.name); err != nil {
+		return err
+	}
+	s.Power = lab.NewClient(s.Lab)
+	return nil
+}
+
 // Root returns the directory of all labs.
 func Root() string {
 	if root := os.Getenv("HOLDFAST_LABS"); root != "" {

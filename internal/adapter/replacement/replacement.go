@@ -25,6 +25,10 @@ const (
 	SecretsPath  = "/var/lib/holdfast/replace/secrets.json"
 	NewcomerPath = "/run/holdfast/replace/newcomer.json"
 	DoingPath    = "/run/holdfast/replace/doing.json"
+
+	// OustedPath is there once this host found that another machine has its place. It lies
+	// on the old host's disk.
+	OustedPath = "/var/lib/holdfast/replace/ousted.json"
 )
 
 // Order is written by the command: the wish, and the accounts that the wish needs.

@@ -48,8 +48,8 @@ var ways = []struct{ path, how string }{
 	{"sshKey", "holdfast config apply --install-config"},
 	{"proxy", "holdfast config apply --install-config"},
 	{"additionalTrustBundle", "holdfast config apply --install-config"},
-	{"platform.baremetal.apiVIPs", "holdfast vip change"},
-	{"platform.baremetal.ingressVIPs", "holdfast vip change"},
+	{"platform.baremetal.apiVIPs", "holdfast vip add, holdfast vip remove"},
+	{"platform.baremetal.ingressVIPs", "holdfast vip add, holdfast vip remove"},
 	{"controlPlane.fencing", "holdfast fencing rotate"},
 	{"compute", "holdfast create join-config makes the pointer for each further worker"},
 }

@@ -1,0 +1,108 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/adapter/replacement"
+	"github.com/holdfast/holdfast/internal/agent/install"
+	"github.com/holdfast/holdfast/internal/agent/loop"
+	"github.com/holdfast/holdfast/internal/decide/replace"
+	"github.com/holdfast/holdfast/internal/keeper/keeperclient"
+	"github.com/holdfast/holdfast/internal/model/retired"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// place has this host find out that another machine has taken its place (docs/adr/0083). Then
+// it writes that down, and switches itself off. From the next boot on the agent does nothing
+// else than to ask again.
+type place struct {
+	log  *slog.Logger
+	self func(ctx context.Context) replace.Self
+	// note writes down why the host is out, before it goes off.
+	note func(why string) error
+	off  func(ctx context.Context) error
+	// seen is why the last look said that the host is out. Two looks in a row have to agree.
+	seen string
+}
+
+// placeEvery is the pause between two looks. Two looks must agree, so an old host holds the
+// address of the new one for this long after it reached the API.
+const placeEvery = 5 * time.Second
+
+// newPlace returns it for a control plane of two.
+func newPlace(log *slog.Logger) (*place, error) {
+	name, err := host.Name()
+	if err != nil {
+		return nil, err
+	}
+	return &place{
+		log:  log,
+		self: func(ctx context.Context) replace.Self { return selfOf(ctx, name) },
+		note: func(why string) error {
+			data, err := json.Marshal(map[string]string{"why": why})
+			if err != nil {
+				return err
+			}
+			return host.WriteFileAtomic(replacement.OustedPath, append(data, '\n'), state.DefaultFileMode)
+		},
+		off: func(ctx context.Context) error {
+			_, err := host.Run(ctx, host.Command("systemctl", "poweroff"))
+			return err
+		},
+	}, nil
+}
+
+func (p *place) task() loop.Task {
+	return loop.Task{Name: "own place", Every: placeEvery, Retry: placeEvery, Limit: time.Minute, Step: p.step}
+}
+
+func (p *place) step(ctx context.Context) (loop.Result, error) {
+	why := replace.Ousted(p.self(ctx))
+	before := p.seen
+	if p.seen = why; why == "" || before == "" {
+		return loop.Result{}, nil
+	}
+	p.log.Error("this host is out of the cluster and switches itself off; to use the machine again, install it anew", "why", why)
+	if err := p.note(why); err != nil {
+		return loop.Result{}, fmt.Errorf("write down that this host is out: %w", err)
+	}
+	return loop.Result{Changed: "switches itself off: " + why}, p.off(ctx)
+}
+
+// selfOf asks the cluster about this host. What it does not learn stays unknown.
+func selfOf(ctx context.Context, name string) replace.Self {
+	s := replace.Self{Installed: host.Exists(install.CompletePath), MachineID: ownMachine()}
+	if report, err := keeperclient.Report(ctx, state.EtcdSocketPath); err == nil {
+		s.Etcd = report.Snapshot.Local.Running
+	}
+	api, err := wipeAPI()
+	if err != nil {
+		return s
+	}
+	if list, err := api.Retired(ctx, name); err == nil {
+		s.Entry = state.Known[*retired.Host](nil)
+		if entry, listed := list.Of(name); listed {
+			s.Entry = state.Known(&entry)
+		}
+	}
+	if n, err := api.Node(ctx, name); err == nil {
+		s.Node = state.Known("")
+		if n != nil {
+			s.Node = state.Known(n.Status.NodeInfo.MachineID)
+		}
+	}
+	return s
+}
+
+// ousted reports whether an earlier boot has found that another machine has this host's
+// place.
+func ousted() bool {
+	_, err := os.Stat(replacement.OustedPath)
+	return err == nil
+}

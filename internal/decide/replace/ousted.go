@@ -1,0 +1,47 @@
+package replace
+
+import (
+	"github.com/holdfast/holdfast/internal/model/retired"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// Self is what a host knows about its own place in the cluster, and what the cluster says of
+// its name.
+type Self struct {
+	// Installed is true once the host's installation was complete: a newcomer of the name has
+	// no place yet.
+	Installed bool
+	// MachineID is the machine id of the host's operating system.
+	MachineID string
+	// Etcd is true while etcd runs on this host.
+	Etcd state.Fact[bool]
+	// Entry is the cluster's entry about the name in its list of hosts that were taken out,
+	// nil if there is none.
+	Entry state.Fact[*retired.Host]
+	// Node is the machine id that the Node of the name has, empty if there is no Node, or if
+	// its kubelet has not told it yet.
+	Node state.Fact[string]
+}
+
+// Ousted says that another machine has taken the place of this host, or will: it was
+// retired as the lost control plane, and woke up. It is empty if that is not so, or not known.
+//
+// A host that is ousted still has its addresses, and accounts that the API takes. So it takes the
+// packets of the machine that has its address now, and its agent writes as that machine. Nobody
+// but its own agent can end that. A host whose etcd runs is never ousted, whatever the
+// list says.
+func Ousted(s Self) string {
+	if !s.Installed || s.MachineID == "" || !no(s.Etcd) || !s.Entry.Known || !s.Node.Known || s.Entry.Value == nil {
+		return ""
+	}
+	entry := *s.Entry.Value
+	switch {
+	case !entry.ControlPlane, s.Node.Value == s.MachineID:
+		return ""
+	case s.Node.Value != "":
+		return "another machine is " + entry.Name + " now: this one was " + entry.String()
+	case entry.Open() && entry.Machine == s.MachineID:
+		return "another machine is to be " + entry.Name + ": this one was " + entry.String()
+	}
+	return ""
+}
