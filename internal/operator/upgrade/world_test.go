@@ -515,7 +515,7 @@ func (w *world) act(h *hostPlay) {
 		h.running, h.daemons = h.journal.From, true
 	case parachute.Hold:
 		h.held = a.Why
-	case parachute.Rest, parachute.DoPrepare, parachute.Arm, parachute.Prove, parachute.Accept, parachute.RaiseServers, parachute.RaiseKubelet:
+	case parachute.Rest, parachute.DoPrepare, parachute.DoEmpty, parachute.Arm, parachute.Prove, parachute.Accept, parachute.RaiseServers, parachute.RaiseKubelet:
 	}
 	h.raised = h.raised || turn.Raise
 	part, err := annotation.Decode[annotation.Part](n.Annotations[annotation.PartOf])
@@ -563,7 +563,7 @@ func (w *world) brings(h *hostPlay, p annotation.Part) {
 func (w *world) knows(h *hostPlay, turn annotation.Turn) parachute.Facts {
 	f := parachute.Facts{
 		Kind: w.kind(h), Turn: state.Known(turn.Of()), Boot: fmt.Sprint(h.boot), Up: time.Hour, Running: h.running, Previous: oldImage, Whole: state.Known(true), Newer: state.Known(""),
-		Closed: state.Known(turn.Closed), Serves: state.Known(!h.worker && h.serves() && !h.bad), PeerServes: state.Known(false), Released: true, Quiet: !h.daemons, Timer: true, Daemons: h.daemons, Proof: parachute.Proof{},
+		Closed: state.Known(turn.Closed), Serves: state.Known(!h.worker && h.serves() && !h.bad), PeerServes: state.Known(false), Released: true, Emptied: true, Quiet: !h.daemons, Timer: true, Daemons: h.daemons, Proof: parachute.Proof{},
 	}
 	for _, other := range w.hosts {
 		if other != h && !other.worker && other.serves() {

@@ -133,7 +133,7 @@ func (p play) facts(w world, i int, blind bool) parachute.Facts {
 	h := w.hosts[i]
 	f := parachute.Facts{
 		Kind: parachute.OfTwo, Boot: "b1", Running: pick(h.isNew), Previous: oldOne, Whole: state.Known(true), Newer: state.Known(""), Serves: state.Known(p.serves(w, i)),
-		Released: true, Quiet: !h.daemons, Timer: true, Daemons: h.daemons, Proof: parachute.Proof{},
+		Released: true, Emptied: true, Quiet: !h.daemons, Timer: true, Daemons: h.daemons, Proof: parachute.Proof{},
 	}
 	if p.n == 1 {
 		f.Kind = parachute.Alone
@@ -228,7 +228,7 @@ func (p play) agent(w world, i int, blind bool) (out []world, wrong string) {
 		if p.bad[i] > 0 {
 			wrong = name(i) + " accepts a bad release"
 		}
-	case parachute.Rest, parachute.DoPrepare, parachute.Arm, parachute.Prove, parachute.Hold:
+	case parachute.Rest, parachute.DoPrepare, parachute.DoEmpty, parachute.Arm, parachute.Prove, parachute.Hold:
 	}
 	return []world{written, w}, wrong
 }
