@@ -137,7 +137,7 @@ func (r *Reconciler) put(ctx context.Context, b book, key, text string) error {
 // sameRecord reports whether two records are written in the same way.
 func sameRecord(a, b annotation.Record) bool {
 	for _, r := range []*annotation.Record{&a, &b} {
-		r.Seen, r.Rollout.Since, r.Rollout.Seen = r.Seen.UTC(), r.Rollout.Since.UTC(), r.Rollout.Seen.UTC()
+		r.Seen, r.Rollout.Since, r.Rollout.Seen, r.Rollout.Runs = r.Seen.UTC(), r.Rollout.Since.UTC(), r.Rollout.Seen.UTC(), r.Rollout.Runs.UTC()
 	}
 	one, wrong := annotation.Encode(a)
 	other, also := annotation.Encode(b)

@@ -57,7 +57,7 @@ type Record struct {
 	// Backup is the backup that was asked for last; its zero value for none.
 	Backup BackupWish
 	// Rollout is the part whose pods are awaited; its zero value for none. Settled is true
-	// once the pods of all parts ran as the new release has them.
+	// once the pods of all parts ran for a while as the new release has them.
 	Rollout Rollout
 	Settled bool
 	// Failed is why the parts go back, or went back, by themselves; empty if they do not.
@@ -70,6 +70,8 @@ type Rollout struct {
 	// Since is when the wait began, and Seen when somebody last looked.
 	Since time.Time `json:"since,omitzero"`
 	Seen  time.Time `json:"seen,omitzero"`
+	// Runs is since when the pods of all parts run.
+	Runs time.Time `json:"runs,omitzero"`
 }
 
 // BackupWish is a wish for a backup: of which control plane, and its text as it stands at

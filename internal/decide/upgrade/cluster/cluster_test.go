@@ -27,13 +27,13 @@ var crashes = state.Known("DNS: 0 of 5 pods are available")
 func waits(since time.Duration) Site {
 	s := aSite(5)
 	s.Parts[0] = Part{"CoreDNS", state.Known("R2"), crashes}
-	s.Record.Rollout = Rollout{"CoreDNS", noon.Add(-since), noon.Add(-10 * time.Second)}
+	s.Record.Rollout = Rollout{Part: "CoreDNS", Since: noon.Add(-since), Seen: noon.Add(-10 * time.Second)}
 	return s
 }
 
 // awaited is for how long pods have been awaited.
 func awaited(r Record) time.Duration {
-	if r.Rollout == (Rollout{}) {
+	if r.Rollout.Since.IsZero() {
 		return 0
 	}
 	return noon.Sub(r.Rollout.Since)
@@ -76,6 +76,7 @@ func proved(s Site) Site {
 	for i := range s.Parts {
 		s.Parts[i].Release = state.Known("R2")
 	}
+	s.Record.Settled = true
 	return s
 }
 
@@ -134,8 +135,8 @@ func TestTheNextStepOfAnUpgradeIsApproved(t *testing.T) {
 		{"nobody has looked meanwhile", waits(time.Hour), func(s *Site) { s.Record.Rollout.Seen = noon.Add(-50 * time.Minute) }},
 		{"they do not run in time", waits(8 * time.Minute), nil},
 		{"whether they run is not known in time", waits(8 * time.Minute), func(s *Site) { s.Parts[0].Pending = state.Fact[string]{} }},
-		{"those of the last part do not run in time", proved(waits(8 * time.Minute)), nil},
-		{"those of the last part do not run in time, and the old operator knows what follows", proved(waits(8 * time.Minute)), func(s *Site) { s.PartsReturn = true }},
+		{"those of the last part do not run in time", proved(waits(8 * time.Minute)), func(s *Site) { s.Record.Settled = false }},
+		{"those of the last part do not run in time, and the old operator knows what follows", proved(waits(8 * time.Minute)), func(s *Site) { s.PartsReturn, s.Record.Settled = true, false }},
 		{"the part goes back by itself", waits(0), func(s *Site) { s.Record.Rollout, s.Record.Failed = Rollout{}, "DNS: 0 of 5 pods are available" }},
 		{"it is back", aSite(5), func(s *Site) { s.Record.Failed = "DNS: 0 of 5 pods are available" }},
 		{"it is back, and its pods do not run", aSite(5), func(s *Site) {
@@ -143,6 +144,17 @@ func TestTheNextStepOfAnUpgradeIsApproved(t *testing.T) {
 		}},
 		{"a person goes back after that", aSite(5), func(s *Site) { s.Wish.Release, s.Record.Failed = "R1", "DNS: 0 of 5 pods are available" }},
 		{"the pods run", proved(waits(time.Minute)), func(s *Site) { s.Parts[0].Pending, s.Parts[1] = state.Known(""), part("operator", "R1") }},
+		{"the pods of all parts run", proved(aSite(5)), func(s *Site) { s.Record.Settled = false }},
+		{"the pods of all parts run for 59 s", proved(aSite(5)), func(s *Site) {
+			s.Record.Settled, s.Record.Rollout = false, Rollout{Runs: noon.Add(-59 * time.Second), Seen: noon.Add(-10 * time.Second)}
+		}},
+		{"the pods of all parts run for 60 s", proved(aSite(5)), func(s *Site) {
+			s.Record.Settled, s.Record.Rollout = false, Rollout{Runs: noon.Add(-60 * time.Second), Seen: noon.Add(-10 * time.Second)}
+		}},
+		{"the pods of all parts run, and nobody looked for six minutes", proved(aSite(5)), func(s *Site) {
+			s.Record.Settled, s.Record.Rollout = false, Rollout{Runs: noon.Add(-7 * time.Minute), Seen: noon.Add(-6 * time.Minute)}
+		}},
+		{"pods of a part stop while they are watched", proved(waits(7 * time.Minute)), func(s *Site) { s.Record.Settled, s.Record.Rollout.Runs = false, noon.Add(-30*time.Second) }},
 		{"pods stop in the soak", proved(waits(0)), func(s *Site) {
 			s.Record.Rollout, s.Record.Settled, s.Record.Healthy, s.Record.Seen = Rollout{}, true, 20*time.Minute, noon.Add(-time.Minute)
 		}},
@@ -190,7 +202,7 @@ func TestTheNextStepOfAnUpgradeIsApproved(t *testing.T) {
 		{"kube-proxy follows the level", withProxy(true, true), nil},
 		{"kube-proxy does not run after the level rose", withProxy(true, true), func(s *Site) {
 			s.Parts[0] = Part{KubeProxy, state.Known("R2"), state.Known("kube-proxy: 4 of 5 pods are available")}
-			s.Record.Rollout = Rollout{KubeProxy, noon.Add(-8 * time.Minute), noon}
+			s.Record.Rollout = Rollout{Part: KubeProxy, Since: noon.Add(-8 * time.Minute), Seen: noon}
 		}},
 		{"a person goes back too late", proved(aSite(5)), func(s *Site) { s.Record.NoWayBack, s.Wish.Release = true, "R1" }},
 		{"a person wants a third release", aSite(1), func(s *Site) { s.Wish.Release = "R3" }},
@@ -230,7 +242,7 @@ func TestTheNextStepOfAnUpgradeIsApproved(t *testing.T) {
 			fmt.Fprintf(&out, "  asks %s for a backup: %s\n", step.Record.Backup.Host, step.Record.Backup.Text)
 		}
 		if r := step.Record; r.Rollout != s.Record.Rollout || r.Failed != s.Record.Failed || r.Settled != s.Record.Settled {
-			fmt.Fprintf(&out, "  awaits %q for %s, settled %v, failed %q\n", r.Rollout.Part, awaited(r), r.Settled, r.Failed)
+			fmt.Fprintf(&out, "  awaits %q for %s, runs %v, settled %v, failed %q\n", r.Rollout.Part, awaited(r), !r.Rollout.Runs.IsZero(), r.Settled, r.Failed)
 		}
 		if step.Refused != "" {
 			fmt.Fprintf(&out, "  refused: %s\n", step.Refused)

@@ -102,7 +102,7 @@ func (w world) record() Record {
 		r.Healthy = soakTime
 	}
 	if w.awaited {
-		r.Rollout = Rollout{Part: KubeProxy, Since: noon, Seen: noon}
+		r.Rollout = Rollout{Part: KubeProxy, Since: noon, Seen: noon, Runs: noon.Add(-time.Hour)}
 	}
 	if w.overdue {
 		r.Rollout.Since = noon.Add(-time.Hour)
@@ -256,7 +256,8 @@ func (p play) operator(w world, closed bool) (world, Step, string) {
 		if w.partsNew && (r.Returning && len(r.Turns) > 0 || !r.Started && !w.newer) {
 			wrong = "hosts return before the parts"
 		}
-		w.awaited, w.overdue = r.Rollout.Part != "", w.overdue && r.Rollout.Part != ""
+		w.awaited = r.Rollout != Rollout{}
+		w.overdue = w.overdue && w.awaited
 		w.failed, w.settled = r.Failed != "", r.Settled
 		w.started, w.returning, w.noWayBack = r.Started, r.Returning, r.NoWayBack
 		for i := range w.turns {
@@ -368,7 +369,7 @@ func (p play) moves(w world) (out []world, wrong string) {
 			}
 		}
 	}
-	if w.awaited && !w.overdue {
+	if p.crash && w.awaited && !w.overdue {
 		late := w
 		late.overdue = true
 		add([]world{late}, "")
@@ -433,7 +434,7 @@ func (p play) round(w world) (world, Step, string) {
 	if !p.others(w, -1) {
 		return w, Step{}, ""
 	}
-	w.overdue = w.awaited
+	w.overdue = p.crash && w.awaited
 	w, step, why := p.operator(w, false)
 	w.soaked = w.soaked || step.Phase == Proving
 	return w, step, why

@@ -101,7 +101,7 @@ func (s Site) phase() Phase {
 		return Checked
 	case len(s.left()) > 0 || len(s.atWork()) > 0:
 		return Hosts
-	case s.behind(false) != "" || !s.Record.Settled && s.pending(false) != nil || s.Record.Failed != "":
+	case s.behind(false) != "" || !s.Record.Settled && len(s.Parts) > 0 || s.Record.Failed != "":
 		return Parts
 	}
 	return Proving
@@ -375,7 +375,6 @@ func (s Site) bring(part string) (Step, bool) {
 // soak counts the time for which the site was seen healthy.
 func (s Site) soak() (Step, bool) {
 	r := s.soaked()
-	r.Settled = true
 	switch {
 	case s.Wish.Commit || !s.SoakOff && r.Healthy >= s.Soak:
 		return Step{}, false

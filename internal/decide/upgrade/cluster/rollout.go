@@ -14,6 +14,9 @@ import (
 const (
 	rolloutLimit = 5 * time.Minute
 	rolloutHost  = 30 * time.Second
+	// steady is how long the pods of all parts are watched before they count: a program
+	// without a probe counts as available for the seconds between two crashes.
+	steady = time.Minute
 )
 
 func (s Site) rolloutLimit() time.Duration {
@@ -52,13 +55,32 @@ func (s Site) pending(risen bool) *Part {
 // rollout waits for the pods of what was brought before anything else is done, and asks no
 // gate: what does not run must not keep itself from going back.
 func (s Site) rollout() (Step, bool) {
-	p := s.pending(s.Record.NoWayBack)
-	if p == nil {
+	p, step := s.pending(s.Record.NoWayBack), Step{}
+	switch {
+	case p != nil:
+		step, _ = s.roll(*p)
+	case s.Record.Settled || len(s.Parts) == 0 || len(s.left()) > 0 || s.behind(false) != "" || s.Record.NoWayBack:
 		return Step{}, false
+	default:
+		step, _ = s.watch()
 	}
-	step, _ := s.roll(*p)
 	step.rolls = true
 	return step, true
+}
+
+// watch waits until the pods of all parts have run for a while. The wait for one that stops
+// meanwhile goes on where it was.
+func (s Site) watch() (Step, bool) {
+	r := s.Record
+	if gap := s.Now.Sub(r.Rollout.Seen); r.Rollout.Runs.IsZero() || gap < 0 || gap > longestGap {
+		r.Rollout.Runs = s.Now
+	}
+	r.Rollout.Seen = s.Now
+	if s.Now.Sub(r.Rollout.Runs) < steady {
+		return s.write(r, "the pods of all parts run, and are watched for "+page.Duration(steady))
+	}
+	r.Settled, r.Rollout = true, Rollout{}
+	return s.write(r, "the pods of all parts have run for "+page.Duration(steady))
 }
 
 // roll waits for the pods of a part. After the limit the parts go back by themselves, and
@@ -95,7 +117,7 @@ func (s Site) waiting(part string) Record {
 	if gap := s.Now.Sub(r.Rollout.Seen); r.Rollout.Part != part || gap < 0 || gap > longestGap {
 		r.Rollout = Rollout{Part: part, Since: s.Now}
 	}
-	r.Rollout.Seen = s.Now
+	r.Rollout.Seen, r.Rollout.Runs = s.Now, time.Time{}
 	return r
 }
 
