@@ -40,7 +40,7 @@ func newHostReplace(streams Streams) *cobra.Command {
 		Short: "Replace the other control plane of two, which was lost, by another machine",
 		Long: `Takes the lost host NAME out of the cluster and lets another machine take its place, under
 the same name. Run the command as root on the control plane that stays. Its record of etcd
-must say sole (holdfast explain): the silence of the other host is no proof.
+must say sole (holdfast explain etcd): the silence of the other host is no proof.
 
 The command writes the wish and follows the plan. The agent of this host carries the plan
 out, even if the command has ended or this host was booted. First the command names each

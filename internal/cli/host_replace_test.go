@@ -141,11 +141,11 @@ func TestTheCertificateOfANewBMCThatNobodyVouchesForIsShownAndPinned(t *testing.
 func TestAWishWhoseGatesStayClosedIsTakenBack(t *testing.T) {
 	r := newReplaceRun(t, func(_ int, r *replaceRun) {
 		put(t, r.store.PutDoing(replacement.Doing{Rule: "rest.refuse", Words: "no", Wish: r.orderID(t), Gates: []decide.Gate{
-			{ID: "sole", Words: "the record says pair", Way: "holdfast explain"}, {ID: "room", Open: true}, {ID: "bmc", Words: "silent", Way: "x"},
+			{ID: "sole", Words: "the record says pair", Way: "holdfast explain etcd"}, {ID: "room", Open: true}, {ID: "bmc", Words: "silent", Way: "x"},
 		}}))
 	})
 	err := r.run(t.Context())
-	if !strings.Contains(err.Error(), "sole: the record says pair (type: holdfast explain)") || !strings.Contains(err.Error(), "bmc: ") || strings.Contains(err.Error(), "room") {
+	if !strings.Contains(err.Error(), "sole: the record says pair (type: holdfast explain etcd)") || !strings.Contains(err.Error(), "bmc: ") || strings.Contains(err.Error(), "room") {
 		t.Error(err)
 	}
 	if o, err := r.store.Order(); o != nil || err != nil {

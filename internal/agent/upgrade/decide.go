@@ -104,6 +104,7 @@ func (a *Agent) facts(turn state.Fact[annotation.Turn]) gather {
 			if f.Daemons {
 				err = a.Journal.SetDown(false)
 			}
+			f.Emptied = a.emptied(j)
 			if turn.Value.Raise && err == nil {
 				f.Risen = a.risen(ctx)
 				f.Held, err = a.holds()

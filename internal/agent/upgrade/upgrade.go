@@ -260,13 +260,14 @@ func (a *Agent) step(ctx context.Context) (loop.Result, error) {
 // asks reports whether a turn is to be answered by a host at rest.
 func asks(j parachute.Journal, turn state.Fact[annotation.Turn]) bool {
 	t := turn.Value
-	return turn.Known && (t.Raise && t.Closed || t.Wish == parachute.Go || t.Wish == parachute.GoBack || t.Closed && !j.Closed && j.Step == parachute.Accepted)
+	return turn.Known && (!j.Empties.IsZero() || t.Raise && t.Closed || t.Wish == parachute.Go || t.Wish == parachute.GoBack || t.Closed && !j.Closed && j.Step == parachute.Accepted)
 }
 
 // changed says in one line what became of a way, or what is raised now.
 func (a *Agent) changed(before parachute.Journal, action parachute.Action) string {
 	raises := action.Act == parachute.RaiseServers || action.Act == parachute.RaiseKubelet
-	if before.Step == action.Journal.Step && (!raises || action.Why == a.rising) {
+	begins := action.Act == parachute.DoEmpty && before.Empties.IsZero()
+	if before.Step == action.Journal.Step && !begins && (!raises || action.Why == a.rising) {
 		return ""
 	}
 	if raises {
@@ -294,6 +295,8 @@ func (a *Agent) do(ctx context.Context, action parachute.Action) error {
 		return nil
 	case parachute.DoPrepare:
 		return a.prepare(ctx, j)
+	case parachute.DoEmpty:
+		return a.empty(ctx, j)
 	case parachute.DoLeave:
 		return errors.Join(a.Journal.SetDown(true), a.Stop(ctx))
 	case parachute.Arm:
@@ -355,13 +358,25 @@ func (a *Agent) arm(ctx context.Context, j parachute.Journal) error {
 	return a.Arm(ctx, j.From, j.To)
 }
 
-// prepare gives away what has to move, and asks the operator to move the pods.
-func (a *Agent) prepare(ctx context.Context, j parachute.Journal) error {
+// empty asks the operator to move the pods.
+func (a *Agent) empty(ctx context.Context, j parachute.Journal) error {
 	n, _ := a.node()
 	if wish := drain.Upgrade(j.Upgrade); a.drains() && n.Annotations[drain.Desired] != wish {
-		if err := a.annotate(ctx, drain.Desired, wish); err != nil {
-			return err
-		}
+		return a.annotate(ctx, drain.Desired, wish)
+	}
+	return nil
+}
+
+// emptied reports whether other hosts have the pods of this one, or there is no other host.
+func (a *Agent) emptied(j parachute.Journal) bool {
+	n, _ := a.node()
+	return !a.drains() || drain.Emptied(n.Annotations, drain.Upgrade(j.Upgrade))
+}
+
+// prepare gives away what has to move, and asks the operator to move the pods.
+func (a *Agent) prepare(ctx context.Context, j parachute.Journal) error {
+	if err := a.empty(ctx, j); err != nil {
+		return err
 	}
 	a.depart(ctx)
 	_, err := a.GiveLead(ctx)
@@ -384,8 +399,7 @@ func (a *Agent) released(ctx context.Context, j parachute.Journal) (bool, error)
 	a.mu.Lock()
 	left := a.stay != nil
 	a.mu.Unlock()
-	n, _ := a.node()
-	if !left || a.drains() && !drain.Emptied(n.Annotations, drain.Upgrade(j.Upgrade)) {
+	if !left || !a.emptied(j) {
 		return false, nil
 	}
 	return a.GiveLead(ctx)

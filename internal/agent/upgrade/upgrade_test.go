@@ -246,3 +246,73 @@ func TestTheParachuteNeverGoesForward(t *testing.T) {
 		}
 	}
 }
+
+// TestAHostThatAnAdministratorTakesBackIsEmptyBefore: its pods move first, as on the way
+// there, and come back afterwards.
+func TestAHostThatAnAdministratorTakesBackIsEmptyBefore(t *testing.T) {
+	w := newWorld(t)
+	w.turn(parachute.Go)
+	w.rests(false)
+	w.tick(false) // it takes pods again
+	w.acts, w.noDrain = nil, true
+	w.turn(parachute.GoBack)
+	for range 20 {
+		w.tick(false)
+	}
+	if j := w.journal(); j.Step != parachute.Accepted || len(w.acts) > 0 || w.annotations[drain.Desired] != drain.Upgrade("u1") {
+		t.Fatalf("while pods are there: %+v, %v, %v", j, w.acts, w.annotations)
+	}
+	w.process() // it remembers since when it waits
+	began := w.journal().Empties
+	w.tick(false)
+	if !w.journal().Empties.Equal(began) || began.IsZero() {
+		t.Errorf("a new process waits since %s, and the one before since %s", w.journal().Empties, began)
+	}
+	w.noDrain = false
+	w.rests(false)
+	if j := w.journal(); j.Step != parachute.Returned || w.current != oldOne || !j.Empties.IsZero() {
+		t.Errorf("%+v, it has %s", j, w.current)
+	}
+}
+
+// TestADrainThatDoesNotEndHoldsAReturnForTenMinutes and no longer.
+func TestADrainThatDoesNotEndHoldsAReturnForTenMinutes(t *testing.T) {
+	w := newWorld(t)
+	w.turn(parachute.Go)
+	w.rests(false)
+	w.tick(false) // it takes pods again
+	w.noDrain = true
+	began := w.now
+	w.turn(parachute.GoBack)
+	w.until(parachute.Accepted)
+	for w.journal().Step == parachute.Accepted && w.now.Sub(began) < time.Hour {
+		w.tick(false)
+	}
+	if took := w.now.Sub(began); took < 10*time.Minute || took > 11*time.Minute {
+		t.Errorf("it waited %s", took)
+	}
+	w.rests(false)
+	if w.current != oldOne {
+		t.Errorf("it has %s", w.current)
+	}
+}
+
+// TestAHostThatIsNotTakenBackAfterAllGetsItsPodsAgain, and a later return waits anew.
+func TestAHostThatIsNotTakenBackAfterAllGetsItsPodsAgain(t *testing.T) {
+	w := newWorld(t)
+	w.turn(parachute.Go)
+	w.rests(false)
+	w.tick(false) // it takes pods again
+	w.noDrain = true
+	w.turn(parachute.GoBack)
+	for range 5 {
+		w.tick(false)
+	}
+	w.turn(parachute.Stay)
+	for range 5 {
+		w.tick(false)
+	}
+	if j := w.journal(); !j.Empties.IsZero() || j.Step != parachute.Accepted || drain.Empties(w.annotations[drain.Desired]) {
+		t.Errorf("%+v, %v", j, w.annotations)
+	}
+}

@@ -26,8 +26,8 @@ func shut(id, way, format string, a ...any) Gate {
 
 // Commands that the words of gates name.
 const (
-	explainHere = "holdfast explain"
-	statusShow = "holdfast status"
+	explainEtcd = "sudo holdfast explain etcd"
+	statusShow  = "holdfast status"
 )
 
 // Gates returns every gate, for a wish, or for a plan that can still be taken back.
@@ -56,7 +56,7 @@ func (f Facts) gateHere(w Wish) Gate {
 	case w.Old == f.Host:
 		return shut("here", "run the command on the other control plane", "%s is this host: the command runs on the host that stays", w.Old)
 	case f.Peer == "":
-		return shut("here", explainHere, "the etcd keeper of this host names no peer")
+		return shut("here", explainEtcd, "the etcd keeper of this host names no peer")
 	case w.Old != f.Peer:
 		return shut("here", statusShow, "%s is not the other control plane: that is %s", w.Old, f.Peer)
 	}
@@ -68,22 +68,22 @@ func (f Facts) gateHere(w Wish) Gate {
 func (f Facts) gateSole(w Wish) Gate {
 	switch {
 	case !f.Record.Known:
-		return shut("sole", explainHere, "the record of etcd on this host is unknown")
+		return shut("sole", explainEtcd, "the record of etcd on this host is unknown")
 	case f.Record.Value == state.EtcdSole:
 		return open("sole")
 	case f.Record.Value == state.EtcdPair:
-		return shut("sole", explainHere, "the record of this host says pair: nothing has proved yet that %s is off, and its silence is no proof. "+
+		return shut("sole", explainEtcd, "the record of this host says pair: nothing has proved yet that %s is off, and its silence is no proof. "+
 			"Once its BMC reads Off, or you have confirmed it, etcd here goes on alone and the record says sole", w.Old)
 	case f.Record.Value == state.EtcdTakingOver:
-		return shut("sole", explainHere, "this host is taking over: wait until its record says sole")
+		return shut("sole", explainEtcd, "this host is taking over: wait until its record says sole")
 	}
-	return shut("sole", explainHere, "the record of this host says %s: only a host whose record says sole holds every write by itself", f.Record.Value)
+	return shut("sole", explainEtcd, "the record of this host says %s: only a host whose record says sole holds every write by itself", f.Record.Value)
 }
 
 func (f Facts) gateSilent(w Wish) Gate {
 	switch {
 	case !f.Contact.Known:
-		return shut("silent", explainHere, "it is unknown whether %s is in contact", w.Old)
+		return shut("silent", explainEtcd, "it is unknown whether %s is in contact", w.Old)
 	case f.Contact.Value:
 		return shut("silent", "sudo poweroff on "+w.Old, "%s runs and is in contact with this host: it is not lost, and joins again by itself", w.Old)
 	case yes(f.Answers):
@@ -117,9 +117,9 @@ func (f Facts) gateOff(w Wish) Gate {
 func (f Facts) gateEtcd() Gate {
 	switch {
 	case !yes(f.Serves):
-		return shut("etcd", explainHere, "etcd on this host does not answer, or knows no leader")
+		return shut("etcd", explainEtcd, "etcd on this host does not answer, or knows no leader")
 	case !no(f.StandIn):
-		return shut("etcd", explainHere, "a stand-in votes, or may vote")
+		return shut("etcd", explainEtcd, "a stand-in votes, or may vote")
 	}
 	return open("etcd")
 }
@@ -127,9 +127,9 @@ func (f Facts) gateEtcd() Gate {
 func (f Facts) gateAlone() Gate {
 	switch {
 	case !f.Voters.Known:
-		return shut("alone", explainHere, "the members of etcd are unknown")
+		return shut("alone", explainEtcd, "the members of etcd are unknown")
 	case f.Voters.Value != 1:
-		return shut("alone", explainHere, "etcd has %d voters: a lone survivor has one", f.Voters.Value)
+		return shut("alone", explainEtcd, "etcd has %d voters: a lone survivor has one", f.Voters.Value)
 	}
 	return open("alone")
 }
@@ -172,7 +172,7 @@ func (f Facts) gateRoom() Gate {
 
 func (f Facts) gateRelease() Gate {
 	if !yes(f.Ships) {
-		return shut("release", "docs/runbook/replace-host.md", "this host has no current release, from which the new host is installed, or that is unknown")
+		return shut("release", "ls -l /opt/holdfast/releases/current", "this host has no current release, from which the new host is installed, or that is unknown")
 	}
 	return open("release")
 }

@@ -348,7 +348,7 @@ var retiredRules = []rule{
 			return (f.in(f.Plan.Old.Name, f.Ring) || f.in(f.Plan.Old.Name, f.Known)) && !f.gone()
 		},
 		words: says("nothing proves in this moment that %s is off, so it is not taken out of Corosync", old),
-		way:   says("switch %s off; if its BMC is dead: holdfast host replace --is-gone SERIAL", old),
+		way:   says("switch %s off; if its BMC is dead: sudo holdfast host replace %s --is-gone SERIAL", old, old),
 	},
 	{
 		step: "R3", id: "retired.unknown", act: Wait, when: func(f Facts) bool { return !f.bare() },
@@ -357,7 +357,7 @@ var retiredRules = []rule{
 	{
 		step: "R4", id: "retired.install", act: Wait, when: func(f Facts) bool { return !f.waits() },
 		words: says("waits for %s: install the new machine with its join file", next),
-		way:   says("holdfast host replace --join-file FILE"),
+		way:   says("sudo holdfast host replace %s --join-file FILE", old),
 	},
 	{
 		step: "R5", id: "retired.other-machine", act: Wait,
@@ -427,7 +427,7 @@ var joiningRules = []rule{
 		step: "R6", id: "joining.contact", act: Wait,
 		when:  func(f Facts) bool { return !yes(f.Contact) },
 		words: says("waits for contact with %s", next),
-		way:   says("holdfast explain"),
+		way:   says(explainEtcd),
 	},
 	{
 		step: "R7", id: "joining.sync", act: Wait, when: func(f Facts) bool { return !state.Is(f.Record, state.EtcdPair) },

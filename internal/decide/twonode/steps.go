@@ -61,7 +61,7 @@ func (c Corosync) check(want Corosync) error {
 			"run 'pcs cluster destroy' on the host; nothing was changed", c.Name, want.Name)
 	case !sameNodes(c.Nodes, want.Nodes):
 		return fmt.Errorf("the Corosync cluster %q consists of %s, not of %s: Corosync, etcd and its certificates depend on the names and addresses "+
-			"with which two hosts were set up, and no command of this release changes them. Another machine takes the place of a lost host by `holdfast host replace`; "+
+			"with which two hosts were set up, and no command of this release changes them. Another machine takes the place of a lost host by `holdfast host replace NAME`; "+
 			"a host that is there gets its old address back. Both hosts keep running as they were set up; %w",
 			c.Name, listNodes(c.Nodes), listNodes(want.Nodes), ErrFinal)
 	case !c.TwoNode || c.WaitsNot:

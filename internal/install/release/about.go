@@ -20,7 +20,12 @@ func (m Manifest) Release() (state.Fact[gate.Release], error) {
 	a := *m.About
 	out := gate.Release{
 		Name: "Holdfast " + strings.TrimPrefix(m.Version, "v"), Digest: m.Digest, Formats: formatsOf(a), Steps: gate.Range(a.Steps),
-		Network: a.Network, StoredVersions: a.StoredVersions, Stack: a.Stack,
+		Network: a.Network, StoredVersions: a.StoredVersions, Stack: a.Stack, Images: map[string]string{},
+	}
+	for _, name := range payload.ClusterImages() {
+		if image, has := m.Image(name); has {
+			out.Images[name] = image.Ref
+		}
 	}
 	for _, v := range []struct {
 		what, text string

@@ -66,6 +66,9 @@ const (
 	FormatStep = "step-input"
 	// FormatReplacement is the plan by which a lost host is replaced.
 	FormatReplacement = "replacement-plan"
+	// FormatRollout are the fields about parts in the record of an upgrade: what is awaited,
+	// and that parts went back by themselves.
+	FormatRollout = "upgrade-rollout"
 	// FormatBackup is the form of an archive and of the entry of a backup.
 	FormatBackup = "backup"
 )
@@ -108,6 +111,7 @@ func formats() []Format {
 		numbered(FormatFolder),
 		numbered(FormatReplacement),
 		numbered(FormatBackup),
+		plain(FormatRollout),          // ConfigMap kube-system/holdfast-upgrade
 		plain("fence-evidence"),       // /run/holdfast/fenced/NODE.json
 		plain("fence-history"),        // history.jsonl and confirmations.jsonl
 		plain("fencing-device"),       // /etc/holdfast/fencing/NODE.json

@@ -75,6 +75,19 @@ func RoleImages(controlPlane bool) []string {
 	return list
 }
 
+// The images of a release whose pods an upgrade awaits, by their names.
+const (
+	ImageFlannel   = "flannel"
+	ImageCoreDNS   = "coredns"
+	ImageKubeProxy = "kube-proxy"
+	ImageRouter    = "traefik"
+)
+
+// ClusterImages names them all.
+func ClusterImages() []string {
+	return []string{ImageFlannel, ImageCoreDNS, ImageKubeProxy, ImageRouter}
+}
+
 // Needed reports whether a host needs an image of any release. One that this release
 // does not know may be needed anywhere.
 func Needed(image string, controlPlane bool) bool {

@@ -65,6 +65,8 @@ func newSite(t *testing.T) *world {
 	must(t, w.admin.Get(t.Context(), client.ObjectKey{Namespace: render.Namespace, Name: render.Name}, d))
 	d.Spec.Template.Spec.Containers[0].Image = image(release(oldImage))
 	must(t, w.admin.Update(t.Context(), d))
+	w.bringsDaemonSets()
+	w.bringsRouter()
 	w.surroundings()
 	w.restart()
 	return w

@@ -112,7 +112,7 @@ func (r *Reconciler) write(ctx context.Context, g *gathered, next cluster.Step) 
 	if err := r.put(ctx, g.book, annotation.RecordKey, text); err != nil {
 		return fmt.Errorf("write the record of the upgrade: %w", err)
 	}
-	if !g.book.record.Started || !next.Record.Started || g.book.record.Returning != next.Record.Returning || g.book.record.NoWayBack != next.Record.NoWayBack {
+	if !g.book.record.Started || !next.Record.Started || g.book.record.Returning != next.Record.Returning || g.book.record.NoWayBack != next.Record.NoWayBack || g.book.record.Failed != next.Record.Failed {
 		r.event(ctx, g.version, corev1.EventTypeNormal, "UpgradeRecorded", next.Why)
 	}
 	return nil
@@ -136,7 +136,9 @@ func (r *Reconciler) put(ctx context.Context, b book, key, text string) error {
 
 // sameRecord reports whether two records are written in the same way.
 func sameRecord(a, b annotation.Record) bool {
-	a.Seen, b.Seen = a.Seen.UTC(), b.Seen.UTC()
+	for _, r := range []*annotation.Record{&a, &b} {
+		r.Seen, r.Rollout.Since, r.Rollout.Seen, r.Rollout.Runs = r.Seen.UTC(), r.Rollout.Since.UTC(), r.Rollout.Seen.UTC(), r.Rollout.Runs.UTC()
+	}
 	one, wrong := annotation.Encode(a)
 	other, also := annotation.Encode(b)
 	return wrong == nil && also == nil && one == other

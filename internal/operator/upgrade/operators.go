@@ -31,7 +31,7 @@ func (r *Reconciler) operators(ctx context.Context, g *gathered, next cluster.St
 	}
 	in := clusteroperator.Input{
 		Facts: g.survey.Facts, Step: said(next), Releases: g.survey.Releases, Controllers: g.works.controllers, Scheduler: g.works.scheduler,
-		Network: g.works.network, DNS: g.works.dns, Ingress: g.works.ingress, Pools: poolsOf(g.seen.Pools),
+		Workloads: g.works.Workloads, Record: g.book.record, Parts: g.seen.Parts, Pools: poolsOf(g.seen.Pools),
 	}
 	for _, o := range clusteroperator.All(in) {
 		i := slices.IndexFunc(list.Items, func(have configv1.ClusterOperator) bool { return have.Name == o.Name })

@@ -69,6 +69,7 @@ func partsOf(w works, v survey.Survey) []cluster.Part {
 		if name == parts.Operator && !runs(w.operator, image(v.Releases[p.Release.Value])) {
 			p.Release = state.Fact[string]{}
 		}
+		p.Pending = w.Pending(name, v.Releases[p.Release.Value])
 		out = append(out, p)
 	}
 	return out
@@ -76,10 +77,10 @@ func partsOf(w works, v survey.Survey) []cluster.Part {
 
 // runs reports whether the pods of the operator's Deployment have an image.
 func runs(d *appsv1.Deployment, image string) bool {
-	return d != nil && image != "" && imageOf(d) == image && rolledOut(d)
+	return d != nil && image != "" && operatorImage(d) == image && rolledOut(d)
 }
 
-func imageOf(d *appsv1.Deployment) string {
+func operatorImage(d *appsv1.Deployment) string {
 	for _, c := range d.Spec.Template.Spec.Containers {
 		if c.Name == containerName {
 			return c.Image

@@ -131,6 +131,9 @@ func matters(now time.Time, have cluster.Record, next cluster.Step) bool {
 	if soaks := !have.Seen.IsZero() && !want.Seen.IsZero() && now.Sub(have.Seen).Abs() < soakNoted; soaks {
 		a.Seen, a.Healthy, b.Seen, b.Healthy = time.Time{}, 0, time.Time{}, 0
 	}
+	if now.Sub(have.Rollout.Seen).Abs() < soakNoted && !want.Rollout.Seen.IsZero() {
+		a.Rollout.Seen, b.Rollout.Seen = time.Time{}, time.Time{}
+	}
 	return !sameRecord(a, b)
 }
 

@@ -3,11 +3,13 @@ package upgrade
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	operatorv1 "github.com/openshift/api/operator/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,8 +28,7 @@ type works struct {
 	operator               *appsv1.Deployment
 	mark                   state.Fact[parts.Mark]
 	controllers, scheduler clusteroperator.Lease
-	network, dns           state.Fact[clusteroperator.Workload]
-	ingress                state.Fact[map[string]clusteroperator.Workload]
+	parts.Workloads
 }
 
 // leaseAge is the age from which on a lease counts as not renewed. Leaders renew theirs
@@ -43,10 +44,13 @@ func (r *Reconciler) workloads(ctx context.Context, g *gathered) (err error) {
 	if w.scheduler, err = r.lease(ctx, clusteroperator.Scheduler); err != nil {
 		return err
 	}
-	if w.network, err = r.daemonSet(ctx, flannel.Namespace, flannel.DaemonSet); err != nil {
+	if w.Network, err = r.daemonSet(ctx, flannel.Namespace, flannel.DaemonSet); err != nil {
 		return err
 	}
-	if w.dns, err = r.daemonSet(ctx, clusterdns.Namespace, clusterdns.Name); err != nil {
+	if w.DNS, err = r.daemonSet(ctx, clusterdns.Namespace, clusterdns.Name); err != nil {
+		return err
+	}
+	if w.Proxy, err = r.daemonSet(ctx, metav1.NamespaceSystem, parts.KubeProxy); err != nil {
 		return err
 	}
 	return r.routers(ctx, g)
@@ -63,31 +67,49 @@ func (r *Reconciler) lease(ctx context.Context, name string) (clusteroperator.Le
 	return known(alive, err, "read the lease of "+name)
 }
 
-func (r *Reconciler) daemonSet(ctx context.Context, namespace, name string) (state.Fact[clusteroperator.Workload], error) {
+func (r *Reconciler) daemonSet(ctx context.Context, namespace, name string) (state.Fact[parts.Workload], error) {
 	var d appsv1.DaemonSet
 	err := r.Live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &d)
 	if apierrors.IsNotFound(err) {
-		return state.Fact[clusteroperator.Workload]{}, nil
+		return state.Fact[parts.Workload]{}, nil
 	}
 	s := d.Status
-	return known(clusteroperator.Workload{Wanted: int(s.DesiredNumberScheduled), Available: int(s.NumberAvailable), Updated: int(s.UpdatedNumberScheduled)}, err, fmt.Sprintf("read DaemonSet %s/%s", namespace, name))
+	return known(parts.Workload{
+		Wanted: int(s.DesiredNumberScheduled), Available: int(s.NumberAvailable), Updated: int(s.UpdatedNumberScheduled),
+		Unseen: s.ObservedGeneration < d.Generation, Image: imageOf(&d.Spec.Template),
+	}, err, fmt.Sprintf("read DaemonSet %s/%s", namespace, name))
 }
 
-func (r *Reconciler) deployment(ctx context.Context, namespace, name string) (state.Fact[clusteroperator.Workload], error) {
+// imageOf returns the image of the first container of a template: what it is for.
+func imageOf(t *corev1.PodTemplateSpec) string {
+	if len(t.Spec.Containers) == 0 {
+		return ""
+	}
+	return t.Spec.Containers[0].Image
+}
+
+func (r *Reconciler) deployment(ctx context.Context, namespace, name string) (state.Fact[parts.Workload], error) {
 	var d appsv1.Deployment
 	err := r.Live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &d)
 	if apierrors.IsNotFound(err) {
-		return state.Fact[clusteroperator.Workload]{}, nil
+		return state.Fact[parts.Workload]{}, nil
 	}
 	return known(workload(d), err, fmt.Sprintf("read Deployment %s/%s", namespace, name))
 }
 
-func workload(d appsv1.Deployment) clusteroperator.Workload {
+func workload(d appsv1.Deployment) parts.Workload {
 	want := 1
 	if d.Spec.Replicas != nil {
 		want = int(*d.Spec.Replicas)
 	}
-	return clusteroperator.Workload{Wanted: want, Available: int(d.Status.AvailableReplicas), Updated: int(d.Status.UpdatedReplicas)}
+	s := d.Status
+	return parts.Workload{
+		Wanted: want, Available: int(s.AvailableReplicas), Updated: int(s.UpdatedReplicas), Old: int(s.Replicas - s.UpdatedReplicas),
+		Enough: slices.ContainsFunc(s.Conditions, func(c appsv1.DeploymentCondition) bool {
+			return c.Type == appsv1.DeploymentAvailable && c.Status == corev1.ConditionTrue
+		}),
+		Unseen: s.ObservedGeneration < d.Generation, Image: imageOf(&d.Spec.Template),
+	}
 }
 
 // routers reads the Deployments of all routers.
@@ -97,7 +119,7 @@ func (r *Reconciler) routers(ctx context.Context, g *gathered) (err error) {
 		_, err = known(0, err, "list IngressControllers")
 		return err
 	}
-	out := map[string]clusteroperator.Workload{}
+	out := map[string]parts.Workload{}
 	for _, ic := range list.Items {
 		w, err := r.deployment(ctx, ingress.OperandNamespace, ingress.RouterName(ic.Name))
 		if err != nil {
@@ -105,9 +127,9 @@ func (r *Reconciler) routers(ctx context.Context, g *gathered) (err error) {
 		}
 		out[ic.Name] = w.Value
 		if !w.Known {
-			out[ic.Name] = clusteroperator.Workload{Wanted: 1}
+			out[ic.Name] = parts.Workload{Wanted: 1}
 		}
 	}
-	g.works.ingress = state.Known(out)
+	g.works.Routers = state.Known(out)
 	return nil
 }

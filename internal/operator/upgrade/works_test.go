@@ -74,6 +74,9 @@ func TestClusterOperatorsTellOfTheDaemonSetsOfDNSAndTheNetwork(t *testing.T) {
 		must(t, w.admin.Get(t.Context(), client.ObjectKey{Name: name}, o))
 		return isAvailable(o)
 	}
+	for _, s := range daemonSets {
+		must(t, w.admin.Delete(t.Context(), s.of(oldImage)))
+	}
 	must(t, w.admin.Create(t.Context(), &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: clusterdns.Namespace, Name: clusterdns.Name}, Status: appsv1.DeploymentStatus{AvailableReplicas: 1, UpdatedReplicas: 1},
 	}))

@@ -12,6 +12,7 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 	etcdv1 "github.com/openshift/api/etcd/v1"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	operatorv1 "github.com/openshift/api/operator/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -25,6 +26,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/decide/backup"
+	"github.com/holdfast/holdfast/internal/decide/ingress"
 	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/cluster"
@@ -33,7 +35,10 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/upgrade/parts"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/survey"
 	model "github.com/holdfast/holdfast/internal/model/backup"
+	"github.com/holdfast/holdfast/internal/model/payload"
 	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/render/clusterdns"
+	"github.com/holdfast/holdfast/internal/render/flannel"
 	render "github.com/holdfast/holdfast/internal/render/operator"
 	"github.com/holdfast/holdfast/internal/testkit/apitest"
 )
@@ -59,6 +64,8 @@ type world struct {
 	// were, each with the image of the operator in its release.
 	badPart string
 	brought []string
+	// crash is a part of the new release whose pods do not run.
+	crash string
 	// badBackup is why no backup becomes a good one, backups are those that became one, each
 	// with its host and its reason.
 	badBackup string
@@ -121,6 +128,9 @@ func newWorld(t *testing.T, controlPlanes, workers int) *world {
 		must(t, w.admin.Create(t.Context(), w.pacemaker()))
 	}
 	must(t, w.admin.Create(t.Context(), w.operator(oldImage)))
+	w.bringsDaemonSets()
+	w.bringsRouter()
+	w.surroundings()
 	w.restart()
 	return w
 }
@@ -130,6 +140,117 @@ func (w *world) operator(digest string) *appsv1.Deployment {
 	d.Spec.Template.Spec.Containers = []corev1.Container{{Name: containerName, Image: image(release(digest))}}
 	d.Status.UpdatedReplicas, d.Status.AvailableReplicas = 1, 1
 	return d
+}
+
+// daemonSet is one that a part brings.
+type daemonSet struct{ part, namespace, name, image string }
+
+var daemonSets = []daemonSet{
+	{parts.Objects, flannel.Namespace, flannel.DaemonSet, payload.ImageFlannel},
+	{parts.Objects, clusterdns.Namespace, clusterdns.Name, payload.ImageCoreDNS},
+	{parts.KubeProxy, metav1.NamespaceSystem, parts.KubeProxy, payload.ImageKubeProxy},
+}
+
+func (s daemonSet) of(digest string) *appsv1.DaemonSet {
+	d := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: s.name}}
+	labels := map[string]string{"app": s.name}
+	d.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
+	d.Spec.Template.Labels = labels
+	d.Spec.Template.Spec.Containers = []corev1.Container{{Name: s.name, Image: release(digest).Images[s.image]}}
+	return d
+}
+
+// bringsDaemonSets is what the installation does.
+func (w *world) bringsDaemonSets() {
+	w.t.Helper()
+	for _, s := range daemonSets {
+		must(w.t, client.IgnoreAlreadyExists(w.admin.Create(w.t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}})))
+		must(w.t, client.IgnoreNotFound(w.admin.Delete(w.t.Context(), s.of(oldImage))))
+		must(w.t, w.admin.Create(w.t.Context(), s.of(oldImage)))
+	}
+}
+
+// router is the Deployment of the one router that the operator keeps.
+func (w *world) router() (*appsv1.Deployment, error) {
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: ingress.OperandNamespace, Name: ingress.RouterName("default")}}
+	return d, client.IgnoreNotFound(w.admin.Get(w.t.Context(), client.ObjectKeyFromObject(d), d))
+}
+
+// bringsRouter makes it, with its IngressController.
+func (w *world) bringsRouter() {
+	w.t.Helper()
+	for _, name := range []string{ingress.OperandNamespace, ingress.Namespace} {
+		must(w.t, client.IgnoreAlreadyExists(w.admin.Create(w.t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})))
+	}
+	ic := &operatorv1.IngressController{ObjectMeta: metav1.ObjectMeta{Namespace: ingress.Namespace, Name: "default"}}
+	must(w.t, client.IgnoreAlreadyExists(w.admin.Create(w.t.Context(), ic)))
+	d, err := w.router()
+	must(w.t, err)
+	must(w.t, client.IgnoreNotFound(w.admin.Delete(w.t.Context(), d)))
+	s := daemonSet{"", d.Namespace, d.Name, payload.ImageRouter}.of(oldImage)
+	d = &appsv1.Deployment{ObjectMeta: s.ObjectMeta, Spec: appsv1.DeploymentSpec{Selector: s.Spec.Selector, Template: s.Spec.Template}}
+	must(w.t, w.admin.Create(w.t.Context(), d))
+}
+
+// keepsRouter is what the operator of a release does in another controller, once it runs.
+func (w *world) keepsRouter(operator *appsv1.Deployment) {
+	w.t.Helper()
+	d, err := w.router()
+	must(w.t, err)
+	if d.ResourceVersion == "" {
+		return
+	}
+	for _, digest := range []string{oldImage, newImage} {
+		if operatorImage(operator) == image(release(digest)) {
+			d.Spec.Template.Spec.Containers[0].Image = release(digest).Images[payload.ImageRouter]
+		}
+	}
+	must(w.t, w.admin.Update(w.t.Context(), d))
+	d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: 1, ReadyReplicas: 1, UpdatedReplicas: 1, AvailableReplicas: 1}
+	if w.crash == parts.Operator && imageOf(&d.Spec.Template) == release(newImage).Images[payload.ImageRouter] {
+		d.Status.Replicas, d.Status.UnavailableReplicas = 2, 1 // that of before serves
+	}
+	must(w.t, w.admin.Status().Update(w.t.Context(), d))
+}
+
+// replaces has a part of a release replace the templates of its pods.
+func (w *world) replaces(part, digest string) {
+	w.t.Helper()
+	for _, s := range daemonSets {
+		if s.part != part {
+			continue
+		}
+		d := &appsv1.DaemonSet{}
+		must(w.t, w.admin.Get(w.t.Context(), client.ObjectKey{Namespace: s.namespace, Name: s.name}, d))
+		d.Spec.Template = s.of(digest).Spec.Template
+		must(w.t, w.admin.Update(w.t.Context(), d))
+	}
+}
+
+// roll plays the controller of DaemonSets: in each round one more pod is replaced.
+func (w *world) roll() {
+	w.t.Helper()
+	for _, s := range daemonSets {
+		d := &appsv1.DaemonSet{}
+		err := w.admin.Get(w.t.Context(), client.ObjectKey{Namespace: s.namespace, Name: s.name}, d)
+		if must(w.t, client.IgnoreNotFound(err)); err != nil {
+			continue
+		}
+		now, all := imageOf(&d.Spec.Template), int32(len(w.hosts))
+		updated := min(all, d.Status.UpdatedNumberScheduled+1)
+		if was := d.Annotations["rolled"]; was != now {
+			if updated = 0; was == "" {
+				updated = all
+			}
+			d.Annotations = map[string]string{"rolled": now}
+			must(w.t, w.admin.Update(w.t.Context(), d))
+		}
+		d.Status = appsv1.DaemonSetStatus{ObservedGeneration: d.Generation, DesiredNumberScheduled: all, CurrentNumberScheduled: all, NumberReady: all, UpdatedNumberScheduled: updated, NumberAvailable: all}
+		if w.crash == s.part && now == release(newImage).Images[s.image] {
+			d.Status.NumberAvailable = all - min(1, updated)
+		}
+		must(w.t, w.admin.Status().Update(w.t.Context(), d))
+	}
 }
 
 // pacemaker is a cluster of two on which nothing is wrong.
@@ -255,7 +376,8 @@ func release(digest string) gate.Release {
 	return gate.Release{
 		Name: "Holdfast " + v.String(), Digest: digest, Version: v, Verified: true, Kubernetes: gate.Version{Major: 1, Minor: 36, Patch: 3},
 		Etcd: gate.Version{Major: 3, Minor: 6, Patch: 14}, LeastEtcd: gate.Version{Major: 3, Minor: 6, Patch: 12}, Steps: gate.Range{Min: 1, Max: 1}, Network: "n1",
-		Formats: map[string]gate.Format{"record": {Reads: gate.Range{Min: 1, Max: 1}, Writes: 1}},
+		Formats: map[string]gate.Format{"record": {Reads: gate.Range{Min: 1, Max: 1}, Writes: 1}, payload.FormatRollout: {Reads: gate.Range{Min: 1, Max: 1}, Writes: 1}},
+		Images:  map[string]string{payload.ImageFlannel: "flannel:v" + v.String(), payload.ImageCoreDNS: "coredns:v" + v.String(), payload.ImageKubeProxy: "kube-proxy:v" + v.String(), payload.ImageRouter: "traefik:v" + v.String()},
 	}
 }
 
@@ -393,7 +515,7 @@ func (w *world) act(h *hostPlay) {
 		h.running, h.daemons = h.journal.From, true
 	case parachute.Hold:
 		h.held = a.Why
-	case parachute.Rest, parachute.DoPrepare, parachute.Arm, parachute.Prove, parachute.Accept, parachute.RaiseServers, parachute.RaiseKubelet:
+	case parachute.Rest, parachute.DoPrepare, parachute.DoEmpty, parachute.Arm, parachute.Prove, parachute.Accept, parachute.RaiseServers, parachute.RaiseKubelet:
 	}
 	h.raised = h.raised || turn.Raise
 	part, err := annotation.Decode[annotation.Part](n.Annotations[annotation.PartOf])
@@ -417,6 +539,7 @@ func (w *world) brings(h *hostPlay, p annotation.Part) {
 		return
 	}
 	w.brought = append(w.brought, p.Part+" "+image(release(p.Release)))
+	w.replaces(p.Part, p.Release)
 	if p.Part == parts.Operator {
 		d := &appsv1.Deployment{}
 		must(w.t, w.admin.Get(w.t.Context(), client.ObjectKey{Namespace: render.Namespace, Name: render.Name}, d))
@@ -440,7 +563,7 @@ func (w *world) brings(h *hostPlay, p annotation.Part) {
 func (w *world) knows(h *hostPlay, turn annotation.Turn) parachute.Facts {
 	f := parachute.Facts{
 		Kind: w.kind(h), Turn: state.Known(turn.Of()), Boot: fmt.Sprint(h.boot), Up: time.Hour, Running: h.running, Previous: oldImage, Whole: state.Known(true), Newer: state.Known(""),
-		Closed: state.Known(turn.Closed), Serves: state.Known(!h.worker && h.serves() && !h.bad), PeerServes: state.Known(false), Released: true, Quiet: !h.daemons, Timer: true, Daemons: h.daemons, Proof: parachute.Proof{},
+		Closed: state.Known(turn.Closed), Serves: state.Known(!h.worker && h.serves() && !h.bad), PeerServes: state.Known(false), Released: true, Emptied: true, Quiet: !h.daemons, Timer: true, Daemons: h.daemons, Proof: parachute.Proof{},
 	}
 	for _, other := range w.hosts {
 		if other != h && !other.worker && other.serves() {
@@ -480,6 +603,8 @@ func (w *world) surroundings() {
 	must(w.t, w.admin.Get(w.t.Context(), client.ObjectKey{Namespace: render.Namespace, Name: render.Name}, d))
 	d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: 1, ReadyReplicas: 1, UpdatedReplicas: 1, AvailableReplicas: 1}
 	must(w.t, w.admin.Status().Update(w.t.Context(), d))
+	w.roll()
+	w.keepsRouter(d)
 	if !w.twoNode {
 		return
 	}

@@ -13,8 +13,8 @@ import (
 )
 
 // upgradeAccess gives the rights to take a site from one release to another: to read what
-// the gates ask, to keep the record, and to see what was brought and whether the operator's
-// own Deployment is rolled out. A control plane brings the parts by its own account. The right to give hosts
+// the gates ask, to keep the record, and to see what was brought and whether the pods of
+// that run. A control plane brings the parts by its own account. The right to give hosts
 // their turn, and to ask one for a backup before an upgrade, is that of changing nodes.
 func upgradeAccess() []Object {
 	const name = Name + "-upgrade"
@@ -40,7 +40,7 @@ func upgradeAccess() []Object {
 		only(rule("", []string{"get", "update"}, "configmaps"), annotation.RecordName),
 		only(rule("", []string{"get"}, "configmaps"), parts.MarkName),
 		only(rule("coordination.k8s.io", []string{"get"}, "leases"), "kube-controller-manager", "kube-scheduler"),
-		only(rule("apps", []string{"get"}, "daemonsets"), "coredns"),
+		only(rule("apps", []string{"get"}, "daemonsets"), "coredns", parts.KubeProxy),
 	)...)
 	return append(out, inNamespace("upgrade-operator", Namespace, name, only(rule("apps", []string{"get"}, "deployments"), Name))...)
 }

@@ -23,13 +23,18 @@ type Record struct {
 	// Backup is the backup that the operator asked for last. An operator of a release of
 	// before leaves it out, and one that comes after that asks anew.
 	Backup cluster.BackupWish `json:"backup,omitzero"`
+	// Rollout, Settled and Failed are of payload.FormatRollout: an operator of a release
+	// that does not have it leaves them out.
+	Rollout cluster.Rollout `json:"rollout,omitzero"`
+	Settled bool            `json:"settled,omitempty"`
+	Failed  string          `json:"failed,omitempty"`
 }
 
 // RecordOf returns a record as it is written.
 func RecordOf(r cluster.Record) Record {
 	return Record{
 		Upgrade: r.Upgrade, From: r.From, To: r.To, Started: r.Started, Returning: r.Returning, NoWayBack: r.NoWayBack,
-		Turns: r.Turns, Healthy: r.Healthy, Seen: r.Seen, Backup: r.Backup,
+		Turns: r.Turns, Healthy: r.Healthy, Seen: r.Seen, Backup: r.Backup, Rollout: r.Rollout, Settled: r.Settled, Failed: r.Failed,
 	}
 }
 
@@ -37,6 +42,6 @@ func RecordOf(r cluster.Record) Record {
 func (r Record) Of() cluster.Record {
 	return cluster.Record{
 		Upgrade: r.Upgrade, From: r.From, To: r.To, Started: r.Started, Returning: r.Returning, NoWayBack: r.NoWayBack,
-		Turns: r.Turns, Healthy: r.Healthy, Seen: r.Seen, Backup: r.Backup,
+		Turns: r.Turns, Healthy: r.Healthy, Seen: r.Seen, Backup: r.Backup, Rollout: r.Rollout, Settled: r.Settled, Failed: r.Failed,
 	}
 }

@@ -56,6 +56,22 @@ type Record struct {
 	Seen    time.Time
 	// Backup is the backup that was asked for last; its zero value for none.
 	Backup BackupWish
+	// Rollout is the part whose pods are awaited; its zero value for none. Settled is true
+	// once the pods of all parts ran for a while as the new release has them.
+	Rollout Rollout
+	Settled bool
+	// Failed is why the parts go back, or went back, by themselves; empty if they do not.
+	Failed string
+}
+
+// Rollout is a part whose pods are awaited.
+type Rollout struct {
+	Part string `json:"part"`
+	// Since is when the wait began, and Seen when somebody last looked.
+	Since time.Time `json:"since,omitzero"`
+	Seen  time.Time `json:"seen,omitzero"`
+	// Runs is since when the pods of all parts run.
+	Runs time.Time `json:"runs,omitzero"`
 }
 
 // BackupWish is a wish for a backup: of which control plane, and its text as it stands at
@@ -102,6 +118,8 @@ type Host struct {
 type Part struct {
 	Name    string
 	Release state.Fact[string]
+	// Pending says which of its pods do not run as its release has them; empty if all do.
+	Pending state.Fact[string]
 }
 
 // Site is all that Next decides from.
@@ -117,6 +135,9 @@ type Site struct {
 	Parts []Part
 	// Raises is true if the commit raises the functional level.
 	Raises bool
+	// PartsReturn is true if the operator of the old release knows of parts that went back
+	// by themselves. One that does not would bring them once more.
+	PartsReturn bool
 	// Closed are the gates that hold the next host, or the commit. They are of the
 	// stage that Stage names.
 	Closed []gate.Gate
@@ -166,6 +187,9 @@ type Step struct {
 	Kubelet bool
 	// Why explains the step to people. Refused says which wish does not count.
 	Why, Refused string
+
+	// rolls is true if the step waits for the pods of a part.
+	rolls bool
 }
 
 // Turn returns what the cluster wants of a host, as the record says it.

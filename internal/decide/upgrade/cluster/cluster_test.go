@@ -14,10 +14,35 @@ import (
 	"github.com/holdfast/holdfast/internal/testkit/golden"
 )
 
+// part is a part of a release all of whose pods run.
+func part(name, release string) Part {
+	return Part{name, state.Known(release), state.Known("")}
+}
+
+// crashes is why the pods of a part do not run.
+var crashes = state.Known("DNS: 0 of 5 pods are available")
+
+// waits is a site that waits for the pods of CoreDNS for a time; its operator is of the old
+// release.
+func waits(since time.Duration) Site {
+	s := aSite(5)
+	s.Parts[0] = Part{"CoreDNS", state.Known("R2"), crashes}
+	s.Record.Rollout = Rollout{Part: "CoreDNS", Since: noon.Add(-since), Seen: noon.Add(-10 * time.Second)}
+	return s
+}
+
+// awaited is for how long pods have been awaited.
+func awaited(r Record) time.Duration {
+	if r.Rollout.Since.IsZero() {
+		return 0
+	}
+	return noon.Sub(r.Rollout.Since)
+}
+
 // aSite returns a healthy site of two control planes and three workers on its way from R1
 // to R2. The first hosts, in their order, have arrived.
 func aSite(arrived int) Site {
-	s := Site{Now: noon, Record: Record{Upgrade: "u1", From: "R1", To: "R2", Started: true}, Wish: Wish{Release: "R2", Upgrade: "u1"}, Running: "R1", Soak: soakTime, MaxUnavailable: 2, Parts: []Part{{"CoreDNS", state.Known("R1")}, {"operator", state.Known("R1")}}}
+	s := Site{Now: noon, Record: Record{Upgrade: "u1", From: "R1", To: "R2", Started: true}, Wish: Wish{Release: "R2", Upgrade: "u1"}, Running: "R1", Soak: soakTime, MaxUnavailable: 2, Parts: []Part{part("CoreDNS", "R1"), part("operator", "R1")}}
 	yes := state.Known(true)
 	for i, h := range Order([]Host{{Name: "w-1", Worker: true}, {Name: "w-2", Worker: true}, {Name: "w-3", Worker: true}, {Name: "cp-1", Leader: true}, {Name: "cp-2", VIP: true}}) {
 		h.Present, h.Well, h.Whole, h.Raised, h.Servers, h.Running = yes, yes, yes, state.Known(false), state.Known(false), state.Known("R1")
@@ -33,7 +58,7 @@ func aSite(arrived int) Site {
 // level, risen once it did.
 func withProxy(raises, risen bool) Site {
 	s := proved(aSite(5))
-	s.Parts = append([]Part{{KubeProxy, state.Known("R1")}}, s.Parts...)
+	s.Parts = append([]Part{part(KubeProxy, "R1")}, s.Parts...)
 	s.Raises, s.Record.NoWayBack = raises, risen
 	for i := range s.Hosts {
 		s.Hosts[i].Raised = state.Known(risen)
@@ -51,6 +76,7 @@ func proved(s Site) Site {
 	for i := range s.Parts {
 		s.Parts[i].Release = state.Known("R2")
 	}
+	s.Record.Settled = true
 	return s
 }
 
@@ -102,6 +128,37 @@ func TestTheNextStepOfAnUpgradeIsApproved(t *testing.T) {
 		{"a worker is away", aSite(3), func(s *Site) { s.Hosts[4].Present = state.Known(false) }},
 		{"parts follow", aSite(5), nil},
 		{"the operator is the last part", aSite(5), func(s *Site) { s.Parts[0].Release = state.Known("R2") }},
+		{"the pods of a part do not run yet", waits(0), func(s *Site) { s.Record.Rollout = Rollout{} }},
+		{"they are awaited", waits(7 * time.Minute), nil},
+		{"they are awaited, and a gate is closed", waits(7 * time.Minute), func(s *Site) { s.Closed = []gate.Gate{{ID: "incidents", Verdict: gate.Wait, Why: "open incidents"}} }},
+		{"a host is away meanwhile", waits(7 * time.Minute), func(s *Site) { s.Hosts[0].Present = state.Known(false) }},
+		{"nobody has looked meanwhile", waits(time.Hour), func(s *Site) { s.Record.Rollout.Seen = noon.Add(-50 * time.Minute) }},
+		{"they do not run in time", waits(8 * time.Minute), nil},
+		{"whether they run is not known in time", waits(8 * time.Minute), func(s *Site) { s.Parts[0].Pending = state.Fact[string]{} }},
+		{"those of the last part do not run in time", proved(waits(8 * time.Minute)), func(s *Site) { s.Record.Settled = false }},
+		{"those of the last part do not run in time, and the old operator knows what follows", proved(waits(8 * time.Minute)), func(s *Site) { s.PartsReturn, s.Record.Settled = true, false }},
+		{"the part goes back by itself", waits(0), func(s *Site) { s.Record.Rollout, s.Record.Failed = Rollout{}, "DNS: 0 of 5 pods are available" }},
+		{"it is back", aSite(5), func(s *Site) { s.Record.Failed = "DNS: 0 of 5 pods are available" }},
+		{"it is back, and its pods do not run", aSite(5), func(s *Site) {
+			s.Record.Failed, s.Parts[0].Pending = "DNS: 0 of 5 pods are available", state.Known("DNS: 4 of 5 pods are available")
+		}},
+		{"a person goes back after that", aSite(5), func(s *Site) { s.Wish.Release, s.Record.Failed = "R1", "DNS: 0 of 5 pods are available" }},
+		{"the pods run", proved(waits(time.Minute)), func(s *Site) { s.Parts[0].Pending, s.Parts[1] = state.Known(""), part("operator", "R1") }},
+		{"the pods of all parts run", proved(aSite(5)), func(s *Site) { s.Record.Settled = false }},
+		{"the pods of all parts run for 59 s", proved(aSite(5)), func(s *Site) {
+			s.Record.Settled, s.Record.Rollout = false, Rollout{Runs: noon.Add(-59 * time.Second), Seen: noon.Add(-10 * time.Second)}
+		}},
+		{"the pods of all parts run for 60 s", proved(aSite(5)), func(s *Site) {
+			s.Record.Settled, s.Record.Rollout = false, Rollout{Runs: noon.Add(-60 * time.Second), Seen: noon.Add(-10 * time.Second)}
+		}},
+		{"the pods of all parts run, and nobody looked for six minutes", proved(aSite(5)), func(s *Site) {
+			s.Record.Settled, s.Record.Rollout = false, Rollout{Runs: noon.Add(-7 * time.Minute), Seen: noon.Add(-6 * time.Minute)}
+		}},
+		{"pods of a part stop while they are watched", proved(waits(7 * time.Minute)), func(s *Site) { s.Record.Settled, s.Record.Rollout.Runs = false, noon.Add(-30*time.Second) }},
+		{"pods stop in the soak", proved(waits(0)), func(s *Site) {
+			s.Record.Rollout, s.Record.Settled, s.Record.Healthy, s.Record.Seen = Rollout{}, true, 20*time.Minute, noon.Add(-time.Minute)
+		}},
+		{"pods stop in the soak for long", proved(waits(8 * time.Minute)), func(s *Site) { s.PartsReturn, s.Record.Settled = true, true }},
 		{"the soak begins", proved(aSite(5)), nil},
 		{"the soak counts", proved(aSite(5)), func(s *Site) { s.Record.Healthy, s.Record.Seen = 20*time.Minute, noon.Add(-5*time.Minute) }},
 		{"nobody looked for six minutes", proved(aSite(5)), func(s *Site) { s.Record.Healthy, s.Record.Seen = 20*time.Minute, noon.Add(-6*time.Minute) }},
@@ -143,6 +200,10 @@ func TestTheNextStepOfAnUpgradeIsApproved(t *testing.T) {
 		{"kube-proxy waits for the level", withProxy(true, false), nil},
 		{"kube-proxy does not wait where no level rises", withProxy(false, false), nil},
 		{"kube-proxy follows the level", withProxy(true, true), nil},
+		{"kube-proxy does not run after the level rose", withProxy(true, true), func(s *Site) {
+			s.Parts[0] = Part{KubeProxy, state.Known("R2"), state.Known("kube-proxy: 4 of 5 pods are available")}
+			s.Record.Rollout = Rollout{Part: KubeProxy, Since: noon.Add(-8 * time.Minute), Seen: noon}
+		}},
 		{"a person goes back too late", proved(aSite(5)), func(s *Site) { s.Record.NoWayBack, s.Wish.Release = true, "R1" }},
 		{"a person wants a third release", aSite(1), func(s *Site) { s.Wish.Release = "R3" }},
 		{"a person goes back", proved(aSite(5)), func(s *Site) { s.Wish.Release = "R1" }},
@@ -150,6 +211,10 @@ func TestTheNextStepOfAnUpgradeIsApproved(t *testing.T) {
 			s.Wish.Release, s.Record.Turns, s.Hosts[0].Journal.Step = "R1", []string{"cp-2"}, parachute.Proving
 		}},
 		{"the operator goes back first", proved(aSite(5)), func(s *Site) { s.Wish.Release, s.Record.Returning = "R1", true }},
+		{"pods of the old release do not run yet", aSite(5), func(s *Site) { s.Wish.Release, s.Record.Returning, s.Parts[0].Pending = "R1", true, crashes }},
+		{"pods of the old release do not run in time", aSite(5), func(s *Site) {
+			s.Wish.Release, s.Record.Returning, s.Parts[0].Pending, s.Record.Rollout = "R1", true, crashes, Rollout{Part: "CoreDNS", Since: noon.Add(-8 * time.Minute)}
+		}},
 		{"then the last host", aSite(5), func(s *Site) { s.Wish.Release, s.Record.Returning = "R1", true }},
 		{"then the last control plane", aSite(2), func(s *Site) { s.Wish.Release, s.Record.Returning = "R1", true }},
 		{"a person goes on after all", aSite(2), func(s *Site) { s.Record.Returning = true }},
@@ -175,6 +240,9 @@ func TestTheNextStepOfAnUpgradeIsApproved(t *testing.T) {
 		}
 		if step.Record.Backup != s.Record.Backup {
 			fmt.Fprintf(&out, "  asks %s for a backup: %s\n", step.Record.Backup.Host, step.Record.Backup.Text)
+		}
+		if r := step.Record; r.Rollout != s.Record.Rollout || r.Failed != s.Record.Failed || r.Settled != s.Record.Settled {
+			fmt.Fprintf(&out, "  awaits %q for %s, runs %v, settled %v, failed %q\n", r.Rollout.Part, awaited(r), !r.Rollout.Runs.IsZero(), r.Settled, r.Failed)
 		}
 		if step.Refused != "" {
 			fmt.Fprintf(&out, "  refused: %s\n", step.Refused)
@@ -246,7 +314,7 @@ func TestALevelRisesWithAMinorReleaseAndKubeProxyWaitsForIt(t *testing.T) {
 // TestTheGatesOfEachStage: before the first host those of the beginning are asked, then
 // fewer, and other ones before the commit.
 func TestTheGatesOfEachStage(t *testing.T) {
-	for arrived, want := range map[int]gate.Stage{0: gate.Begin, 1: gate.Between, 5: gate.Between} {
+	for arrived, want := range map[int]gate.Stage{0: gate.Begin, 1: gate.Between, 5: gate.Bring} {
 		if got := Stage(aSite(arrived)); got != want {
 			t.Errorf("%d have arrived: %d", arrived, got)
 		}

@@ -45,6 +45,9 @@ func (s Site) raise() (Step, bool) {
 		step.Kubelet = true
 		return step, true
 	}
+	if step, waits := s.rollout(); waits {
+		return step, true
+	}
 	if part := s.behind(true); part != "" {
 		return s.bring(part)
 	}

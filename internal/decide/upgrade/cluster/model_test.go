@@ -42,6 +42,9 @@ type world struct {
 	// soaked is true once the soak is over, partsNew once the parts follow, proxyNew once
 	// kube-proxy does, newer once data were written that the old release cannot read.
 	soaked, partsNew, proxyNew, newer bool
+	// awaited is true while pods of a part are awaited, overdue once that took too long,
+	// failed once the parts go back for it, settled once all pods ran.
+	awaited, overdue, failed, settled bool
 	wish                              string
 	faults                            int
 }
@@ -53,6 +56,8 @@ type play struct {
 	n     int
 	bad   [3]int
 	minor bool
+	// crash is true if the pods of kube-proxy of the new release do not run.
+	crash bool
 	table []rule
 }
 
@@ -96,6 +101,16 @@ func (w world) record() Record {
 	if w.soaked {
 		r.Healthy = soakTime
 	}
+	if w.awaited {
+		r.Rollout = Rollout{Part: KubeProxy, Since: noon, Seen: noon, Runs: noon.Add(-time.Hour)}
+	}
+	if w.overdue {
+		r.Rollout.Since = noon.Add(-time.Hour)
+	}
+	r.Settled = w.settled
+	if w.failed {
+		r.Failed = "kube-proxy crashes"
+	}
 	return r
 }
 
@@ -118,7 +133,7 @@ func (p play) facts(w world, i int, blind bool) parachute.Facts {
 	h := w.hosts[i]
 	f := parachute.Facts{
 		Kind: parachute.OfTwo, Boot: "b1", Running: pick(h.isNew), Previous: oldOne, Whole: state.Known(true), Newer: state.Known(""), Serves: state.Known(p.serves(w, i)),
-		Released: true, Quiet: !h.daemons, Timer: true, Daemons: h.daemons, Proof: parachute.Proof{},
+		Released: true, Emptied: true, Quiet: !h.daemons, Timer: true, Daemons: h.daemons, Proof: parachute.Proof{},
 	}
 	if p.n == 1 {
 		f.Kind = parachute.Alone
@@ -147,7 +162,10 @@ func (p play) facts(w world, i int, blind bool) parachute.Facts {
 }
 
 func (p play) site(w world, closed bool) Site {
-	s := Site{Now: noon, Record: w.record(), Wish: Wish{Release: w.wish, Upgrade: "u1"}, Running: pick(w.newer), Soak: soakTime, Raises: p.minor, Parts: []Part{{KubeProxy, state.Known(pick(w.proxyNew))}, {"operator", state.Known(pick(w.partsNew))}}}
+	s := Site{Now: noon, Record: w.record(), Wish: Wish{Release: w.wish, Upgrade: "u1"}, Running: pick(w.newer), Soak: soakTime, Raises: p.minor, Parts: []Part{part(KubeProxy, pick(w.proxyNew)), part("operator", pick(w.partsNew))}}
+	if p.crash && w.proxyNew {
+		s.Parts[0].Pending = state.Known("kube-proxy: 0 of 2 pods are available")
+	}
 	for i := range p.n {
 		h := w.hosts[i]
 		well := p.serves(w, i) && (!h.isNew || p.bad[i] == 0)
@@ -210,7 +228,7 @@ func (p play) agent(w world, i int, blind bool) (out []world, wrong string) {
 		if p.bad[i] > 0 {
 			wrong = name(i) + " accepts a bad release"
 		}
-	case parachute.Rest, parachute.DoPrepare, parachute.Arm, parachute.Prove, parachute.Hold:
+	case parachute.Rest, parachute.DoPrepare, parachute.DoEmpty, parachute.Arm, parachute.Prove, parachute.Hold:
 	}
 	return []world{written, w}, wrong
 }
@@ -231,10 +249,16 @@ func (p play) operator(w world, closed bool) (world, Step, string) {
 		if r.NoWayBack && !w.noWayBack && (!w.soaked || !w.partsNew) {
 			wrong = "it is committed before all has followed and soaked"
 		}
+		if r.NoWayBack && !w.noWayBack && p.crash && !p.minor {
+			wrong = "it is committed while kube-proxy crashes"
+		}
 		w.newer = w.newer || w.noWayBack && !r.Started // whatever the new release writes by itself from now on
 		if w.partsNew && (r.Returning && len(r.Turns) > 0 || !r.Started && !w.newer) {
 			wrong = "hosts return before the parts"
 		}
+		w.awaited = r.Rollout != Rollout{}
+		w.overdue = w.overdue && w.awaited
+		w.failed, w.settled = r.Failed != "", r.Settled
 		w.started, w.returning, w.noWayBack = r.Started, r.Returning, r.NoWayBack
 		for i := range w.turns {
 			w.turns[i] = slices.Contains(r.Turns, name(i))
@@ -345,6 +369,11 @@ func (p play) moves(w world) (out []world, wrong string) {
 			}
 		}
 	}
+	if p.crash && w.awaited && !w.overdue {
+		late := w
+		late.overdue = true
+		add([]world{late}, "")
+	}
 	if w.wish == newOne && w.started && w.faults > 0 {
 		w.wish, w.faults = oldOne, w.faults-1
 		add([]world{w}, "")
@@ -405,6 +434,7 @@ func (p play) round(w world) (world, Step, string) {
 	if !p.others(w, -1) {
 		return w, Step{}, ""
 	}
+	w.overdue = p.crash && w.awaited
 	w, step, why := p.operator(w, false)
 	w.soaked = w.soaked || step.Phase == Proving
 	return w, step, why
@@ -424,7 +454,7 @@ func (p play) end(w world, step Step) (end, wrong string) {
 			}
 		}
 		return "idle " + pick(w.newer), ""
-	case step.Do == Pause && p.bad == [3]int{} && !slices.ContainsFunc(w.hosts[:], func(h modelHost) bool { return h.failed || h.attempts == parachute.MaxAttempts }):
+	case step.Do == Pause && p.bad == [3]int{} && !p.crash && !slices.ContainsFunc(w.hosts[:], func(h modelHost) bool { return h.failed || h.attempts == parachute.MaxAttempts }):
 		return "", "it pauses without a fault: " + step.Why
 	case step.Do == Pause && w.returning:
 		return "", "a person goes back, and it pauses: " + step.Why
@@ -481,6 +511,7 @@ func plays() map[string]struct {
 		"two hosts":                      {play{n: 2, table: rules}, 2},
 		"two hosts, bad release":         {play{n: 2, bad: [3]int{1, 1}, table: rules}, 2},
 		"two hosts, half bad":            {play{n: 2, bad: [3]int{2, 2}, table: rules}, 2},
+		"two hosts, a part crashes":      {play{n: 2, crash: true, table: rules}, 2},
 		"two hosts, bad on the leader":   {play{n: 2, bad: [3]int{1, 0}, table: rules}, 2},
 		"three hosts":                    {play{n: 3, table: rules}, 1},
 		"three hosts, bad on the second": {play{n: 3, bad: [3]int{0, 2, 0}, table: rules}, 1},
@@ -501,7 +532,7 @@ func TestWhateverHappensAnUpgradeEndsOrPausesWithAReason(t *testing.T) {
 			if wrong != "" {
 				t.Fatal(wrong)
 			}
-			if ends["idle old"] == 0 || (ends["idle new"] == 0) != (s.bad != [3]int{}) {
+			if ends["idle old"] == 0 || (ends["idle new"] == 0) != (s.crash || s.bad != [3]int{}) {
 				t.Errorf("ends: %v", ends)
 			}
 			t.Log(ends)
@@ -535,10 +566,10 @@ func TestEachRuleOfAnUpgradeIsNeeded(t *testing.T) {
 			continue // TestTheNextStepOfAnUpgradeIsApproved
 		}
 		found := ""
-		for _, bad := range [][3]int{{}, {1, 0}, {0, 2}} {
-			p := play{n: 2, bad: bad, table: slices.Delete(slices.Clone(rules), i, i+1)}
+		for _, p := range []play{{}, {bad: [3]int{1, 0}}, {bad: [3]int{0, 2}}, {crash: true}} {
+			p.n, p.table = 2, slices.Delete(slices.Clone(rules), i, i+1)
 			ends, wrong := p.explore(1)
-			if wrong == "" && (ends["idle old"] == 0 || bad == [3]int{} && ends["idle new"] == 0) {
+			if wrong == "" && (ends["idle old"] == 0 || p.bad == [3]int{} && !p.crash && ends["idle new"] == 0) {
 				wrong = fmt.Sprintf("ends: %v", ends)
 			}
 			if found = wrong; found != "" {

@@ -30,6 +30,8 @@ var rules = []rule{
 	{"commit goes on", Site.raise},
 	{"parts go back first", Site.partsBack},
 	{"returned", Site.returned},
+	{"failed part", Site.failedPart},
+	{"rollout", Site.rollout},
 	{"fetch", Site.fetch},
 	{"failed host", Site.stopped},
 	{"backup", Site.backup},
@@ -57,6 +59,7 @@ func decide(table []rule, s Site) Step {
 	} else {
 		step = s.idle()
 	}
+	step = s.unawaited(step)
 	step.Refused = s.refusal()
 	return step
 }
@@ -98,7 +101,7 @@ func (s Site) phase() Phase {
 		return Checked
 	case len(s.left()) > 0 || len(s.atWork()) > 0:
 		return Hosts
-	case s.behind(false) != "":
+	case s.behind(false) != "" || !s.Record.Settled && len(s.Parts) > 0 || s.Record.Failed != "":
 		return Parts
 	}
 	return Proving
@@ -126,6 +129,7 @@ func (s Site) beginReturn() (Step, bool) {
 	if r := s.Record; s.Wish.Release == r.From && !r.Returning && !r.NoWayBack {
 		// Who is at work goes back at once, and the others in their turn.
 		r.Returning, r.Turns, r.Healthy, r.Seen = true, names(s.atWork()), 0, time.Time{}
+		r.Rollout, r.Settled, r.Failed = Rollout{}, false, ""
 		return s.write(r, "an administrator goes back")
 	}
 	return Step{}, false
@@ -133,7 +137,7 @@ func (s Site) beginReturn() (Step, bool) {
 
 func (s Site) resume() (Step, bool) {
 	if r := s.Record; s.Wish.Release == r.To && r.Returning {
-		r.Returning, r.Turns = false, nil
+		r.Returning, r.Turns, r.Rollout = false, nil, Rollout{}
 		return s.write(r, "an administrator resumes the upgrade")
 	}
 	return Step{}, false
@@ -211,16 +215,25 @@ func (s Site) everybody() (Step, bool) {
 	return step, true
 }
 
+// partsBack takes the parts back before the hosts, on the way back of the site and where
+// they did not roll out.
 func (s Site) partsBack() (Step, bool) {
-	if !s.Record.Returning {
+	if !s.Record.Returning && s.Record.Failed == "" {
 		return Step{}, false
+	}
+	why := ""
+	if s.Record.Failed != "" {
+		why = ": " + s.Record.Failed
 	}
 	for _, p := range slices.Backward(s.Parts) {
 		if !state.Is(p.Release, s.Record.From) {
-			step, _ := s.step(Bring, p.Name+" goes back")
+			step, _ := s.step(Bring, p.Name+" goes back"+why)
 			step.Part, step.Release = p.Name, s.Record.From
 			return step, true
 		}
+	}
+	if s.Record.Returning {
+		return s.settleBack()
 	}
 	return Step{}, false
 }
@@ -241,7 +254,14 @@ func (s Site) returned() (Step, bool) {
 func (s Site) give(left []Host) (Step, bool) {
 	r := s.Record
 	r.Turns = s.batch(left)
-	return s.write(r, strings.Join(r.Turns, " and ")+" is next")
+	why := strings.Join(r.Turns, " and ") + " is next"
+	switch p := s.pendingOf(s.Parts); {
+	case p == nil:
+		r.Rollout = Rollout{} // another wait may begin
+	case r.Returning:
+		why += ", although not all pods of the old release run: " + p.words()
+	}
+	return s.write(r, why)
 }
 
 func (s Site) unfetched() []string {
@@ -387,8 +407,10 @@ func Stage(s Site) gate.Stage {
 	switch s.phase() {
 	case Proving:
 		return gate.Commit
-	case Hosts, Parts:
+	case Hosts:
 		return gate.Between
+	case Parts:
+		return gate.Bring
 	case Idle, Offered, Fetching, Checked, Committing, Returning:
 	}
 	return gate.Begin

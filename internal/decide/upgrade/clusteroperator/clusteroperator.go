@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/decide/upgrade/cluster"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/gate"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/parts"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -26,10 +27,6 @@ const (
 	Ingress       = "ingress"
 	MachineConfig = "machine-config"
 )
-
-// Workload is what Kubernetes says of the pods of a part: how many there shall be, and
-// how many of them are available and of the present template.
-type Workload struct{ Wanted, Available, Updated int }
 
 // Lease is what is known of a leader: true if it renewed its lease lately.
 type Lease = state.Fact[bool]
@@ -49,11 +46,12 @@ type Input struct {
 	Releases map[string]gate.Release
 	// Controllers and Scheduler tell whether their leaders are alive.
 	Controllers, Scheduler Lease
-	// Network and DNS are the workloads of the pod network and of names. Ingress are those of
-	// all routers, by name.
-	Network, DNS state.Fact[Workload]
-	Ingress      state.Fact[map[string]Workload]
-	Pools        state.Fact[[]Pool]
+	// Workloads are those of the pod network, of names, of kube-proxy and of routers.
+	Workloads parts.Workloads
+	// Record and Parts are those of an upgrade that is under way.
+	Record cluster.Record
+	Parts  []cluster.Part
+	Pools  state.Fact[[]Pool]
 }
 
 // Operator is what one object says.
@@ -85,15 +83,15 @@ type verdict struct {
 	moving string
 }
 
-var parts = []part{
+var table = []part{
 	{Etcd, []gate.ID{"etcd-members", "etcd-data", "etcd-version", "pacemaker", "feature-set", "fencing", "packages", "backup"}, etcd, etcdVersion},
 	{APIServer, []gate.ID{"skew", "deprecated-apis", "webhooks", "stored-versions", "certificates", "certificates-margin"}, apiServer, apiServerVersion},
 	{Controllers, nil, func(in Input) verdict { return leader(in.Controllers, "the controller manager") }, apiServerVersion},
 	{Scheduler, nil, func(in Input) verdict { return leader(in.Scheduler, "the scheduler") }, apiServerVersion},
 	{Kubelet, []gate.ID{"hosts", "workers", "disk", "clock", "clock-source", "edited-files"}, kubelet, kubeletVersion},
-	{Network, []gate.ID{"network"}, func(in Input) verdict { return workload(in.Network, "the pod network") }, holdfast},
-	{DNS, nil, func(in Input) verdict { return workload(in.DNS, "DNS") }, holdfast},
-	{Ingress, nil, ingress, holdfast},
+	{Network, []gate.ID{"network"}, network, follows(parts.Objects, parts.KubeProxy)},
+	{DNS, nil, func(in Input) verdict { return workload(in.Workloads.DNS, parts.DNS) }, follows(parts.Objects)},
+	{Ingress, nil, ingress, follows(parts.Operator)},
 	{MachineConfig, []gate.ID{"idle", "window", "disruption-budgets"}, pools, holdfast},
 }
 
@@ -109,7 +107,7 @@ func IsDegraded(kind configv1.ClusterStatusConditionType) bool {
 // Names returns the names of all objects, in the order in which people read them.
 func Names() []string {
 	var out []string
-	for _, p := range parts {
+	for _, p := range table {
 		out = append(out, p.name)
 	}
 	return out
@@ -123,7 +121,7 @@ func All(in Input) []Operator {
 		closed = nil // nothing can be asked
 	}
 	var out []Operator
-	for _, p := range parts {
+	for _, p := range table {
 		v := p.judge(in)
 		conditions := []configv1.ClusterOperatorStatusCondition{available(v), progressing(v, in), degraded(v)}
 		for i := range conditions {
@@ -244,6 +242,38 @@ func holdfast(in Input) []configv1.OperandVersion {
 	}
 	apply(&out, "operator", lowest(list))
 	return out
+}
+
+// follows returns the version of what follows the hosts: while its parts are not of the new
+// release, or not all of their pods run, pods of the old one may be there.
+func follows(names ...string) func(Input) []configv1.OperandVersion {
+	return func(in Input) []configv1.OperandVersion {
+		for _, p := range in.Parts {
+			if !slices.Contains(names, p.Name) || in.arrived(p) {
+				continue
+			}
+			var out []configv1.OperandVersion
+			apply(&out, "operator", lowest([]state.Fact[gate.Version]{in.versionOf(in.Record.From), in.versionOf(in.Record.To)}))
+			return out
+		}
+		return holdfast(in)
+	}
+}
+
+// arrived reports whether a part is of the release to which the site goes, and runs. One that
+// waits for the functional level does not count.
+func (in Input) arrived(p cluster.Part) bool {
+	goal := in.Record.To
+	if in.Record.Returning {
+		goal = in.Record.From
+	}
+	raises := cluster.Raises(in.Releases[in.Record.From], in.Releases[in.Record.To])
+	return !cluster.Follows(p.Name, raises, in.Record.NoWayBack) || state.Is(p.Release, goal) && state.Is(p.Pending, "")
+}
+
+func (in Input) versionOf(digest string) state.Fact[gate.Version] {
+	r, known := in.Releases[digest]
+	return state.Fact[gate.Version]{Known: known, Value: r.Version}
 }
 
 // of returns a version of each host that has it.

@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/upgrade/cluster"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/clusteroperator"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/gate"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/parts"
 	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/testkit/golden"
 )
@@ -29,7 +30,7 @@ func good() clusteroperator.Input {
 	member := func(host string) gate.Member {
 		return gate.Member{Host: host, Voter: true, Started: true, Version: state.Known(gate.Version{Major: 3, Minor: 6, Patch: 14})}
 	}
-	well := state.Known(clusteroperator.Workload{Wanted: 2, Available: 2, Updated: 2})
+	well := state.Known(parts.Workload{Wanted: 2, Available: 2, Updated: 2})
 	return clusteroperator.Input{
 		Facts: gate.Facts{
 			Now: time.Unix(0, 0), From: release, Level: gate.Version{Major: 1, Minor: 36}, Hosts: []gate.Host{host("cp-1", false), host("cp-2", false), host("w-1", true)},
@@ -37,8 +38,20 @@ func good() clusteroperator.Input {
 			Backups: state.Known(gate.Backups{}),
 		},
 		Step: cluster.Step{Phase: cluster.Idle}, Releases: map[string]gate.Release{"sha256:1": release, "sha256:2": {Digest: "sha256:2", Version: gate.Version{Minor: 2}}},
-		Controllers: state.Known(true), Scheduler: state.Known(true), Network: well, DNS: well,
-		Ingress: state.Known(map[string]clusteroperator.Workload{"default": well.Value}), Pools: state.Known([]clusteroperator.Pool{{Name: "master"}}),
+		Controllers: state.Known(true), Scheduler: state.Known(true),
+		Workloads: parts.Workloads{Network: well, DNS: well, Proxy: well, Routers: state.Known(map[string]parts.Workload{"default": well.Value})}, Pools: state.Known([]clusteroperator.Pool{{Name: "master"}}),
+	}
+}
+
+// upgraded has all hosts, and all parts, have the new release.
+func upgraded(in *clusteroperator.Input) {
+	for i := range in.Facts.Hosts {
+		in.Facts.Hosts[i].Release = state.Known("sha256:2")
+	}
+	in.Step = cluster.Step{Phase: cluster.Parts, Why: "the parts follow"}
+	in.Record = cluster.Record{Started: true, From: "sha256:1", To: "sha256:2"}
+	for _, name := range parts.Order() {
+		in.Parts = append(in.Parts, cluster.Part{Name: name, Release: state.Known("sha256:2"), Pending: state.Known("")})
 	}
 }
 
@@ -68,10 +81,18 @@ func TestWhatClusterOperatorsSayIsApproved(t *testing.T) {
 		}},
 		{"no leader of the scheduler", func(in *clusteroperator.Input) { in.Scheduler = state.Known(false) }},
 		{"pods are missing", func(in *clusteroperator.Input) {
-			in.Network = state.Known(clusteroperator.Workload{Wanted: 3, Available: 2, Updated: 1})
-			in.DNS = state.Known(clusteroperator.Workload{Wanted: 2, Updated: 2})
-			in.Ingress.Value["default"] = clusteroperator.Workload{Wanted: 2, Available: 1, Updated: 2}
+			in.Workloads.Network = state.Known(parts.Workload{Wanted: 3, Available: 2, Updated: 1})
+			in.Workloads.DNS = state.Known(parts.Workload{Wanted: 2, Updated: 2})
+			in.Workloads.Routers.Value["default"] = parts.Workload{Wanted: 2, Available: 1, Updated: 2}
 		}},
+		{"kube-proxy crashes", func(in *clusteroperator.Input) {
+			in.Workloads.Proxy = state.Known(parts.Workload{Wanted: 3, Updated: 3})
+		}},
+		{"all hosts have another release, and the pod network of it crashes", func(in *clusteroperator.Input) {
+			upgraded(in)
+			in.Parts[0].Pending = state.Known("the pod network: 1 of 3 pods are available")
+		}},
+		{"the parts have followed", upgraded},
 		{"a pool", func(in *clusteroperator.Input) {
 			in.Pools = state.Known([]clusteroperator.Pool{{Name: "master", Degraded: true, Message: "cp-1 failed"}, {Name: "worker", Updating: true}})
 		}},

@@ -1,10 +1,11 @@
 package clusteroperator
 
 import (
-	"fmt"
+	"cmp"
 	"maps"
 	"slices"
 
+	"github.com/holdfast/holdfast/internal/decide/upgrade/parts"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -74,31 +75,45 @@ func leader(alive Lease, who string) verdict {
 	return v
 }
 
-func workload(w state.Fact[Workload], who string) verdict {
+func workload(w state.Fact[parts.Workload], who string) verdict {
 	if !w.Known {
 		return verdict{}
 	}
 	return judged(w.Value, who)
 }
 
-func judged(w Workload, who string) verdict {
-	v := verdict{available: state.Known(w.Available > 0 || w.Wanted == 0), known: true}
-	if w.Available < w.Wanted {
-		v.unwell = []string{fmt.Sprintf("%s: %d of %d pods are available", who, w.Available, w.Wanted)}
+func judged(w parts.Workload, who string) verdict {
+	v := verdict{available: state.Known(w.Available > 0 || w.Wanted == 0), known: true, moving: w.Moving(who)}
+	if unwell := w.Unavailable(who); unwell != "" {
+		v.unwell = []string{unwell}
 	}
-	if w.Updated < w.Wanted {
-		v.moving = fmt.Sprintf("%s: %d of %d pods are of the present version", who, w.Updated, w.Wanted)
+	return v
+}
+
+// network is the pod network, and kube-proxy where it can be read: without it no Service
+// of the cluster has an address that leads anywhere.
+func network(in Input) verdict {
+	v := workload(in.Workloads.Network, parts.PodNetwork)
+	proxy := in.Workloads.Proxy
+	if !proxy.Known {
+		return v
+	}
+	w := judged(proxy.Value, parts.KubeProxy)
+	v.unwell = append(v.unwell, w.unwell...)
+	v.moving = cmp.Or(v.moving, w.moving)
+	if state.Is(v.available, true) {
+		v.available = w.available
 	}
 	return v
 }
 
 func ingress(in Input) verdict {
-	if !in.Ingress.Known {
+	if !in.Workloads.Routers.Known {
 		return verdict{}
 	}
 	v := verdict{available: state.Known(true), known: true}
-	for _, name := range slices.Sorted(maps.Keys(in.Ingress.Value)) {
-		one := judged(in.Ingress.Value[name], "routers of "+name)
+	for _, name := range slices.Sorted(maps.Keys(in.Workloads.Routers.Value)) {
+		one := judged(in.Workloads.Routers.Value[name], "routers of "+name)
 		v.unwell = append(v.unwell, one.unwell...)
 		if one.moving != "" {
 			v.moving = one.moving

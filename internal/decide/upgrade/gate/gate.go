@@ -49,15 +49,17 @@ type Stage int
 const (
 	// Begin is before the first host is touched.
 	Begin Stage = 1 << iota
-	// Between is before each further host, and while the site soaks.
+	// Between is before each further host.
 	Between
+	// Bring is before each part that follows all hosts. No host is taken away for it.
+	Bring
 	// Commit is before the way back is closed, while the site soaks.
 	Commit
 	// Close is when the way back would be closed now: the soak is over, or a person
 	// commits. What is closed then does not stop the clock of the soak.
 	Close
 
-	always = Begin | Between | Commit
+	always = Begin | Between | Bring | Commit
 )
 
 // Gate is what one gate says, of one host if Host is not empty.

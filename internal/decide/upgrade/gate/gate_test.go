@@ -175,7 +175,7 @@ var situations = []struct {
 }
 
 func TestEachGateSaysWhatClosesIt(t *testing.T) {
-	for _, at := range []Stage{Begin, Between, Commit, Close} {
+	for _, at := range []Stage{Begin, Between, Bring, Commit, Close} {
 		if _, text := closed(good(t), at); text != "" {
 			t.Fatalf("a good site:\n%s", text)
 		}
@@ -203,6 +203,34 @@ func TestEachGateSaysWhatClosesIt(t *testing.T) {
 		}
 	}
 	golden.Check(t, "gates.txt", []byte(out.String()))
+}
+
+// TestAGateHoldsOnlyTheStepsThatNeedIt: no host is taken away for a part, so what only a host
+// that is away could harm holds none.
+func TestAGateHoldsOnlyTheStepsThatNeedIt(t *testing.T) {
+	ofHosts := []ID{"steps", "packages", "disk", "fetched", "edited-files", "webhooks", "disruption-budgets"}
+	open := make(map[ID]bool)
+	for _, s := range situations {
+		if s.at == Commit || s.at == Close {
+			continue
+		}
+		f := good(t)
+		s.change(&f)
+		id, _, _ := strings.Cut(s.what, ":")
+		ids, text := closed(f, Bring)
+		switch {
+		case slices.Contains(ofHosts, ID(id)):
+			open[ID(id)] = true
+			if len(ids) > 0 {
+				t.Errorf("%s holds a part:\n%s", s.what, text)
+			}
+		case s.at == Between && !slices.Equal(ids, []ID{ID(id)}):
+			t.Errorf("%s: %v hold a part", s.what, ids)
+		}
+	}
+	if len(open) != len(ofHosts) {
+		t.Errorf("of the gates of hosts were tried: %v", open)
+	}
 }
 
 // unknowns clears each fact of a value, one after the other, and calls visit with the
@@ -293,7 +321,7 @@ func TestAPatchReleaseAsksForNoUseOfRemovedAPIs(t *testing.T) {
 func TestASiteThatKnowsNothingOfABatteryIsNotHeld(t *testing.T) {
 	f := good(t)
 	f.OnBattery = state.Fact[bool]{}
-	for _, at := range []Stage{Begin, Between, Commit, Close} {
+	for _, at := range []Stage{Begin, Between, Bring, Commit, Close} {
 		if ids, text := closed(f, at); len(ids) > 0 {
 			t.Errorf("at %d:\n%s", at, text)
 		}
@@ -317,7 +345,7 @@ func TestABackupHoldsNothingWhileOneCanBeHad(t *testing.T) {
 		}
 		b.Wanted = true
 		f.Backups = state.Known(b)
-		for _, at := range []Stage{Between, Commit} {
+		for _, at := range []Stage{Between, Bring, Commit} {
 			if ids, text := closed(f, at); len(ids) > 0 {
 				t.Errorf("%s, at %d:\n%s", what, at, text)
 			}

@@ -122,4 +122,7 @@ type Release struct {
 	// Stack lists the packages below etcd, as NAME=VERSION, sorted. It is empty where
 	// the distribution brings them.
 	Stack []string `json:"stack"`
+	// Images has the full names of payload.ClusterImages, by their names. It is empty
+	// where an agent of before them tells of the release.
+	Images map[string]string `json:"images,omitempty"`
 }

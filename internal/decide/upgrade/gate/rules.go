@@ -70,7 +70,7 @@ var rules = []rule{
 	{BackupGate, May, Begin, backup},
 	{BackupCommitGate, May, Close, backupCommit},
 	{"incidents", May, always, incidents},
-	{"window", May, Begin | Between, window},
+	{"window", May, Begin | Between | Bring, window},
 	{"battery", May, always, battery},
 }
 

@@ -74,6 +74,9 @@ type Journal struct {
 	Attempts int    `json:"attempts,omitempty"`
 	Boots    int    `json:"boots,omitempty"`
 	Boot     string `json:"boot,omitempty"`
+	// Empties is since when a host that is to return has its pods moved; zero while it has
+	// not. A release that does not know it leaves it out, and the host returns at once.
+	Empties time.Time `json:"empties,omitzero"`
 	// Failed is true if the new release did not prove itself here. It is false if
 	// the way was only cut off. Why is the reason of the return.
 	Failed bool   `json:"failed,omitempty"`

@@ -59,6 +59,8 @@ type Facts struct {
 	// move; Quiet once its etcd has left and its daemons have ended; Timer while the
 	// parachute's timer runs.
 	Released, Quiet, Timer bool
+	// Emptied is true once other hosts have the pods of this one, or there is no other host.
+	Emptied bool
 	// Daemons is true once all daemons of the running release were started.
 	Daemons bool
 	// Risen is true once the servers of the host behave as what they are, as far as it has
@@ -97,6 +99,8 @@ const (
 	// kubelet be that of the running release.
 	RaiseServers Act = "raise servers"
 	RaiseKubelet Act = "raise kubelet"
+	// DoEmpty has the pods of a host that is to return move to other hosts.
+	DoEmpty Act = "empty"
 	// Undo lets the host serve again with the old release, which it never left.
 	Undo Act = "undo"
 	// SwitchBack lets the one switch lead to the old release, and starts it.
@@ -150,6 +154,7 @@ var rules = []rule{
 	{"closed", decision.closed},
 	{"returning", decision.returning},
 	{"accept", decision.accept},
+	{"empty", decision.empty},
 	{"go back", decision.goBack},
 	{"undo", decision.undo},
 	{"raise", decision.raise},
@@ -326,7 +331,7 @@ func (d decision) giveUp(why string, failed bool) (Action, bool) {
 		}
 		return Action{Hold, d.j, fmt.Sprintf("would return (%s), and does not: %s", why, veto)}, true
 	}
-	d.j.Why, d.j.Failed = why, failed
+	d.j.Why, d.j.Failed, d.j.Empties = why, failed, time.Time{}
 	return d.to(Returning, SwitchBack, why)
 }
 

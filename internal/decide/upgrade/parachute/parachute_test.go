@@ -30,7 +30,7 @@ func at(s Step) (Journal, Facts) {
 	j := Journal{Upgrade: "u1", From: "old", To: "new", Step: s, Since: noon.Add(-50 * time.Second), Switched: noon.Add(-150 * time.Second), Deadline: noon.Add(150 * time.Second), Attempts: 1, Boot: "b1"}
 	f := Facts{
 		Kind: OfTwo, Turn: state.Known(Turn{Wish: Go, Upgrade: "u1", From: "old", To: "new"}), Boot: "b1", Up: time.Hour, Running: "new", Previous: "old", Whole: state.Known(true), Newer: state.Known(""), Closed: state.Known(false),
-		Serves: state.Known(true), PeerServes: state.Known(true), Daemons: true, Released: true, Quiet: true, Timer: true, Proof: proven(),
+		Serves: state.Known(true), PeerServes: state.Known(true), Daemons: true, Released: true, Emptied: true, Quiet: true, Timer: true, Proof: proven(),
 	}
 	if s == None || s == Prepare || s == Leave || s == Armed || s == Returned {
 		j.Switched, j.Deadline, f.Running = time.Time{}, time.Time{}, "old"
@@ -46,6 +46,16 @@ func raised(change func(*Journal, *Facts)) func(*Journal, *Facts) {
 	return func(j *Journal, f *Facts) {
 		j.Closed, f.Closed, f.Held, f.Risen = true, state.Known(true), true, state.Known(false)
 		f.Turn.Value.Wish, f.Turn.Value.Raise = Stay, true
+		if change != nil {
+			change(j, f)
+		}
+	}
+}
+
+// back is a host with pods that an administrator takes back.
+func back(change func(*Journal, *Facts)) func(*Journal, *Facts) {
+	return func(j *Journal, f *Facts) {
+		f.Emptied, f.Turn.Value.Wish = false, GoBack
 		if change != nil {
 			change(j, f)
 		}
@@ -111,6 +121,19 @@ func TestWhatAHostDoesNext(t *testing.T) {
 		{Accepted, "it rests", nil},
 		{Accepted, "the way back is closed", func(_ *Journal, f *Facts) { f.Closed = state.Known(true) }},
 		{Accepted, "an administrator goes back", func(_ *Journal, f *Facts) { f.Turn.Value.Wish = GoBack }},
+		{Accepted, "an administrator goes back, and pods are there", back(nil)},
+		{Accepted, "its pods have been moving for 599 s", back(func(j *Journal, _ *Facts) { j.Empties = noon.Add(-599 * time.Second) })},
+		{Accepted, "its pods have been moving for 600 s", back(func(j *Journal, _ *Facts) { j.Empties = noon.Add(-600 * time.Second) })},
+		{Accepted, "its pods have moved", back(func(j *Journal, f *Facts) { j.Empties, f.Emptied = noon.Add(-time.Minute), true })},
+		{Accepted, "its pods move, and the clock went back a day", back(func(j *Journal, _ *Facts) { j.Empties = noon.AddDate(0, 0, 1) })},
+		{Accepted, "its pods move, and its peer goes", back(func(j *Journal, f *Facts) { j.Empties, f.PeerServes = noon.Add(-time.Minute), state.Known(false) })},
+		{Accepted, "its pods move, and an administrator goes on after all", back(func(j *Journal, f *Facts) { j.Empties, f.Turn.Value.Wish = noon.Add(-time.Minute), Stay })},
+		{Accepted, "its pods move, and nobody knows what the cluster wants", back(func(j *Journal, f *Facts) { j.Empties, f.Turn = noon.Add(-time.Minute), state.Fact[Turn]{} })},
+		{Accepted, "an administrator takes a worker back, and pods are there", back(func(_ *Journal, f *Facts) {
+			f.Kind, f.Serves, f.PeerServes = Worker, state.Fact[bool]{}, state.Fact[bool]{}
+		})},
+		{Proving, "an administrator goes back, and pods are there", func(_ *Journal, f *Facts) { f.Emptied, f.Turn.Value.Wish = false, GoBack }},
+		{Proving, "the deadline has passed, and pods are there", func(j *Journal, f *Facts) { f.Proof, j.Deadline, f.Emptied = nil, noon, false }},
 		{Accepted, "an administrator goes back, and the way back is closed", func(_ *Journal, f *Facts) { f.Turn.Value.Wish, f.Closed = GoBack, state.Known(true) }},
 		{Accepted, "its servers are raised", raised(nil)},
 		{Accepted, "its servers are raised, and the journal does not know yet that the way back is closed", raised(func(j *Journal, _ *Facts) { j.Closed = false })},

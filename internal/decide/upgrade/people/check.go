@@ -117,7 +117,7 @@ func answered(id gate.ID, f gate.Facts) bool {
 
 // moments says when the gates of a stage are asked.
 var moments = map[gate.Stage]string{
-	gate.Begin: "before the first host", gate.Between: "before the next host", gate.Commit: "before the commit", gate.Close: "before the commit",
+	gate.Begin: "before the first host", gate.Between: "before the next host", gate.Bring: "before the next part", gate.Commit: "before the commit", gate.Close: "before the commit",
 }
 
 // shownAt returns the stages whose gates people are shown in a stage: before the commit also
@@ -191,7 +191,7 @@ func (u Upgrade) facts(digest string) (f gate.Facts, known bool) {
 // SkippableGates lists the gates that an administrator can skip, in their order.
 func SkippableGates() []string {
 	var out []string
-	for _, g := range gate.Gates(gate.Facts{}, gate.Begin|gate.Between|gate.Commit|gate.Close) {
+	for _, g := range gate.Gates(gate.Facts{}, gate.Begin|gate.Between|gate.Bring|gate.Commit|gate.Close) {
 		if g.Severity == gate.May && !slices.Contains(out, string(g.ID)) {
 			out = append(out, string(g.ID))
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/upgrade/cluster"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/clusterversion"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/gate"
+	"github.com/holdfast/holdfast/internal/model/payload"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -90,7 +91,7 @@ func Of(s Seen) Survey {
 
 func (v Survey) site(s Seen) cluster.Site {
 	running := v.running(s)
-	site := cluster.Site{Now: s.Now, Record: s.Record, Wish: v.Wish.Wish, Running: running, Parts: s.Parts, Raises: cluster.Raises(v.Releases[running], v.Releases[s.Record.To]), Soak: v.Wish.Soak, SoakOff: v.Wish.SoakOff, MaxUnavailable: 1}
+	site := cluster.Site{Now: s.Now, Record: s.Record, Wish: v.Wish.Wish, Running: running, Parts: s.Parts, Raises: cluster.Raises(v.Releases[running], v.Releases[s.Record.To]), PartsReturn: knows(v.Releases[running], payload.FormatRollout), Soak: v.Wish.Soak, SoakOff: v.Wish.SoakOff, MaxUnavailable: 1}
 	to := s.Record.To
 	if !s.Record.Started {
 		to = site.Wish.Release
@@ -105,6 +106,12 @@ func (v Survey) site(s Seen) cluster.Site {
 		}
 	}
 	return site
+}
+
+// knows reports whether a release says that it has a format.
+func knows(r gate.Release, format string) bool {
+	_, has := r.Formats[format]
+	return has
 }
 
 // running returns the digest of the release that a site runs while no upgrade is under
@@ -248,7 +255,7 @@ func (v Survey) Arrived() bool {
 			return false
 		}
 	}
-	return !v.Site.Record.Started || !slices.ContainsFunc(v.Site.Parts, func(p cluster.Part) bool { return !state.Is(p.Release, goal) })
+	return !v.Site.Record.Started || !slices.ContainsFunc(v.Site.Parts, func(p cluster.Part) bool { return !state.Is(p.Release, goal) || !state.Is(p.Pending, "") })
 }
 
 // Goal is the digest of the release to which the site goes, or which it runs.
