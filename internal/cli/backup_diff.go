@@ -135,15 +135,7 @@ func (f *backupDiffFlags) read(ctx context.Context, file string, c *objects.Comp
 
 // living compares with the living cluster.
 func (f *backupDiffFlags) living(ctx context.Context, c objects.Compare, stored []objects.Object, out *backupDiffed) error {
-	access, err := f.place.OpenAPI(ctx)
-	if err != nil {
-		return err
-	}
-	cfg, err := access.Config()
-	if err != nil {
-		return err
-	}
-	api, err := kube.NewLiving(cfg)
+	api, err := f.openLiving(ctx)
 	if err != nil {
 		return err
 	}
@@ -159,7 +151,32 @@ func (f *backupDiffFlags) living(ctx context.Context, c objects.Compare, stored 
 	for _, group := range sorted(silent) {
 		not = append(not, objects.NotCompared{Resource: group, Why: firstLine(silent[group].Error())})
 	}
-	var living []objects.Object
+	living, failed := f.list(ctx, api, c, plan)
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	not = append(not, failed...)
+	stored = slices.DeleteFunc(stored, func(o objects.Object) bool {
+		return slices.ContainsFunc(not, func(n objects.NotCompared) bool { return n.Resource == o.String() })
+	})
+	out.To, out.NotCompared, out.Differences = "the living cluster", not, c.Diff(stored, living)
+	return nil
+}
+
+func (f *backupDiffFlags) openLiving(ctx context.Context) (*kube.Living, error) {
+	access, err := f.place.OpenAPI(ctx)
+	if err != nil {
+		return nil, err
+	}
+	cfg, err := access.Config()
+	if err != nil {
+		return nil, err
+	}
+	return kube.NewLiving(cfg)
+}
+
+// list lists what is compared of a living cluster, and the resources that it does not give.
+func (f *backupDiffFlags) list(ctx context.Context, api *kube.Living, c objects.Compare, plan []objects.Serves) (living []objects.Object, failed []objects.NotCompared) {
 	for _, s := range plan {
 		r := kube.Resource{GroupVersionResource: schema.GroupVersionResource{Group: s.Group, Version: s.Version, Resource: s.Resource}}
 		var some []objects.Object
@@ -168,20 +185,13 @@ func (f *backupDiffFlags) living(ctx context.Context, c objects.Compare, stored 
 				some = append(some, o)
 			}
 		})
-		if err != nil && ctx.Err() != nil {
-			return err
-		}
 		if err != nil {
-			not = append(not, objects.NotCompared{Resource: s.String(), Why: firstLine(err.Error())})
+			failed = append(failed, objects.NotCompared{Resource: s.String(), Why: firstLine(err.Error())})
 			continue
 		}
 		living = append(living, some...)
 	}
-	stored = slices.DeleteFunc(stored, func(o objects.Object) bool {
-		return slices.ContainsFunc(not, func(n objects.NotCompared) bool { return n.Resource == o.String() })
-	})
-	out.To, out.NotCompared, out.Differences = "the living cluster", not, c.Diff(stored, living)
-	return nil
+	return living, failed
 }
 
 // print prints the result, and returns the exit code.
@@ -211,7 +221,7 @@ const mostValue = 100
 
 func (d backupDiffed) text(out io.Writer, wide bool) error {
 	_, _ = fmt.Fprintf(out, "from %s\nto   %s\n", d.From, d.To)
-	counts := map[objects.Change]int{}
+	counts := map[objects.Change]int{objects.Added: 0, objects.Removed: 0, objects.Changed: 0}
 	for i, one := range d.Differences {
 		counts[one.Change]++
 		if i == 0 || d.Differences[i-1].Namespace != one.Namespace {

@@ -112,6 +112,12 @@ func TestSecretsAreShownOnRequestAlone(t *testing.T) {
 		if text := must(t, command.ExitOK, "backup", "inspect", file, "secret/tls", "-n", "shop", "-o", "yaml", "--show-secrets"); !strings.Contains(text, "password: UzNjcjN0LXg=") {
 			t.Errorf("%s: %s", name, text)
 		}
+		if text := must(t, command.ExitAttention, "backup", "extract", file, "secrets,configmaps", "-n", "shop", "-o", "-"); strings.Contains(text, "UzNjcjN0LXg=") || !strings.Contains(text, "secrets shop/tls: it holds secrets") || !strings.Contains(text, "name: prices") {
+			t.Errorf("%s: %s", name, text)
+		}
+		if text := must(t, command.ExitOK, "backup", "extract", file, "secret/tls", "-n", "shop", "-o", "-", "--show-secrets"); !strings.Contains(text, "password: UzNjcjN0LXg=") {
+			t.Errorf("%s: %s", name, text)
+		}
 	}
 }
 
@@ -203,6 +209,18 @@ namespace shop
 		if text := must(t, command.ExitAttention, line...); !strings.HasSuffix(text, want) || strings.Contains(text, "An0ther") {
 			t.Errorf("%s: %s", name, text)
 		}
+	}
+
+	// What was changed and what was deleted, as the runbook has it.
+	dir := t.TempDir()
+	changed, deleted := filepath.Join(dir, "changed"), filepath.Join(dir, "deleted")
+	must(t, command.ExitOK, "backup", "extract", file, "cm/prices", "secret/tls", "deploy/web", "tl/first", "-n", "shop", "-o", changed)
+	must(t, command.ExitOK, "backup", "extract", file, "rolebindings", "-n", "shop", "-o", deleted)
+	api.Kubectl(t, "replace", "-f", changed)
+	api.Kubectl(t, "diff", "-f", changed) // it fails if something differs
+	api.Kubectl(t, "create", "-f", deleted)
+	if text := must(t, command.ExitAttention, "backup", "diff", file, "--kubeconfig", api.Kubeconfig()); !strings.HasSuffix(text, "\nnamespace shop\n  + configmaps new\n\n1 added, 0 removed, 0 changed\n") {
+		t.Error(text)
 	}
 	gone(t, api)
 }

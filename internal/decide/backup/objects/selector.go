@@ -33,8 +33,7 @@ func Wants(args []string) (out []Want, err error) {
 		return wantsWithNames(args)
 	}
 	var mistakes []error
-	types := strings.Split(args[0], ",")
-	for _, one := range types {
+	for one := range strings.SplitSeq(args[0], ",") {
 		if one == "" {
 			mistakes = append(mistakes, fmt.Errorf("%q: there is an empty type", args[0]))
 			continue
@@ -115,12 +114,8 @@ func (s Selector) fits(w Want, o Object) bool {
 // IsOf reports whether a type that somebody typed is a kind.
 func (n Names) IsOf(typed string, k Kind) bool {
 	kind := strings.ToLower(k.Kind)
-	for _, own := range []string{k.Resource, k.String(), kind, kind + "." + k.Group, k.Resource + "." + k.Version + "." + k.Group} {
-		if typed == own {
-			return true
-		}
-	}
-	return shortNames[typed] == k.Resource || slices.Contains(n[typed], k.String())
+	own := []string{k.Resource, k.String(), kind, kind + "." + k.Group, k.Resource + "." + k.Version + "." + k.Group}
+	return slices.Contains(own, typed) || shortNames[typed] == k.Resource || slices.Contains(n[typed], k.String())
 }
 
 // Missing returns the wants that no object fits.
