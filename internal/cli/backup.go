@@ -27,7 +27,8 @@ A backup counts as good once it was restored into an empty folder and compared. 
 the control planes, below /var/lib/holdfast/backups. 'holdfast backup configure' names targets
 outside, which get copies encrypted to public keys of age; the private keys are not on the site.`,
 	}
-	cmd.AddCommand(newBackupNow(streams), newBackupList(streams), newBackupShow(streams), newBackupConfigure(streams), newBackupVerify(streams), newBackupProve(streams))
+	cmd.AddCommand(newBackupNow(streams), newBackupList(streams), newBackupShow(streams), newBackupConfigure(streams), newBackupVerify(streams), newBackupProve(streams),
+		newBackupInspect(streams), newBackupDiff(streams), newBackupExtract(streams))
 	return cmd
 }
 

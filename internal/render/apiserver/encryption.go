@@ -82,12 +82,19 @@ func Numbers(data []byte) ([]int, error) {
 		if p.Secretbox == nil || len(p.Secretbox.Keys) != 1 {
 			return nil, fmt.Errorf("read %s: %w", EncryptionPath, errKeys)
 		}
-		number, ours := strings.CutPrefix(p.Secretbox.Keys[0].Name, keyPrefix)
-		n, err := strconv.Atoi(number)
-		if !ours || err != nil || n <= Plain {
+		n, ours := KeyNumber(p.Secretbox.Keys[0].Name)
+		if !ours {
 			return nil, fmt.Errorf("read %s: %w", EncryptionPath, errKeys)
 		}
 		out = append(out, n)
 	}
 	return out, nil
+}
+
+// KeyNumber returns the number of a key by its name. It reports false for a name that is not one
+// of Holdfast's.
+func KeyNumber(name string) (n int, ours bool) {
+	number, ours := strings.CutPrefix(name, keyPrefix)
+	n, err := strconv.Atoi(number)
+	return n, ours && err == nil && n > Plain
 }

@@ -1,0 +1,140 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast/holdfast/internal/adapter/backup/archive"
+	"github.com/holdfast/holdfast/internal/adapter/backup/contents"
+	"github.com/holdfast/holdfast/internal/adapter/backup/snapshot"
+	"github.com/holdfast/holdfast/internal/decide/backup/objects"
+)
+
+// lookFlags holds the flags of the commands that look into a backup.
+type lookFlags struct{ identity, scratch, namespace string }
+
+func (f *lookFlags) register(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.identity, "identity", "", "file with private keys of age, as age-keygen writes it")
+	cmd.Flags().StringVar(&f.scratch, "scratch", "", "folder on a disk with room for the database (default: the folder for temporary files)")
+	cmd.Flags().StringVarP(&f.namespace, "namespace", "n", "", "objects of this namespace alone")
+	_ = cmd.RegisterFlagCompletionFunc("namespace", cobra.NoFileCompletions)
+	_ = cmd.MarkFlagDirname("scratch")
+	cmd.ValidArgsFunction = completeBackupFile(1)
+}
+
+// completeBackupFile completes the first arguments of a command with files of backups.
+func completeBackupFile(files int) cobra.CompletionFunc {
+	return func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) < files {
+			return []cobra.Completion{"tar", "age"}, cobra.ShellCompDirectiveFilterFileExt
+		}
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// openedBackup is a backup whose snapshot lies in a folder that only this user reads.
+type openedBackup struct {
+	archive.Manifest
+	*contents.Snapshot
+	keys  contents.Keys
+	names objects.Names
+	dir   string
+}
+
+// open compares a whole backup with its digests, and opens its snapshot. The caller closes it.
+func (f *lookFlags) open(ctx context.Context, file string) (b *openedBackup, err error) {
+	identity, err := ageKeys(f.identity)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp(f.scratch, "holdfast-backup-*") // 0700
+	if err != nil {
+		return nil, fmt.Errorf("--scratch: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.RemoveAll(dir))
+		}
+	}()
+	b = &openedBackup{dir: dir}
+	files := map[string][]byte{}
+	into := snapshotInto(dir)
+	b.Manifest, err = archive.OpenFile(ctx, file, identity, func(m archive.Member, from io.Reader) (err error) {
+		if slices.Contains(contents.KeyFiles(), m.Path) {
+			files[m.Path], err = io.ReadAll(io.LimitReader(from, maxHostFile))
+			return err
+		}
+		return into(m, from)
+	})
+	if errors.Is(err, archive.ErrNoIdentity) {
+		return nil, &UsageError{Err: err}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if b.keys, err = contents.KeysOf(files); err != nil {
+		return nil, err
+	}
+	if b.Snapshot, err = contents.Open(ctx, filepath.Join(dir, snapshot.Name)); err != nil {
+		return nil, err
+	}
+	if b.names, err = b.Names(ctx); err != nil {
+		return nil, errors.Join(err, b.Snapshot.Close())
+	}
+	return b, nil
+}
+
+// Close closes the snapshot and removes it.
+func (b *openedBackup) Close() error { return errors.Join(b.Snapshot.Close(), os.RemoveAll(b.dir)) }
+
+// of says in one line which backup it is.
+func (b *openedBackup) of() string {
+	text := fmt.Sprintf("backup %s of %s, site %s, taken %s", b.ID, b.Entry.Host, b.Entry.Site, timestamp(b.Entry.Taken))
+	if !b.Entry.Good {
+		text += "; it did not pass all its checks: " + b.Entry.Why()
+	}
+	return text
+}
+
+// unreadIn returns the keys that cannot be read and belong to a namespace; empty for all.
+func unreadIn(unread []objects.Unread, namespace string) []objects.Unread {
+	return slices.DeleteFunc(slices.Clone(unread), func(u objects.Unread) bool {
+		place, ok := objects.PlaceOf(u.Key)
+		return namespace != "" && ok && place.Namespace != namespace
+	})
+}
+
+// mostUnread is how many keys that cannot be read are named.
+const mostUnread = 10
+
+// printUnread names keys that cannot be read.
+func printUnread(out io.Writer, unread []objects.Unread) {
+	for _, u := range unread[:min(len(unread), mostUnread)] {
+		_, _ = fmt.Fprintf(out, "not read: %s: %s\n", u.Key, u.Why)
+	}
+	if more := len(unread) - mostUnread; more > 0 {
+		_, _ = fmt.Fprintf(out, "not read: %d more keys; -o json of 'holdfast backup inspect' names them all\n", more)
+	}
+}
+
+// bytesOf formats a number of bytes for people.
+func bytesOf(n int64) string {
+	switch {
+	case n >= 10<<20:
+		return fmt.Sprintf("%d MiB", n>>20)
+	case n >= 10<<10:
+		return fmt.Sprintf("%d KiB", n>>10)
+	}
+	return fmt.Sprintf("%d B", n)
+}
+
+// kindAndPath formats an object as kubectl takes it, after its namespace.
+func kindAndPath(k objects.Kind, path string) string { return k.String() + " " + cmp.Or(path, "-") }
