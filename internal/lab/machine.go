@@ -133,8 +133,8 @@ func (m *machine) boot(ctx context.Context) error {
 	if err := m.watchInit(ctx); err != nil {
 		return err
 	}
-	if err := grantRealtime(m.init.pid); err != nil {
-		m.log.Warn("no real-time scheduling for Corosync", "host", m.host.Name, "error", err)
+	if err := grantCPU(m.init.pid); err != nil {
+		m.log.Warn("no processor time of its own, or no real-time scheduling for Corosync", "host", m.host.Name, "error", err)
 	}
 	return nil
 }

@@ -20,12 +20,19 @@ const (
 	realtimeOfAll  = 900_000
 )
 
+// sharesOfAll is the weight of all hosts together against each single process of the machine,
+// which has 1024. Without it a whole lab gets as much processor time as one compiler beside
+// it: in cgroup v1 the group of all containers competes with processes. Beside a linter and
+// tests a lab of two hosts came to a load of 90 and lost its monitors (2026-11-26). The clients
+// of a test are processes of the machine, too, so it must not be much higher.
+const sharesOfAll = 8192
+
 // cpuHierarchy is the directory of the CPU controller in cgroup v1.
 const cpuHierarchy = "/sys/fs/cgroup/cpu"
 
-// grantRealtime lets a host's processes have a real-time class. It does nothing
-// if the kernel needs no budget.
-func grantRealtime(pid int) error {
+// grantCPU lets a host's processes have a real-time class, and gives the hosts their weight
+// against the processes of the machine. It does nothing where there is no cgroup v1.
+func grantCPU(pid int) error {
 	groups, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cgroup"))
 	if err != nil {
 		return err
@@ -35,11 +42,11 @@ func grantRealtime(pid int) error {
 		return nil
 	}
 	for _, grant := range []struct {
-		dir    string
-		budget int
-	}{{all, realtimeOfAll}, {own, realtimeOfHost}} {
-		if err := grantBudget(filepath.Join(cpuHierarchy, grant.dir, "cpu.rt_runtime_us"), grant.budget); err != nil {
-			return fmt.Errorf("real-time budget: %w", err)
+		dir, file string
+		budget    int
+	}{{all, "cpu.shares", sharesOfAll}, {all, "cpu.rt_runtime_us", realtimeOfAll}, {own, "cpu.rt_runtime_us", realtimeOfHost}} {
+		if err := grantBudget(filepath.Join(cpuHierarchy, grant.dir, grant.file), grant.budget); err != nil {
+			return fmt.Errorf("processor time of the hosts: %w", err)
 		}
 	}
 	return nil

@@ -35,7 +35,14 @@ const firstCIB = `<cib admin_epoch="0" epoch="1" num_updates="0" validate-with="
 // pacemakerDropin gives Pacemaker its first configuration if it has none. It
 // must not keep Pacemaker from starting. It needs a shell, because only the
 // host knows whether there is one.
+//
+// It also has systemd start Pacemaker again after exit 100. A host that boots before Pacemaker
+// is told that its fence succeeded learns that it "was allegedly just fenced": Pacemaker
+// takes Corosync down with itself and stays down, so the pair was no pair until a person came. By
+// then the host has booted, and who may lead is decided by etcd's records. If it fails five
+// times within 25 s, systemd leaves it, and status says so.
 const pacemakerDropin = `[Service]
+RestartForceExitStatus=100
 ExecStartPre=-/bin/sh -c 'test -e /var/lib/pacemaker/cib/cib.xml || install -o hacluster -g haclient -m 0600 ` + FirstCIBPath + ` /var/lib/pacemaker/cib/cib.xml'
 `
 
