@@ -13,8 +13,12 @@ import (
 	"github.com/holdfast/holdfast/internal/agent/install"
 	"github.com/holdfast/holdfast/internal/agent/loop"
 	"github.com/holdfast/holdfast/internal/decide/replace"
+	"github.com/holdfast/holdfast/internal/fence"
+	"github.com/holdfast/holdfast/internal/install/configserver"
 	"github.com/holdfast/holdfast/internal/keeper/keeperclient"
+	"github.com/holdfast/holdfast/internal/model/corosync"
 	"github.com/holdfast/holdfast/internal/model/retired"
+	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -36,14 +40,14 @@ type place struct {
 const placeEvery = 5 * time.Second
 
 // newPlace returns it for a control plane of two.
-func newPlace(log *slog.Logger) (*place, error) {
+func newPlace(s *site.Site, log *slog.Logger) (*place, error) {
 	name, err := host.Name()
 	if err != nil {
 		return nil, err
 	}
 	return &place{
 		log:  log,
-		self: func(ctx context.Context) replace.Self { return selfOf(ctx, name) },
+		self: func(ctx context.Context) replace.Self { return selfOf(ctx, s, name) },
 		note: func(why string) error {
 			data, err := json.Marshal(map[string]string{"why": why})
 			if err != nil {
@@ -75,12 +79,22 @@ func (p *place) step(ctx context.Context) (loop.Result, error) {
 	return loop.Result{Changed: "switches itself off: " + why}, p.off(ctx)
 }
 
-// selfOf asks the cluster about this host. What it does not learn stays unknown.
-func selfOf(ctx context.Context, name string) replace.Self {
+// askTime bounds each of the questions about this host's place.
+const askTime = 5 * time.Second
+
+// selfOf asks the cluster about this host. What it does not learn stays unknown. While etcd runs
+// here it asks nobody.
+func selfOf(ctx context.Context, of *site.Site, name string) replace.Self {
 	s := replace.Self{Installed: host.Exists(install.CompletePath), MachineID: ownMachine()}
 	if report, err := keeperclient.Report(ctx, state.EtcdSocketPath); err == nil {
 		s.Etcd = report.Snapshot.Local.Running
 	}
+	if !state.Is(s.Etcd, false) {
+		return s
+	}
+	s.Told = toldOut(ctx, of, name)
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
 	api, err := wipeAPI()
 	if err != nil {
 		return s
@@ -98,6 +112,37 @@ func selfOf(ctx context.Context, name string) replace.Self {
 		}
 	}
 	return s
+}
+
+// toldOut asks the other control plane whether another machine has the place of this one. It
+// is empty if that one does not say so, or does not answer.
+func toldOut(ctx context.Context, s *site.Site, name string) string {
+	uuid, serial, err := fence.OwnIdentity()
+	if err != nil {
+		return ""
+	}
+	text, err := os.ReadFile(corosync.Path)
+	if err != nil {
+		return ""
+	}
+	conf, err := corosync.Parse(text)
+	if err != nil {
+		return ""
+	}
+	client := &configserver.Client{ServerName: s.APIName(), CA: s.Identity.ConfigCA.Cert}
+	for _, n := range conf.Nodes {
+		if n.Name != name && len(n.Addresses) > 0 {
+			client.Addresses = append(client.Addresses, site.HostPort(n.Addresses[0], site.ConfigServerPort))
+		}
+	}
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	out, err := client.OutOf(ctx, name, state.Machine{UUID: uuid, Serial: serial})
+	if err != nil {
+		return "" // the API may still say it
+	}
+	return out
 }
 
 // ousted reports whether an earlier boot has found that another machine has this host's

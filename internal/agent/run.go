@@ -121,7 +121,7 @@ func runParts(ctx context.Context, s *site.Site, log *slog.Logger, address strin
 	group, ctx := errgroup.WithContext(ctx)
 	loops := loop.New(time.Now, log)
 	if s.Role.ControlPlane() && s.Topology().Fencing {
-		own, err := newPlace(log)
+		own, err := newPlace(s, log)
 		if err != nil {
 			return err
 		}

@@ -19,7 +19,7 @@ import (
 // The limits are for a full machine, on which an installation takes six minutes. What
 // the product promises is judged by the history of the writes, and told in figures.
 const (
-	retireWithin = 5 * time.Minute
+	retireWithin = 3 * time.Minute
 	joinWithin   = 15 * time.Minute
 	wholeWithin  = 10 * time.Minute
 )
@@ -63,6 +63,8 @@ func TestALostControlPlaneIsReplaced(t *testing.T) {
 	t.Logf("the new host was whole %.0f s after it was switched on", time.Since(installed).Seconds())
 	s.eventually(wholeWithin, "the site is whole", func() error { return s.Whole(t.Context()) })
 	s.on(stays, "holdfast fencing verify")
+	fenced, err := s.Fenced(t.Context(), began)
+	t.Logf("fenced since the confirmation: %v, %v", fenced, err) // a full machine may have cost a token
 
 	s.wakes(lost + "-old1")
 	s.eventually(wholeWithin, "the site is whole after the old host woke up", func() error { return s.Whole(t.Context()) })
@@ -160,6 +162,10 @@ func (s site) wakes(old string) {
 		}
 		return nil
 	})
+	cuts, err := os.ReadFile(filepath.Join(s.Lab.Dir, "daemon.log"))
+	if err != nil || !strings.Contains(string(cuts), `msg="host ended by itself" host=`+old) {
+		s.Errorf("%s did not go off by itself (%v)", old, err)
+	}
 	s.Logf("the replaced host switched itself off %.0f s after its boot", time.Since(woke).Seconds())
 }
 
@@ -180,9 +186,10 @@ func (s site) write(name string) *writes {
 	w := &writes{site: s, rec: client.NewRecorder()}
 	target := client.Target{Name: name, Address: netip.AddrPortFrom(s.Address(name, lab.V4), 6443).String()}
 	shape := client.Shape{Targets: []client.Target{target}, Pause: 100 * time.Millisecond}
-	if w.load, err = client.StartAPI(s.Context(), w.rec, shape, fmt.Sprintf("r%d", time.Now().UnixMilli()), s.Lab.Dial, config); err != nil {
-		s.Fatal(err)
-	}
+	s.eventually(time.Minute, "the API knows the clients' account", func() (err error) {
+		w.load, err = client.StartAPI(s.Context(), w.rec, shape, fmt.Sprintf("r%d", time.Now().UnixMilli()), s.Lab.Dial, config)
+		return err
+	})
 	s.eventually(time.Minute, "clients write", func() error {
 		if w.rec.Last("") == 0 {
 			return fmt.Errorf("no write was acknowledged")

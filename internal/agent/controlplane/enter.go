@@ -28,6 +28,11 @@ func (r *Agent) enter(ctx context.Context, own jointoken.Claims, request []byte)
 	return door.Ask(ctx, own.Host, request)
 }
 
+// out says that another machine has the place of a machine of a host.
+func (r *Agent) out(name string, machine state.Machine) (string, error) {
+	return (&replace.Door{Store: replacement.ThisStore()}).Out(name, machine)
+}
+
 // etcdsManifest renders etcd's manifest for one of two hosts, as the operator does.
 func etcdsManifest(nodes []decide.Node, self string) ([]byte, error) {
 	bundle, err := os.ReadFile(state.EtcdPKIDir + "/ca.crt")

@@ -57,6 +57,7 @@ func (r *Agent) serveConfig(ctx context.Context) error {
 		Admit:     give.Admit,
 		Bootstrap: give.Bootstrap,
 		Enter:     r.enter,
+		Place:     r.out,
 		Renew:     r.renewer().Renew,
 		Progress:  progress,
 		ReadToken: r.Site.Identity.ProgressToken,

@@ -52,6 +52,16 @@ func (d *Door) Ask(_ context.Context, name string, request []byte) (configserver
 	return d.open(plan)
 }
 
+// Out says that the plan on this host took a machine out of the place of a host; empty if it
+// did not.
+func (d *Door) Out(name string, machine state.Machine) (string, error) {
+	plan, err := d.Store.Plan()
+	if err != nil || plan == nil {
+		return "", err
+	}
+	return plan.Ousts(name, machine), nil
+}
+
 // strange answers a host that no plan names.
 func (d *Door) strange(name string, plan *replace.Plan) (configserver.Entry, error) {
 	if plan != nil && !plan.Stage.Over() {

@@ -1,6 +1,8 @@
 package replace
 
 import (
+	"time"
+
 	"github.com/holdfast/holdfast/internal/model/retired"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
@@ -21,6 +23,19 @@ type Self struct {
 	// Node is the machine id that the Node of the name has, empty if there is no Node, or if
 	// its kubelet has not told it yet.
 	Node state.Fact[string]
+	// Told is what the other control plane says by the plan on its disk (Plan.Ousts), empty
+	// if it says nothing. It needs no API: a site whose new host has lost its packets to this
+	// one may have none.
+	Told string
+}
+
+// Ousts says that the plan took a machine out of the place of a host; empty if it did not.
+func (p Plan) Ousts(name string, m state.Machine) string {
+	gone := p.Stage == Retired || p.Stage == Joining || p.Stage == Whole
+	if !gone || p.Old.Name != name || m.UUID == "" || !equalUUID(p.Old.Machine.UUID, m.UUID) || equalUUID(p.Newcomer.Machine.UUID, m.UUID) {
+		return ""
+	}
+	return "another machine takes the place of " + name + " since " + p.Begun.UTC().Format(time.RFC3339) + ", by " + p.By
 }
 
 // Ousted says that another machine has taken the place of this host, or will: it was
@@ -31,12 +46,18 @@ type Self struct {
 // but its own agent can end that. A host whose etcd runs is never ousted, whatever the
 // list says.
 func Ousted(s Self) string {
-	if !s.Installed || s.MachineID == "" || !no(s.Etcd) || !s.Entry.Known || !s.Node.Known || s.Entry.Value == nil {
+	if !s.Installed || s.MachineID == "" || !no(s.Etcd) || state.Is(s.Node, s.MachineID) {
+		return ""
+	}
+	if s.Told != "" {
+		return s.Told
+	}
+	if !s.Entry.Known || !s.Node.Known || s.Entry.Value == nil {
 		return ""
 	}
 	entry := *s.Entry.Value
 	switch {
-	case !entry.ControlPlane, s.Node.Value == s.MachineID:
+	case !entry.ControlPlane:
 		return ""
 	case s.Node.Value != "":
 		return "another machine is " + entry.Name + " now: this one was " + entry.String()

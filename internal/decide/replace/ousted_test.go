@@ -24,6 +24,11 @@ func TestAHostIsOustedOnlyIfTheClusterHasAnotherMachineInItsPlace(t *testing.T) 
 	}{
 		"the Node of its name is another machine":               {old, true},
 		"it was retired, and the newcomer is not there yet":     {with(func(s *Self) { s.Entry, s.Node = entry(out), state.Known("") }), true},
+		"the API is away, and the other control plane says so": {with(func(s *Self) {
+			s.Entry, s.Node, s.Told = state.Fact[*retired.Host]{}, state.Fact[string]{}, "another machine"
+		}), true},
+		"the other control plane says so, and the API names it": {with(func(s *Self) { s.Node, s.Told = state.Known("old"), "another machine" }), false},
+		"the other control plane says so, and its etcd runs":    {with(func(s *Self) { s.Etcd, s.Told = state.Known(true), "another machine" }), false},
 		"the newcomer itself":                                   {with(func(s *Self) { s.MachineID = "new" }), false},
 		"the newcomer, which has no Node yet":                   {with(func(s *Self) { s.MachineID, s.Node = "new", state.Known("") }), false},
 		"the name was given, and the Node is not there yet":     {with(func(s *Self) { s.Node = state.Known("") }), false},
@@ -38,6 +43,30 @@ func TestAHostIsOustedOnlyIfTheClusterHasAnotherMachineInItsPlace(t *testing.T) 
 		"its own machine id is unknown":                         {with(func(s *Self) { s.MachineID = "" }), false},
 	} {
 		if got := Ousted(c.self); got != "" != c.want {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+func TestAPlanOustsTheMachineThatItTookOutAndNoOther(t *testing.T) {
+	machine := func(uuid string) state.Machine { return state.Machine{UUID: uuid, Serial: "S"} }
+	plan := Plan{Stage: Whole, Old: Old{Name: "cp-2", Machine: machine("aa-1")}, Newcomer: Newcomer{Machine: machine("bb-2")}, By: "ada"}
+	with := func(change func(*Plan)) Plan { p := plan; change(&p); return p }
+	for name, c := range map[string]struct {
+		plan       Plan
+		host, uuid string
+		want       bool
+	}{
+		"the old machine":                     {plan, "cp-2", "AA-1", true},
+		"before the newcomer is there":        {with(func(p *Plan) { p.Stage, p.Newcomer = Retired, Newcomer{} }), "cp-2", "aa-1", true},
+		"the newcomer":                        {plan, "cp-2", "bb-2", false},
+		"the same board with another disk":    {with(func(p *Plan) { p.Newcomer.Machine = machine("aa-1") }), "cp-2", "aa-1", false},
+		"the other host":                      {plan, "cp-1", "aa-1", false},
+		"a plan that can be taken back":       {with(func(p *Plan) { p.Stage = Planned }), "cp-2", "aa-1", false},
+		"a plan that was taken back":          {with(func(p *Plan) { p.Stage = Aborted }), "cp-2", "aa-1", false},
+		"a machine that does not know itself": {with(func(p *Plan) { p.Old.Machine = machine("") }), "cp-2", "", false},
+	} {
+		if got := c.plan.Ousts(c.host, machine(c.uuid)); got != "" != c.want {
 			t.Errorf("%s: %q", name, got)
 		}
 	}

@@ -5,6 +5,7 @@
 //	POST      /hosts/<host>                   admission, of that configuration
 //	POST      /hosts/<host>/bootstrap-token   the host's own token, of its admission
 //	POST      /hosts/<host>/enter             the host's own token
+//	GET, HEAD /hosts/<host>/place             nothing
 //	POST      /certificate                    the key of a worker's expired certificate
 //	POST      /progress/<host>                the host's own token
 //	GET, HEAD /progress                       read token
@@ -60,6 +61,9 @@ type Options struct {
 	// Enter answers a control plane that asks to take the place of a lost one. If it is nil,
 	// nobody answers.
 	Enter func(ctx context.Context, own jointoken.Claims, request []byte) (Entry, error)
+	// Place says that another machine has the place of this machine of a host; empty if it has
+	// not. nil means that nobody is told.
+	Place func(host string, machine state.Machine) (string, error)
 	// Renew returns the certificate that a worker requests with an expired one. The
 	// host has proved that it has the key of the shown certificate, and nothing else
 	// about that is checked before. nil means that nobody gets one.
@@ -108,6 +112,7 @@ func New(o Options) http.Handler {
 	mux.Handle("/hosts/{host}", allowing(http.HandlerFunc(s.admit), http.MethodPost))
 	mux.Handle("/hosts/{host}/bootstrap-token", allowing(http.HandlerFunc(s.bootstrapToken), http.MethodPost))
 	mux.Handle("/hosts/{host}/enter", allowing(http.HandlerFunc(s.enter), http.MethodPost))
+	mux.Handle("/hosts/{host}/place", reading(http.HandlerFunc(s.place)))
 	mux.Handle(certificatePath, allowing(http.HandlerFunc(s.certificate), http.MethodPost))
 	mux.Handle("/progress", reading(http.HandlerFunc(s.readProgress)))
 	mux.Handle("/progress/{host}", allowing(http.HandlerFunc(s.postProgress), http.MethodPost))
