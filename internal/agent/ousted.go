@@ -8,6 +8,8 @@ import (
 	"os"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/replacement"
 	"github.com/holdfast/holdfast/internal/agent/install"
@@ -60,6 +62,26 @@ func newPlace(s *site.Site, log *slog.Logger) (*place, error) {
 			return err
 		},
 	}, nil
+}
+
+// withPlace runs the parts of the agent, and beside them what finds out whether another machine
+// has this host's place. Where that is known since an earlier boot, no part runs.
+func withPlace(ctx context.Context, s *site.Site, log *slog.Logger, loops *loop.Loops, parts func(context.Context) error) error {
+	if !s.Role.ControlPlane() || !s.Topology().Fencing {
+		return parts(ctx)
+	}
+	own, err := newPlace(s, log)
+	if err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { loops.Run(ctx, own.task()); return nil })
+	if ousted() {
+		log.Error("another machine has the place of this host: the agent does nothing but ask for it", "file", replacement.OustedPath)
+	} else {
+		group.Go(func() error { return parts(ctx) })
+	}
+	return group.Wait()
 }
 
 func (p *place) task() loop.Task {

@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"slices"
 	"testing"
@@ -23,7 +22,7 @@ func TestAnOustedHostWritesItDownAndSwitchesItselfOff(t *testing.T) {
 	var did []string
 	full := true
 	p := &place{
-		log: slog.New(slog.NewTextHandler(io.Discard, nil)), self: func(context.Context) replace.Self { return self },
+		log: slog.New(slog.DiscardHandler), self: func(context.Context) replace.Self { return self },
 		note: func(string) error {
 			if full {
 				return errors.New("no space left on device")

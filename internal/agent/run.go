@@ -108,29 +108,20 @@ func settle(log *slog.Logger) {
 // runAgent runs the parts of the agent, and writes the events that they note.
 func runAgent(ctx context.Context, s *site.Site, log *slog.Logger, address string) error {
 	events := eventlog.OnThisHost(state.AgentEvents, time.Now, log)
-	return events.During(ctx, func(ctx context.Context) error { return runParts(ctx, s, log, address, events.Append) })
+	return events.During(ctx, func(ctx context.Context) error {
+		loops := loop.New(time.Now, log)
+		return withPlace(ctx, s, log, loops, func(ctx context.Context) error { return runParts(ctx, s, log, address, loops, events.Append) })
+	})
 }
 
 // runParts runs what this host's role and the cluster's shape ask for, until the
 // context ends or a part of it cannot go on. All of it shares the loops that the
 // watchdog asks.
-func runParts(ctx context.Context, s *site.Site, log *slog.Logger, address string, event func(state.Event)) error {
+func runParts(ctx context.Context, s *site.Site, log *slog.Logger, address string, loops *loop.Loops, event func(state.Event)) error {
 	if err := install.CloseFiles("/"); err != nil {
 		log.Warn("files of the installation", "err", err) // all that is about keeps the host going
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	loops := loop.New(time.Now, log)
-	if s.Role.ControlPlane() && s.Topology().Fencing {
-		own, err := newPlace(s, log)
-		if err != nil {
-			return err
-		}
-		group.Go(func() error { loops.Run(ctx, own.task()); return nil })
-		if ousted() {
-			log.Error("another machine has the place of this host: the agent does nothing but ask for it", "file", replacement.OustedPath)
-			return group.Wait()
-		}
-	}
 	status := pacemakerstatus.New(pacemakerstatus.Options{Site: s, Log: log, Now: time.Now})
 	leaves, err := newLeafKeeper(s, log)
 	if err != nil {

@@ -1,6 +1,7 @@
 package loss_test
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -144,7 +145,7 @@ func (s site) wakes(old string) {
 	woke := time.Now()
 	s.eventually(time.Minute, "the replaced host boots", func() error {
 		if h, err := s.PowerOf(s.Context(), old); err != nil || h.Power != lab.PowerOn {
-			return fmt.Errorf("power %s, %v", h.Power, err)
+			return errors.Join(err, fmt.Errorf("power %s", h.Power))
 		}
 		return nil
 	})
@@ -158,7 +159,7 @@ func (s site) wakes(old string) {
 			s.Errorf("the replaced host runs etcd or kubelet: %s", out)
 		}
 		if h, err := s.PowerOf(s.Context(), old); err != nil || h.Power != lab.PowerOff {
-			return fmt.Errorf("power %s, %v", h.Power, err)
+			return errors.Join(err, fmt.Errorf("power %s", h.Power))
 		}
 		return nil
 	})

@@ -22,8 +22,8 @@ func TestAHostIsOustedOnlyIfTheClusterHasAnotherMachineInItsPlace(t *testing.T) 
 		self Self
 		want bool
 	}{
-		"the Node of its name is another machine":               {old, true},
-		"it was retired, and the newcomer is not there yet":     {with(func(s *Self) { s.Entry, s.Node = entry(out), state.Known("") }), true},
+		"the Node of its name is another machine":           {old, true},
+		"it was retired, and the newcomer is not there yet": {with(func(s *Self) { s.Entry, s.Node = entry(out), state.Known("") }), true},
 		"the API is away, and the other control plane says so": {with(func(s *Self) {
 			s.Entry, s.Node, s.Told = state.Fact[*retired.Host]{}, state.Fact[string]{}, "another machine"
 		}), true},
