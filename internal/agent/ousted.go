@@ -76,7 +76,7 @@ func withPlace(ctx context.Context, s *site.Site, log *slog.Logger, loops *loop.
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { loops.Run(ctx, own.task()); return nil })
-	if ousted() {
+	if host.Exists(replacement.OustedPath) {
 		log.Error("another machine has the place of this host: the agent does nothing but ask for it", "file", replacement.OustedPath)
 	} else {
 		group.Go(func() error { return parts(ctx) })
@@ -165,11 +165,4 @@ func toldOut(ctx context.Context, s *site.Site, name string) string {
 		return "" // the API may still say it
 	}
 	return out
-}
-
-// ousted reports whether an earlier boot has found that another machine has this host's
-// place.
-func ousted() bool {
-	_, err := os.Stat(replacement.OustedPath)
-	return err == nil
 }

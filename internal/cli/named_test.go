@@ -1,14 +1,10 @@
 package cli
 
 import (
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -61,12 +57,8 @@ func TestEveryCommandThatSomebodyIsToldToTypeExists(t *testing.T) {
 					check(path, span)
 				}
 			case strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go"):
-				file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
-				if err != nil {
-					return err
-				}
-				for _, text := range literals(file) {
-					check(path, text)
+				for _, lit := range textsIn(t, path) {
+					check(lit.at, lit.text)
 				}
 			}
 			return nil
@@ -78,18 +70,6 @@ func TestEveryCommandThatSomebodyIsToldToTypeExists(t *testing.T) {
 	if found < 500 {
 		t.Errorf("only %d command lines were found: the patterns no longer fit", found)
 	}
-}
-
-func literals(file *ast.File) (out []string) {
-	ast.Inspect(file, func(n ast.Node) bool {
-		if lit, is := n.(*ast.BasicLit); is && lit.Kind == token.STRING {
-			if text, err := strconv.Unquote(lit.Value); err == nil {
-				out = append(out, text)
-			}
-		}
-		return true
-	})
-	return out
 }
 
 // exists reports whether words begin with a whole command. What follows a command without

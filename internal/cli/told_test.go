@@ -23,15 +23,17 @@ var (
 	holes = strings.NewReplacer("%[1]s", "x", "%s", "x", "%q", "x", "%d", "1", "%v", "x", "'", "", `"`, "")
 )
 
-// linesTold returns the command lines that the strings of a file name, each with its place.
-func linesTold(t *testing.T, path string) map[string]string {
+// textOf is a string in a file of Go, with its place.
+type textOf struct{ text, at string }
+
+// textsIn returns the strings of a file of Go.
+func textsIn(t *testing.T, path string) (out []textOf) {
 	t.Helper()
 	files := token.NewFileSet()
 	file, err := parser.ParseFile(files, path, nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := map[string]string{}
 	ast.Inspect(file, func(n ast.Node) bool {
 		lit, is := n.(*ast.BasicLit)
 		if !is || lit.Kind != token.STRING {
@@ -41,15 +43,25 @@ func linesTold(t *testing.T, path string) map[string]string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, found := range append(told.FindAllStringSubmatch(text, -1), alone.FindAllStringSubmatch(text, -1)...) {
+		out = append(out, textOf{text, files.Position(lit.Pos()).String()})
+		return true
+	})
+	return out
+}
+
+// linesTold returns the command lines that the strings of a file name, each with its place.
+func linesTold(t *testing.T, path string) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	for _, lit := range textsIn(t, path) {
+		for _, found := range append(told.FindAllStringSubmatch(lit.text, -1), alone.FindAllStringSubmatch(lit.text, -1)...) {
 			line, _, _ := strings.Cut(found[1], "#") // what follows is a remark
 			if line == found[1] && strings.HasSuffix(line, " ") {
 				line += "x" // a name follows
 			}
-			out[strings.TrimSpace(line)] = files.Position(lit.Pos()).String()
+			out[strings.TrimSpace(line)] = lit.at
 		}
-		return true
-	})
+	}
 	return out
 }
 

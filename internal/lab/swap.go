@@ -57,14 +57,15 @@ func (s Spec) after(name string, number, swaps int) place {
 // former returns the machines that others have replaced, the oldest first.
 func (l Layout) former() []Host {
 	var out []Host
+	times := map[string]int{}
 	for i, swap := range l.Spec.Swaps {
 		at := slices.IndexFunc(l.Hosts, func(h Host) bool { return h.Name == swap.Host })
 		if at < 0 {
 			continue // Validate refuses it
 		}
 		h := l.host(l.Spec.after(swap.Host, firstMaster+at, i), l.Hosts[at].Role, false)
-		times := len(slices.DeleteFunc(slices.Clone(l.Spec.Swaps[:i+1]), func(s Swap) bool { return s.Host != swap.Host }))
-		h.Name, h.Spare, h.Former = fmt.Sprintf("%s-old%d", swap.Host, times), true, true
+		times[swap.Host]++
+		h.Name, h.Spare, h.Former = fmt.Sprintf("%s-old%d", swap.Host, times[swap.Host]), true, true
 		out = append(out, h)
 	}
 	return out

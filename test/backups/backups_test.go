@@ -211,7 +211,7 @@ namespace shop
 		}
 	}
 
-	// What was changed and what was deleted, as the runbook has it.
+	// The runbook replaces changed objects and creates deleted ones.
 	dir := t.TempDir()
 	changed, deleted := filepath.Join(dir, "changed"), filepath.Join(dir, "deleted")
 	must(t, command.ExitOK, "backup", "extract", file, "cm/prices", "secret/tls", "deploy/web", "tl/first", "-n", "shop", "-o", changed)

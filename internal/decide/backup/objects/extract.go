@@ -43,7 +43,7 @@ type Extracted struct {
 	Secrets bool
 }
 
-// What a person may miss of what was extracted.
+// Notes about things that a person may miss in the manifests.
 const (
 	whySecret  = "it holds secrets: give --show-secrets, or name a folder"
 	whyPartial = "it lacks fields that this build does not know: use the holdfast of the site's release"

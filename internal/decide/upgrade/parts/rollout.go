@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// What people call the workloads of parts.
+// Names of the workloads of parts, for people.
 const (
 	PodNetwork = "the pod network"
 	DNS        = "DNS"
