@@ -45,7 +45,7 @@ func (b *Lab) Collect(ctx context.Context, c *Client) (dir, reason string, err e
 	}
 	daemon, readErr := os.ReadFile(b.file(daemonLog))
 	errs = append(errs, readErr, host.WriteFileAtomic(filepath.Join(dir, daemonLog), []byte(redact(string(daemon))), 0o600))
-	return dir, likelyReason(hosts), errors.Join(errs...)
+	return dir, likelyReason(b.awaited(hosts)), errors.Join(errs...)
 }
 
 func collectHost(ctx context.Context, dir string, pid int, redact func(string) string) error {

@@ -52,8 +52,10 @@ func (b *Lab) placeAgent(lib string) error {
 // giveIgnition puts a host's Ignition config where its first boot looks for it.
 // The config holds secrets of the site.
 func (b *Lab) giveIgnition(h Host, data []byte) error {
-	return host.WriteFileAtomic(filepath.Join(b.hostDir(h), "lib", "ignition.json"), data, 0o600)
+	return host.WriteFileAtomic(b.ignitionFile(h), data, 0o600)
 }
+
+func (b *Lab) ignitionFile(h Host) string { return filepath.Join(b.hostDir(h), "lib", "ignition.json") }
 
 // emptyDir removes everything in the lab's directory. The directory itself
 // stays, and stays locked.

@@ -44,11 +44,12 @@ var ignitionFiles = map[state.Role]string{
 	state.RoleWorker:    "worker.ign",
 }
 
-// handOut gives every host the Ignition config of its role.
+// handOut gives the hosts with which the site is installed, and its spare workers, the
+// Ignition config of their role.
 func (b *Lab) handOut() error {
 	for _, h := range b.Layout.Hosts {
-		if h.ID != h.Name {
-			continue // it has a join file of its own, or had its turn
+		if h.ID != h.Name || h.awaitsJoinFile() {
+			continue // it gets or has a join file of its own, or had its turn
 		}
 		data, err := os.ReadFile(filepath.Join(b.SiteDir(), ignitionFiles[h.Role]))
 		if err != nil {

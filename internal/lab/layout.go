@@ -132,12 +132,14 @@ func NewLayout(s Spec) Layout {
 	if s.FarIngress {
 		l.IngressVIPs = l.Far.addrs(ingressNumber)
 	}
-	for i := range s.ControlPlanes {
+	for i := range s.ControlPlanes + s.SpareControlPlanes {
 		role := state.RoleMaster
 		if i == 0 {
 			role = state.RoleBootstrap
 		}
-		l.Hosts = append(l.Hosts, l.host(s.current(fmt.Sprintf("cp-%d", i+1), firstMaster+i), role, false))
+		h := l.host(s.current(fmt.Sprintf("cp-%d", i+1), firstMaster+i), role, false)
+		h.Spare = i >= s.ControlPlanes
+		l.Hosts = append(l.Hosts, h)
 	}
 	for i := range s.Workers + s.SpareWorkers {
 		name := fmt.Sprintf("worker-%d", i+1)
@@ -262,7 +264,8 @@ func (l Layout) Host(name string) (Host, bool) {
 	return Host{}, false
 }
 
-// ControlPlanes returns the hosts that run the API, the rendezvous host first.
+// ControlPlanes returns the control planes with which the site is installed, the
+// rendezvous host first. Spare ones are not among them.
 func (l Layout) ControlPlanes() []Host { return l.Hosts[:l.Spec.ControlPlanes] }
 
 // APIAddresses returns the addresses of the API: its VIPs, or on platform none

@@ -27,10 +27,8 @@ type document = map[string]any
 // BMCs' passwords.
 func (l Layout) InstallConfig() ([]byte, error) {
 	s := l.Spec
-	controlPlane := document{"name": "master", "replicas": s.ControlPlanes}
-	if s.ControlPlanes == 2 {
-		controlPlane["fencing"] = document{"credentials": l.fencingCredentials()}
-	}
+	controlPlane := document{"name": "master"}
+	l.setControlPlanes(controlPlane)
 	site := document{
 		"apiVersion":   "v1",
 		"metadata":     document{"name": s.Name},
@@ -45,6 +43,16 @@ func (l Layout) InstallConfig() ([]byte, error) {
 		site["certificateValidityPeriod"] = s.CertificateValidity
 	}
 	return yaml.Marshal(site)
+}
+
+// setControlPlanes writes their number into controlPlane of an install-config, and the
+// accounts with which two fence each other.
+func (l Layout) setControlPlanes(controlPlane document) {
+	controlPlane["replicas"] = l.Spec.ControlPlanes
+	delete(controlPlane, "fencing")
+	if l.Spec.ControlPlanes == 2 {
+		controlPlane["fencing"] = document{"credentials": l.fencingCredentials()}
+	}
 }
 
 func (l Layout) networking() document {
@@ -78,15 +86,24 @@ func (l Layout) platform() document {
 		return document{"none": document{}}
 	}
 	metal := document{"apiVIPs": texts(l.APIVIPs), "ingressVIPs": texts(l.IngressVIPs)}
+	l.setMachines(metal)
+	return document{"baremetal": metal}
+}
+
+// setMachines writes the list of machines into platform.baremetal of an install-config. Sites
+// of one or two control planes have none.
+func (l Layout) setMachines(metal document) {
 	if l.Spec.ControlPlanes > 2 {
 		metal["hosts"] = l.metalHosts()
 	}
-	return document{"baremetal": metal}
 }
 
 func (l Layout) metalHosts() []document {
 	var out []document
 	for _, h := range l.Hosts {
+		if h.Former {
+			continue // the site does not know it
+		}
 		role := "worker"
 		if h.Role.ControlPlane() {
 			role = "master"

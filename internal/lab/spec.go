@@ -39,6 +39,9 @@ type Spec struct {
 	Name string `json:"name"`
 	// ControlPlanes is 1, 2, 3 or 5.
 	ControlPlanes int `json:"controlPlanes"`
+	// SpareControlPlanes is the number of further control-plane hosts. They are wired, but
+	// off and without an Ignition config, as machines with which a site grows later.
+	SpareControlPlanes int `json:"spareControlPlanes,omitempty"`
 	// Workers is 0 to 20.
 	Workers int `json:"workers"`
 	// SpareWorkers is the number of further worker hosts. They are wired and
@@ -49,7 +52,8 @@ type Spec struct {
 	Families []Family `json:"families,omitempty"`
 	// POSTDelay is the time between power-on and boot; zero boots at once.
 	POSTDelay time.Duration `json:"postDelay"`
-	// Platform defaults to none for one control plane, else to baremetal.
+	// Platform defaults to none for one control plane without spare ones, else to
+	// baremetal.
 	Platform Platform `json:"platform,omitempty"`
 	// Bare hosts get no Ignition config: they boot their operating system and
 	// wait.
@@ -76,6 +80,9 @@ type Spec struct {
 	Swaps []Swap `json:"swaps,omitempty"`
 }
 
+// maxGrown is the number of control planes that a site has after it has grown, at most.
+const maxGrown = 3
+
 // maxWorkers keeps the workers' addresses .31 to .50 within their range.
 const maxWorkers = 20
 
@@ -91,7 +98,7 @@ func (s Spec) WithDefaults() Spec {
 	}
 	if s.Platform == "" {
 		s.Platform = PlatformBareMetal
-		if s.ControlPlanes == 1 {
+		if s.ControlPlanes == 1 && s.SpareControlPlanes == 0 {
 			s.Platform = PlatformNone
 		}
 	}
@@ -102,6 +109,9 @@ func (s Spec) WithDefaults() Spec {
 func (s Spec) String() string {
 	words := fmt.Sprintf("%d control planes, %d workers, families %v, platform %s, POST delay %s",
 		s.ControlPlanes, s.Workers, s.Families, s.Platform, s.POSTDelay)
+	if s.SpareControlPlanes > 0 {
+		words += fmt.Sprintf(", %d spare control planes", s.SpareControlPlanes)
+	}
 	if s.SpareWorkers > 0 {
 		words += fmt.Sprintf(", %d spare workers", s.SpareWorkers)
 	}
@@ -134,6 +144,8 @@ func (s Spec) Validate() error {
 	return errors.Join(
 		CheckName(s.Name),
 		check(slices.Contains([]int{1, 2, 3, 5}, s.ControlPlanes), "control planes: %d: must be 1, 2, 3 or 5", s.ControlPlanes),
+		check(s.SpareControlPlanes == 0 || s.SpareControlPlanes > 0 && s.ControlPlanes+s.SpareControlPlanes <= maxGrown,
+			"spare control planes: %d: must be 0 to %d together with the control planes", s.SpareControlPlanes, maxGrown),
 		check(s.Workers >= 0 && s.Workers <= maxWorkers, "workers: %d: must be 0 to %d", s.Workers, maxWorkers),
 		check(s.SpareWorkers == 0 || s.SpareWorkers > 0 && s.Workers+s.SpareWorkers <= maxWorkers,
 			"spare workers: %d: must be 0 to %d together with the workers", s.SpareWorkers, maxWorkers),
@@ -141,6 +153,7 @@ func (s Spec) Validate() error {
 		check(s.POSTDelay >= 0, "POST delay: %s: must not be negative", s.POSTDelay),
 		check(s.Platform == PlatformNone || s.Platform == PlatformBareMetal, "platform: %q: must be none or baremetal", s.Platform),
 		check(s.Platform != PlatformNone || s.ControlPlanes == 1, "platform: none: a lab has no load balancer of its own, so it needs exactly 1 control plane"),
+		check(s.Platform != PlatformNone || s.SpareControlPlanes == 0, "platform: none: a site without virtual IPs cannot grow, so it has no use for spare control planes: take baremetal"),
 		check(s.FarWorkers >= 0 && s.FarWorkers <= s.Workers, "far workers: %d: must be 0 to the number of workers, %d", s.FarWorkers, s.Workers),
 		check(!s.FarIngress || s.FarWorkers > 0 && s.Platform == PlatformBareMetal, "far ingress: needs far workers, and hosts that hold virtual IPs"),
 		check(!s.RouterAdvertisements || slices.Contains(s.Families, V6), "router advertisements: need the family v6"),

@@ -75,7 +75,7 @@ func (s Spec) validateSwaps() error {
 	err := check(len(s.Swaps) <= maxSwaps, "swaps: %d: must be at most %d", len(s.Swaps), maxSwaps)
 	for _, swap := range s.Swaps {
 		known := false
-		for i := range s.ControlPlanes {
+		for i := range s.ControlPlanes + s.SpareControlPlanes {
 			known = known || swap.Host == fmt.Sprintf("cp-%d", i+1)
 		}
 		err = errors.Join(err, check(known, "swaps: %q: must be a control plane", swap.Host))
