@@ -77,8 +77,10 @@ type Place struct {
 
 // Host is one host of a lab.
 type Host struct {
-	Name         string `json:"name"`
-	ControlPlane bool   `json:"controlPlane"`
+	Name string `json:"name"`
+	// ControlPlane says that it is a control plane of the site. One that is spare, or that
+	// another machine has replaced, is none.
+	ControlPlane bool `json:"controlPlane"`
 	// Root is the folder through which this machine reaches the host's files.
 	// It is valid for one boot of the host, and empty while the host is off.
 	Root string `json:"root,omitempty"`

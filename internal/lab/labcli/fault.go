@@ -143,11 +143,7 @@ func completeFault(name *string, kind lab.FaultKind) cobra.CompletionFunc {
 		var list []string
 		switch {
 		case len(args) == 0:
-			if b, err := lab.Open(labRoot(), *name); err == nil {
-				for _, h := range b.Layout.Hosts {
-					list = append(list, h.Name)
-				}
-			}
+			list = hostNames(*name)
 		case len(args) > 1:
 		case kind == lab.FaultFilterPort:
 			list = clusterPorts
@@ -160,6 +156,17 @@ func completeFault(name *string, kind lab.FaultKind) cobra.CompletionFunc {
 		}
 		return list, cobra.ShellCompDirectiveNoFileComp
 	}
+}
+
+// hostNames returns the names of a lab's hosts, if there is such a lab.
+func hostNames(name string) []string {
+	var list []string
+	if b, err := lab.Open(labRoot(), name); err == nil {
+		for _, h := range b.Layout.Hosts {
+			list = append(list, h.Name)
+		}
+	}
+	return list
 }
 
 // faultExample returns a complete command line of a kind.

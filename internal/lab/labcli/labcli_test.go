@@ -34,6 +34,12 @@ func TestAWrongLabCommandLineIsRefusedBeforeAnythingIsDone(t *testing.T) {
 		{"up --name Not-A-Name", `name: "Not-A-Name": must be 1 to 16 characters of a-z and 0-9`},
 		{"up --control-planes 4", "control planes: 4: must be 1, 2, 3 or 5"},
 		{"up --control-planes 2 --platform none", "platform: none: a lab has no load balancer"},
+		{"up --control-planes 1 --spare-control-planes 1 --platform none", "platform: none: a site without virtual IPs cannot grow"},
+		{"up --spare-control-planes 2", "spare control planes: 2: must be 0 to 3 together with the control planes"},
+		{"install-config", "--control-planes: say how many the site is to have\n"},
+		{"install-config --control-planes 2", "--out: name a file, because the install-config holds the passwords of BMCs; - prints it"},
+		{"machine", "takes the arguments HOST, got 0"},
+		{"machine cp-1 -o yaml", `output "yaml": must be text or json`},
 		{"up --families v5", `families: "v5": must be v4, v6, v4,v6 or v6,v4`},
 		{"up --workers 21", "workers: 21: must be 0 to 20"},
 		{"up --post-delay -3s", "POST delay: -3s: must not be negative"},
@@ -75,6 +81,7 @@ func TestWithoutALabTheCommandsSayWhereToLook(t *testing.T) {
 	for _, line := range []string{
 		"status", "kubectl -- get nodes", "shell cp-1", "exec cp-1 -- true", "logs cp-1",
 		"power cp-1 on", "fault power-cut cp-1", "fault clear", "kubeconfig", "daemon",
+		"machine cp-1", "install-config --control-planes 2 --out -",
 	} {
 		code, _, errs := runLine(t, strings.Fields(line)...)
 		if code != command.ExitFailed || !strings.Contains(errs, "no such lab: default (see 'holdfast lab list')") {
@@ -99,7 +106,7 @@ func TestAHostThatALabDoesNotHaveIsAMistakeOfTheLine(t *testing.T) {
 	}
 	for _, line := range []string{
 		"shell cp-9", "exec cp-9 -- true", "logs cp-9", "power cp-9 on", "power cp-9 On --bmc",
-		"fault power-cut cp-9", "fault clear --host cp-9",
+		"fault power-cut cp-9", "fault clear --host cp-9", "machine cp-9",
 	} {
 		code, _, errs := runLine(t, strings.Fields(line)...)
 		if code != command.ExitUsage || !strings.Contains(errs, `host "cp-9": lab default has no such host`) {

@@ -67,9 +67,10 @@ func placeOf(ctx context.Context, b *lab.Lab, c *lab.Client) (labprogram.Place, 
 func placeFrom(b *lab.Lab, st lab.DaemonStatus, program string) labprogram.Place {
 	p := labprogram.Place{Name: b.Layout.Spec.Name, Log: b.LogPath(), Hosts: []labprogram.Host{}}
 	exec := []string{program, "exec", "--name", p.Name}
+	planes := b.ControlPlanes() // a spare one that the site does not know is none
 	for _, h := range b.Layout.Hosts {
 		out := labprogram.Host{
-			Name: h.Name, ControlPlane: h.Role.ControlPlane(),
+			Name: h.Name, ControlPlane: slices.ContainsFunc(planes, func(c lab.Host) bool { return c.ID == h.ID }),
 			Exec: slices.Concat(exec, []string{h.Name, "--"}), Enter: slices.Concat(exec, []string{"--enter", h.Name, "--"}),
 		}
 		i := slices.IndexFunc(st.Hosts, func(s lab.HostStatus) bool { return s.Name == h.Name && s.PID != 0 })

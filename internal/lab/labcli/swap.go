@@ -3,11 +3,9 @@ package labcli
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
-	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/cli/command"
 	"github.com/holdfast/holdfast/internal/install/release"
 	"github.com/holdfast/holdfast/internal/lab"
@@ -42,7 +40,14 @@ completes an interrupted swap.`,
 			if err != nil {
 				return err
 			}
-			return tellMachine(streams, b, args[0])
+			m, err := machineOf(b, args[0])
+			if err != nil {
+				return err
+			}
+			if _, err := fmt.Fprintf(streams.Out, "%s is another machine, and off\n", m.Name); err != nil {
+				return err
+			}
+			return m.print(streams.Out)
 		},
 	}
 	cmd.Flags().BoolVar(&newAddress, "new-address", false, "the new machine has other addresses than the old one")
@@ -55,7 +60,7 @@ func newIgnition(streams command.Streams, name *string) *cobra.Command {
 		Short: "Give a host the Ignition config that its first boot reads",
 		Long: `Give a host that was never installed the Ignition config that its first boot reads,
 in place of the one that it has: for example the join file of 'holdfast host replace'
-or 'holdfast host add'.`,
+or 'holdfast host add'. A spare control plane has none before.`,
 		Example: `  holdfast lab ignition cp-2 cp-2.ign`,
 		Args:    cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -74,19 +79,4 @@ or 'holdfast host add'.`,
 			return err
 		},
 	}
-}
-
-// tellMachine prints what 'holdfast host replace' has to know of a machine.
-func tellMachine(streams command.Streams, b *lab.Lab, name string) error {
-	h, err := hostOf(b, name)
-	if err != nil {
-		return err
-	}
-	file := filepath.Join(b.Dir, "bmc", h.ID+".password")
-	if err := host.WriteFileAtomic(file, []byte(h.BMC.Password+"\n"), 0o600); err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(streams.Out, "%s is another machine, and off\n  uuid          %s\n  serial        %s\n  address       %s\n  bmc           %s\n  bmc username  %s\n  bmc password  in %s\n",
-		h.Name, h.UUID, h.Serial, h.Machine.Addresses[0].Addr(), h.BMC.URL(), h.BMC.Username, file)
-	return err
 }

@@ -41,6 +41,7 @@ installed. A second run completes an interrupted one; on a lab that is up it doe
 nothing.`,
 		Example: `  holdfast lab up
   holdfast lab up --control-planes 1 --workers 2
+  holdfast lab up --control-planes 1 --spare-control-planes 1    a site that grows to two
   holdfast lab up --name v6 --families v6 --post-delay 0s
   holdfast lab up --workers 2 --far-workers 1 --far-ingress
   holdfast lab up --pull      hosts pull their release, as at a disconnected site
@@ -55,10 +56,11 @@ nothing.`,
 	}
 	flags := cmd.Flags()
 	flags.IntVar(&f.spec.ControlPlanes, "control-planes", 2, "control-plane hosts: 1, 2, 3 or 5")
+	flags.IntVar(&f.spec.SpareControlPlanes, "spare-control-planes", 0, "extra control-plane hosts that stay off and get no Ignition config, for a site that grows later")
 	flags.IntVar(&f.spec.Workers, "workers", 0, "worker hosts")
 	flags.IntVar(&f.spec.SpareWorkers, "spare-workers", 0, "extra worker hosts that stay off until 'holdfast lab power HOST on', to be added later")
 	flags.StringVar(&f.families, "families", "v4", "address families, the primary one first: v4, v6, v4,v6 or v6,v4")
-	flags.StringVar(&f.platform, "platform", "", "none or baremetal (default none for one control plane, else baremetal)")
+	flags.StringVar(&f.platform, "platform", "", "none or baremetal (default none for one control plane without spare ones, else baremetal)")
 	flags.DurationVar(&f.spec.POSTDelay, "post-delay", lab.DefaultPOSTDelay, "duration of a host's power-on self-test")
 	flags.IntVar(&f.spec.FarWorkers, "far-workers", 0, "how many of the workers are in a second machine network, behind a router")
 	flags.BoolVar(&f.spec.FarIngress, "far-ingress", false, "the ingress addresses are in that network")
@@ -170,9 +172,10 @@ func locateRelease(given string) (string, error) {
 	return "", fmt.Errorf("no release payload in %s: build it (make release), or give its path with --release", strings.Join(places, " or "))
 }
 
-// hostPackages returns the Debian packages that the hosts need.
+// hostPackages returns the Debian packages that the hosts need, also after the site has
+// grown to two control planes.
 func hostPackages(s lab.Spec) []string {
-	if s.ControlPlanes == 2 {
+	if s.ControlPlanes <= 2 && s.ControlPlanes+s.SpareControlPlanes >= 2 {
 		return payload.HostPackages(payload.ExtensionTwoNodeHA)
 	}
 	return payload.HostPackages()
