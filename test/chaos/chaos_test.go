@@ -131,7 +131,7 @@ func open(t *testing.T) *chaos {
 func (c *chaos) shape() plan.Shape {
 	s := plan.Shape{ControlPlanes: c.ControlPlanes()}
 	for _, h := range c.Lab.Layout.Hosts {
-		if !slices.Contains(s.ControlPlanes, h.Name) {
+		if !h.Role.ControlPlane() {
 			s.Workers = append(s.Workers, h.Name)
 		}
 	}

@@ -195,7 +195,7 @@ const (
 // the virtual address, else directly.
 func (s *Site) dialAPI(ctx context.Context, network, _ string) (net.Conn, error) {
 	addresses := s.Lab.Layout.APIAddresses()[:1:1]
-	for _, h := range s.Lab.Layout.ControlPlanes() {
+	for _, h := range s.Lab.ControlPlanes() {
 		addresses = append(addresses, h.Machine.Addresses[0].Addr())
 	}
 	var errs []error
@@ -269,10 +269,11 @@ func (s *Site) Hosts(ctx context.Context) ([]string, error) {
 	return out, nil
 }
 
-// ControlPlanes returns the names of the control planes.
+// ControlPlanes returns the names of the control planes, with those by which the site has
+// grown.
 func (s *Site) ControlPlanes() []string {
 	var out []string
-	for _, h := range s.Lab.Layout.ControlPlanes() {
+	for _, h := range s.Lab.ControlPlanes() {
 		out = append(out, h.Name)
 	}
 	return out

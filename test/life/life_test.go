@@ -11,7 +11,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"slices"
 	"testing"
 	"time"
 
@@ -94,7 +93,7 @@ func open(t *testing.T) *site {
 func workersOf(s *labsite.Site) []string {
 	var out []string
 	for _, h := range s.Lab.Layout.Hosts {
-		if !slices.Contains(s.ControlPlanes(), h.Name) {
+		if !h.Role.ControlPlane() {
 			out = append(out, h.Name)
 		}
 	}
