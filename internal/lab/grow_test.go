@@ -211,8 +211,9 @@ func TestASpareControlPlaneIsOfTheSiteOnceItHasItsJoinFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := namesOf(b.ControlPlanes()); !slices.Equal(got, []string{"cp-1"}) {
-		t.Errorf("control planes %v before there is a join file", got)
+	on := []HostProgress{{HostStatus: HostStatus{Name: "cp-1", Power: PowerOn}}, {HostStatus: HostStatus{Name: "cp-2", Power: PowerOn}}}
+	if got := namesOf(b.ControlPlanes()); !slices.Equal(got, []string{"cp-1"}) || len(b.awaited(slices.Clone(on))) != 1 {
+		t.Errorf("control planes %v before there is a join file, waited for %v", got, b.awaited(slices.Clone(on)))
 	}
 	for _, file := range []string{"bootstrap.ign", "worker.ign"} { // nobody needs master.ign
 		if err := os.MkdirAll(b.SiteDir(), 0o700); err != nil {
@@ -244,7 +245,7 @@ func TestASpareControlPlaneIsOfTheSiteOnceItHasItsJoinFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	handOut() // 'lab up' again
-	if got := namesOf(b.ControlPlanes()); given("cp-2") != "join.ign" || !slices.Equal(got, []string{"cp-1", "cp-2"}) {
+	if got := namesOf(b.ControlPlanes()); given("cp-2") != "join.ign" || !slices.Equal(got, []string{"cp-1", "cp-2"}) || len(b.awaited(on)) != 2 {
 		t.Errorf("cp-2 has %s, control planes are %v", given("cp-2"), got)
 	}
 	if got := namesOf(b.Layout.ControlPlanes()); !slices.Equal(got, []string{"cp-1"}) {

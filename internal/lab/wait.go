@@ -88,7 +88,7 @@ func (b *Lab) Progress(ctx context.Context, c *Client) ([]HostProgress, error) {
 }
 
 // Wait returns once the installation of every host is complete. It ignores
-// spare hosts that are off. It calls view after each look, with the time since
+// spare hosts that are off or have nothing to install. It calls view after each look, with the time since
 // the start. It gives up after timeout, with an error that names the hosts that
 // are not ready and what they report, or when the lab's daemon no longer
 // answers.
@@ -118,11 +118,12 @@ func (b *Lab) Wait(ctx context.Context, c *Client, timeout time.Duration, view f
 	}
 }
 
-// awaited returns the hosts without the spare ones that are off.
+// awaited returns the hosts without the spare ones that are off, and without spare control
+// planes that have nothing to install.
 func (b *Lab) awaited(hosts []HostProgress) []HostProgress {
 	return slices.DeleteFunc(hosts, func(h HostProgress) bool {
 		laidOut, _ := b.Layout.Host(h.Name)
-		return laidOut.Spare && h.Power == PowerOff
+		return laidOut.Spare && h.Power == PowerOff || laidOut.awaitsJoinFile() && !exists(b.ignitionFile(laidOut))
 	})
 }
 
