@@ -41,7 +41,7 @@ func growingLab(t *testing.T) *lab.Lab {
 func TestTheConfigOfAGrownSiteGoesToAFileOfItsOwnerAlone(t *testing.T) {
 	growingLab(t)
 	file := filepath.Join(t.TempDir(), "two.yaml")
-	if err := os.WriteFile(file, []byte("old"), 0o644); err != nil { //nolint:gosec // a file that others may read is there
+	if err := os.WriteFile(file, []byte("old"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	code, out, errs := runLine(t, "install-config", "--name", "edge", "--control-planes", "2", "--out", file)
