@@ -1,0 +1,212 @@
+// Package grow decides how a living site of one control plane becomes one of two
+// (docs/adr/0092). It takes data and returns data; internal/install/grow writes.
+package grow
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/holdfast/holdfast/internal/model/config"
+	"github.com/holdfast/holdfast/internal/model/secret"
+	"github.com/holdfast/holdfast/internal/model/site"
+)
+
+// The numbers of control planes before and afterwards.
+const before, after = 1, 2
+
+// RefusedError lists everything for which a site cannot become what a file says. No value
+// in it is a secret.
+type RefusedError struct{ Differences []config.Difference }
+
+func (e *RefusedError) Error() string {
+	lines := []string{"this site of one control plane cannot become one of two as the file says it:"}
+	for _, d := range e.Differences {
+		lines = append(lines, "  "+explain(d))
+	}
+	return strings.Join(lines, "\n")
+}
+
+func explain(d config.Difference) string {
+	switch {
+	case d.Now == "" && d.File == "":
+		return fmt.Sprintf("%s: %s", d.Path, d.How)
+	case d.Now == "":
+		return fmt.Sprintf("%s: only the file has it (%s): %s", d.Path, brief(d.File), d.How)
+	case d.File == "":
+		return fmt.Sprintf("%s: only the site has it (%s): %s", d.Path, brief(d.Now), d.How)
+	}
+	return fmt.Sprintf("%s: the site has %s, the file %s: %s", d.Path, brief(d.Now), brief(d.File), d.How)
+}
+
+// maxValue is the longest value in a message, in bytes.
+const maxValue = 80
+
+// brief returns the beginning of a value: a bundle of certificates has many lines.
+func brief(value string) string {
+	line, rest, _ := strings.Cut(value, "\n")
+	if len(line) > maxValue {
+		line, rest = line[:maxValue], "more"
+	}
+	if rest != "" {
+		line += " ..."
+	}
+	return line
+}
+
+// Site returns the site of two control planes that this site becomes by an edited
+// install-config. have is the site.json of the lone control plane, host the name of its
+// node. The file is what config.Parse returns.
+//
+// The file may differ in the number of control planes, in controlPlane.fencing, in what
+// config fills in or demands for two, and in platform.baremetal.hosts. Each other
+// difference is refused, all at once, as *RefusedError.
+//
+// The result keeps the identity, the secrets and the role of have. It has the accounts of
+// BMCs, which the Secrets in the cluster need; a host must keep Kept of it alone.
+func Site(have *site.Site, file *config.InstallConfig, host string) (*site.Site, error) {
+	found, err := config.Compare(have.Config, file)
+	if err != nil {
+		return nil, err
+	}
+	refused := slices.DeleteFunc(found, func(d config.Difference) bool { return follows(d, have.Config) })
+	for i := range refused {
+		refused[i].How = left(refused[i].How)
+	}
+	refused = append(refused, gates(have.Config, file)...)
+	refused = append(refused, numbers(have.Config, file)...)
+	refused = append(refused, accounts(file, host)...)
+	refused = append(refused, places(have.Config)...)
+	if len(refused) > 0 {
+		slices.SortStableFunc(refused, func(a, b config.Difference) int { return strings.Compare(a.Path, b.Path) })
+		return nil, &RefusedError{Differences: refused}
+	}
+	out := *have
+	out.Config = merged(have.Config, file)
+	return &out, nil
+}
+
+// left says of a field that it must stay, by what carries its change to a living site.
+func left(how string) string {
+	if strings.HasPrefix(how, "holdfast ") {
+		return "leave it as it was installed; in a living site: " + how
+	}
+	return "leave it as it is: it " + how
+}
+
+// Kept returns the copy of a site that its lone control plane keeps as site.json: without
+// accounts of BMCs and without what no host keeps.
+func Kept(s *site.Site) *site.Site { return s.For(s.Role).Settled() }
+
+// follows reports whether a difference is judged apart from the others.
+func follows(d config.Difference, have *config.InstallConfig) bool {
+	switch {
+	case d.Path == "controlPlane.replicas", strings.HasPrefix(d.Path, "controlPlane.fencing"), strings.HasPrefix(d.Path, "platform.baremetal.hosts"):
+		return true
+	case strings.HasPrefix(d.Path, "featureGates"):
+		return true
+	}
+	return d.Path == "featureSet" && (d.File == config.CustomNoUpgrade && have.FeatureSet == "" || !customizable(have.FeatureSet))
+}
+
+// customizable reports whether a cluster with a feature set may have the gate of two
+// control planes.
+func customizable(set string) bool { return set == "" || set == config.CustomNoUpgrade }
+
+// gates returns the differences of the feature gates, without the one of two control
+// planes, and says of a feature set that it has no way to the one of two.
+func gates(have, file *config.InstallConfig) []config.Difference {
+	var out []config.Difference
+	if !customizable(have.FeatureSet) {
+		out = append(out, config.Difference{
+			Path: "featureSet", Now: have.FeatureSet, File: file.FeatureSet,
+			How: "two control planes need " + config.CustomNoUpgrade + ", and a cluster cannot leave the feature set that it has: install another cluster",
+		})
+	}
+	was, is := gatesOf(have), gatesOf(file)
+	all := maps.Clone(was)
+	maps.Copy(all, is)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if was[name] != is[name] {
+			out = append(out, config.Difference{Path: "featureGates[" + name + "]", Now: was[name], File: is[name], How: "only the number of control planes changes here: leave the gates as they are"})
+		}
+	}
+	return out
+}
+
+func gatesOf(c *config.InstallConfig) map[string]string {
+	out := map[string]string{}
+	for _, entry := range c.FeatureGates {
+		if gate, ok := config.ParseFeatureGate(entry); ok && gate.Name != config.DualReplicaGate {
+			out[gate.Name] = fmt.Sprint(gate.Enabled)
+		}
+	}
+	return out
+}
+
+// numbers says which numbers of control planes this is for.
+func numbers(have, file *config.InstallConfig) []config.Difference {
+	const path = "controlPlane.replicas"
+	now, wanted := fmt.Sprint(have.ControlPlaneReplicas()), fmt.Sprint(file.ControlPlaneReplicas())
+	switch {
+	case have.ControlPlaneReplicas() != before:
+		return []config.Difference{{Path: path, Now: now, File: wanted, How: "only a site of one control plane becomes one of two"}}
+	case file.ControlPlaneReplicas() != after:
+		return []config.Difference{{Path: path, Now: now, File: wanted, How: "set it to 2 in the file"}}
+	}
+	return nil
+}
+
+// accounts says what is wrong with the accounts of the two hosts' BMCs.
+func accounts(file *config.InstallConfig, host string) []config.Difference {
+	const path = "controlPlane.fencing.credentials"
+	var names []string
+	var out []config.Difference
+	say := func(how string) { out = append(out, config.Difference{Path: path, How: how}) }
+	if f := file.ControlPlane.Fencing; f != nil {
+		for i, c := range f.Credentials {
+			names = append(names, c.HostName)
+			if c.Password == secret.Redacted || c.Password == "" {
+				out = append(out, config.Difference{
+					Path: fmt.Sprintf("%s[%d].password", path, i), How: "write the password: what a cluster shows of its configuration has none",
+				})
+			}
+		}
+	}
+	if len(slices.Compact(slices.Sorted(slices.Values(names)))) != after || len(names) != after {
+		say("the BMCs of exactly the two control planes are needed, each once: each must be able to switch the other off")
+	}
+	if !slices.Contains(names, host) {
+		known := "it names no host"
+		if len(names) > 0 {
+			known = "it names " + strings.Join(names, " and ")
+		}
+		say(fmt.Sprintf("the BMC of this host, %s, is missing (%s): the other host could not switch it off", host, known))
+	}
+	return out
+}
+
+// places says that a site needs virtual IPs, since its API has no other address that
+// moves.
+func places(have *config.InstallConfig) []config.Difference {
+	if have.Platform.BareMetal != nil && len(have.APIVIPs()) > 0 && len(have.IngressVIPs()) > 0 {
+		return nil
+	}
+	return []config.Difference{{
+		Path: "platform", How: "this site has no virtual IPs: its API is found at the address of this host, and a second host could not take that over. " +
+			"Install another cluster of two, or one with platform.baremetal",
+	}}
+}
+
+// merged returns the configuration of the site with what the file may change.
+func merged(have, file *config.InstallConfig) *config.InstallConfig {
+	out := *have
+	out.ControlPlane.Replicas = new(int64(after))
+	out.ControlPlane.Fencing = file.ControlPlane.Fencing
+	out.FeatureSet, out.FeatureGates = file.FeatureSet, file.FeatureGates
+	metal := *have.Platform.BareMetal
+	metal.Hosts = file.Platform.BareMetal.Hosts
+	out.Platform.BareMetal = &metal
+	return &out
+}
