@@ -2,16 +2,11 @@ package install
 
 import (
 	"context"
-	"io"
 
 	"github.com/holdfast/holdfast/internal/adapter/podman"
-	"github.com/holdfast/holdfast/internal/model/payload"
 )
 
-// loadEtcdForPodman gives etcd's image to podman too: on two control planes etcd
-// has to start while there is neither a kubelet nor a registry.
+// loadEtcdForPodman gives etcd's image to podman too.
 func (r *run) loadEtcdForPodman(ctx context.Context) error {
-	return podman.Ensure(ctx, payload.Image("etcd"), func(w io.Writer) error {
-		return r.store.WriteImageArchive(w, "etcd")
-	})
+	return r.store.GiveEtcd(ctx, podman.Ensure)
 }

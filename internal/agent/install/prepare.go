@@ -166,9 +166,7 @@ func (r *run) unpack(ctx context.Context) error {
 	if err := release.Switch("/", r.store.Manifest().Digest); err != nil {
 		return err
 	}
-	// Debian's podman brings a bridge of its own; the first pods would land on it
-	// before the cluster's network exists.
-	if err := os.Remove("/etc/cni/net.d/87-podman-bridge.conflist"); err != nil && !os.IsNotExist(err) {
+	if err := os.Remove(renderhost.PodmanBridge); err != nil && !os.IsNotExist(err) {
 		return err
 	}
 	if _, err := host.WriteFiles("/", []state.File{{Path: renderhost.ContainerdPath, Data: renderhost.Containerd(r.facts)}}); err != nil {

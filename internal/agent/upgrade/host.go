@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -372,14 +371,9 @@ func (m machine) switchTo(digest, held string) error {
 
 // loadEtcd has podman have the etcd of a release whose layout lies here.
 func loadEtcd(ctx context.Context, digest string) error {
-	const name = "etcd"
 	store, err := layoutOf("/", digest)
 	if err != nil {
 		return err
 	}
-	image, ok := store.Manifest().Image(name)
-	if !ok {
-		return fmt.Errorf("release %s has no etcd", digest)
-	}
-	return podman.Ensure(ctx, image.Ref, func(w io.Writer) error { return store.WriteImageArchive(w, name) })
+	return store.GiveEtcd(ctx, podman.Ensure)
 }

@@ -2,6 +2,7 @@ package release
 
 import (
 	"archive/tar"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -11,6 +12,17 @@ import (
 
 	"github.com/holdfast/holdfast/internal/model/payload"
 )
+
+// GiveEtcd gives podman the release's image of etcd by ensure, which is podman.Ensure: on
+// two control planes etcd has to start while there is neither a kubelet nor a registry.
+func (s *Store) GiveEtcd(ctx context.Context, ensure func(ctx context.Context, ref string, write func(io.Writer) error) error) error {
+	const name = "etcd"
+	image, ok := s.manifest.Image(name)
+	if !ok {
+		return fmt.Errorf("release %s has no etcd", s.manifest.Digest)
+	}
+	return ensure(ctx, image.Ref, func(w io.Writer) error { return s.WriteImageArchive(w, name) })
+}
 
 // WriteImageArchive streams images as an OCI archive, which `ctr images import`
 // and `podman load` read. Without names it streams all images except the

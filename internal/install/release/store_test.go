@@ -3,6 +3,7 @@ package release
 import (
 	"archive/tar"
 	"bytes"
+	"context"
 	"io"
 	"maps"
 	"net/http"
@@ -219,6 +220,17 @@ func TestAnImageArchiveIsALayoutOfJustThoseImages(t *testing.T) {
 		}
 	}
 	if err := s.WriteImageArchive(io.Discard, "nope"); err == nil || !strings.Contains(err.Error(), `no image "nope"`) {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestAReleaseWithoutEtcdGivesPodmanNone(t *testing.T) {
+	s := testStore(t)
+	err := s.GiveEtcd(t.Context(), func(context.Context, string, func(io.Writer) error) error {
+		t.Error("podman is given an image")
+		return nil
+	})
+	if err == nil || !strings.Contains(err.Error(), "has no etcd") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -24,6 +24,9 @@ const (
 	PackagesPath = "/etc/holdfast/packages.json"
 	// ContainerdPath is containerd's configuration.
 	ContainerdPath = "/etc/containerd/config.toml"
+	// PodmanBridge is the pod network that Debian's podman brings. Pods would land on it
+	// where the cluster's own is not there yet.
+	PodmanBridge = "/etc/cni/net.d/87-podman-bridge.conflist"
 	// RegistryAuthPath is the account for the release's registry, in the format
 	// and under the name that container tools expect.
 	RegistryAuthPath = "/etc/holdfast/registry/config.json"

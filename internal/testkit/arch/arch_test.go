@@ -80,6 +80,7 @@ var layers = map[string]layer{
 	"internal/adapter/nic":          effect,
 	"internal/adapter/observe":      effect,
 	"internal/install/apply":        effect,
+	"internal/install/grow":         effect,
 	"internal/install/release":      effect,
 	"internal/install/restore":      effect,
 	"internal/report/explain":       effect,
