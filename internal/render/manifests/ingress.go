@@ -14,7 +14,7 @@ import (
 
 // defaultRouter returns the IngressController that every cluster has.
 func defaultRouter(c *config.InstallConfig, t topology.Topology) object {
-	return object{file: "50-ingresscontroller-default", whole: true, value: router.DefaultController(decide.Cluster{
+	return object{file: "50-ingresscontroller-default", whole: true, wished: true, value: router.DefaultController(decide.Cluster{
 		ControlPlane: t.ControlPlaneTopology, Infrastructure: t.InfrastructureTopology,
 		Placement: t.DefaultPlacement, Domain: ingress(c, t).Spec.Domain,
 	}, routerHosts(t))}

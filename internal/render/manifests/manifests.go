@@ -61,6 +61,9 @@ type object struct {
 	// whole is true for objects in which an empty text has a meaning, for example
 	// as the value of a label.
 	whole bool
+	// wished is true for an object of the site in which people set what they wish; false for
+	// one that follows from the site.
+	wished bool
 }
 
 // objects returns all objects of a cluster, each with whom it belongs to.

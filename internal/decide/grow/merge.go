@@ -1,0 +1,102 @@
+package grow
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// Patch is what is to be written into an object.
+type Patch struct {
+	// Fields is a merge patch (RFC 7386), nil if there is nothing to write.
+	Fields map[string]any
+	// Left names the fields that somebody has changed and that stay.
+	Left []string
+}
+
+// Merge returns the patch by which an object of the API, as it is now, gets what differs
+// between two renderings of it. A field that is the same in both stays, whoever wrote it.
+// A field that differs and that somebody has changed is set if always is true; else it
+// stays. A list of words gets the words that are new, and keeps those that others added.
+func Merge(was, is, now map[string]any, always bool) Patch {
+	var p Patch
+	p.Fields = p.merge("", was, is, now, always)
+	slices.Sort(p.Left)
+	return p
+}
+
+func (p *Patch) merge(path string, was, is, now map[string]any, always bool) map[string]any {
+	out := map[string]any{}
+	for key := range union(was, is) {
+		at := strings.TrimPrefix(path+"."+key, ".")
+		old, wanted, living := was[key], is[key], now[key]
+		if reflect.DeepEqual(old, wanted) {
+			continue
+		}
+		if tree, ok := wanted.(map[string]any); ok {
+			before, _ := old.(map[string]any)
+			there, _ := living.(map[string]any)
+			if inner := p.merge(at, before, tree, there, always); inner != nil {
+				out[key] = inner
+			}
+			continue
+		}
+		switch {
+		case reflect.DeepEqual(living, wanted):
+		case reflect.DeepEqual(living, old):
+			out[key] = wanted
+		case always:
+			if all := joined(old, wanted, living); !reflect.DeepEqual(all, living) {
+				out[key] = all
+			}
+		default:
+			p.Left = append(p.Left, at)
+		}
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	return out
+}
+
+func union(a, b map[string]any) map[string]bool {
+	out := map[string]bool{}
+	for key := range a {
+		out[key] = true
+	}
+	for key := range b {
+		out[key] = true
+	}
+	return out
+}
+
+// joined returns a list of words as it is now, with those that are new. Anything else
+// becomes what is wanted.
+func joined(old, wanted, living any) any {
+	had, _ := words(old)
+	want, ok := words(wanted)
+	have, also := words(living)
+	if !ok || !also {
+		return wanted
+	}
+	out := slices.Clone(living.([]any))
+	for _, w := range want {
+		if !slices.Contains(had, w) && !slices.Contains(have, w) {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+func words(list any) ([]string, bool) {
+	all, ok := list.([]any)
+	var out []string
+	for _, e := range all {
+		word, is := e.(string)
+		if !is {
+			return nil, false
+		}
+		out = append(out, word)
+	}
+	return out, ok
+}

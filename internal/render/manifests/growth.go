@@ -1,0 +1,146 @@
+package manifests
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"path"
+
+	"github.com/holdfast/holdfast/internal/model/site"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// Way says how a change of an object reaches a living cluster.
+type Way string
+
+// The ways.
+const (
+	// Bring applies the whole object, as an upgrade does.
+	Bring Way = "bring"
+	// Make makes an object that is not there, and leaves one that is.
+	Make Way = "make"
+	// Set changes the fields that differ, whatever they are now.
+	Set Way = "set"
+	// Offer changes the fields that differ, where they are still as they were installed.
+	Offer Way = "offer"
+)
+
+// Change is what a living cluster lacks of an object, or has otherwise.
+type Change struct {
+	// Document is the object as the new site has it. It may hold a password.
+	Document
+	Way Way
+	// Before is the object as the old site has it, nil if that has none.
+	Before []byte
+	// Status is true for the status of an object, which the API takes apart.
+	Status bool
+}
+
+// Growth returns what the cluster of a site becomes with more control planes, in the order
+// in which it is applied: objects, statuses, then guards. The guards are last, because one
+// of them refuses to change the topology; and before the topology is changed the operator
+// removes them.
+func Growth(have, want *site.Site) ([]Change, error) {
+	was, err := bySite(have)
+	if err != nil {
+		return nil, err
+	}
+	guarding := map[string]bool{}
+	for _, o := range guardObjects(want.Config) {
+		guarding[o.file] = true
+	}
+	var list, statuses, guards []Change
+	for _, o := range objects(want.Config, want.Topology()) {
+		files, err := o.files()
+		if err != nil {
+			return nil, fmt.Errorf("render manifest %s: %w", o.file, err)
+		}
+		for _, f := range files {
+			c, err := o.change(f, was)
+			switch {
+			case err != nil:
+				return nil, err
+			case c == nil:
+			case c.Status:
+				statuses = append(statuses, *c)
+			case guarding[o.file]:
+				guards = append(guards, *c)
+			default:
+				list = append(list, *c)
+			}
+		}
+	}
+	if err := alike(have, want); err != nil {
+		return nil, err
+	}
+	for file := range was {
+		return nil, fmt.Errorf("the cluster has %s, and more control planes have none: nothing takes it away", file)
+	}
+	return append(append(list, statuses...), guards...), nil
+}
+
+// bySite returns the objects of a site by their files.
+func bySite(s *site.Site) (map[string]state.File, error) {
+	out := map[string]state.File{}
+	for _, o := range objects(s.Config, s.Topology()) {
+		files, err := o.files()
+		if err != nil {
+			return nil, fmt.Errorf("render manifest %s: %w", o.file, err)
+		}
+		for _, f := range files {
+			out[f.Path] = f
+		}
+	}
+	return out, nil
+}
+
+// change takes a file out of those of the old site, and returns what changes, or nil.
+func (o object) change(f state.File, was map[string]state.File) (*Change, error) {
+	before, there := was[f.Path]
+	delete(was, f.Path)
+	if there && bytes.Equal(before.Data, f.Data) {
+		return nil, nil //nolint:nilnil // nothing changes
+	}
+	d, err := parseDocument(f.Data)
+	if err != nil {
+		return nil, fmt.Errorf("manifest %s: %w", f.Path, err)
+	}
+	way, err := o.way(there)
+	if err != nil {
+		return nil, fmt.Errorf("manifest %s: %w", f.Path, err)
+	}
+	return &Change{Document: d, Way: way, Before: before.Data, Status: path.Dir(f.Path) == Statuses}, nil
+}
+
+// way says how a change of the object is brought. there is true if the old site has it too.
+func (o object) way(there bool) (Way, error) {
+	switch {
+	case o.of == ofRelease, o.of == ofSite && o.secret && !there:
+		return Bring, nil
+	case o.of == ofSite && !there:
+		return Make, nil
+	case o.of == ofSite && o.wished:
+		return Offer, nil
+	case o.of == ofSite:
+		return Set, nil
+	}
+	return "", errors.New("nobody says how its change reaches a living cluster")
+}
+
+// alike returns an error if the network of two sites is not the same: nothing brings that.
+func alike(have, want *site.Site) error {
+	was, err := Network(have)
+	if err != nil {
+		return err
+	}
+	is, err := Network(want)
+	if err != nil {
+		return err
+	}
+	for i, f := range is {
+		if i >= len(was) || !bytes.Equal(was[i].Data, f.Data) {
+			return fmt.Errorf("manifest %s of the network changes with the number of control planes: nothing brings that to a living cluster", f.Path)
+		}
+	}
+	return nil
+}
