@@ -43,7 +43,7 @@ func (r *hostReplacement) follow(ctx context.Context, id string) error {
 		if doing != nil && doing.Rule == "rest.refuse" && doing.Wish == id && r.now().Sub(began) > gatesTime {
 			return errors.Join(r.store.DropOrder(), r.refused(decide.Closed(doing.Gates)))
 		}
-		if doing != nil && doing.Rule == "retired.install" && !wrote {
+		if doing != nil && doing.Rule == "newcomer.install" && !wrote {
 			if wrote, err = true, r.writeJoin(limited); err != nil {
 				return err
 			}

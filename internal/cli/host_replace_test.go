@@ -97,7 +97,7 @@ func TestAReplacementIsFollowedToItsEnd(t *testing.T) {
 		switch n {
 		case 1:
 			id = r.orderID(t)
-			put(t, r.store.PutPlan(decide.Plan{ID: id, Old: decide.Old{Name: "cp-2"}, Stage: decide.Retired}), r.store.PutDoing(replacement.Doing{Step: "R4", Rule: "retired.install", Words: "waits for cp-2"}))
+			put(t, r.store.PutPlan(decide.Plan{ID: id, Old: decide.Old{Name: "cp-2"}, Stage: decide.Retired}), r.store.PutDoing(replacement.Doing{Step: "R4", Rule: "newcomer.install", Words: "waits for cp-2"}))
 		case 3:
 			put(t, r.store.PutPlan(decide.Plan{ID: id, Old: decide.Old{Name: "cp-2"}, Stage: decide.Whole}))
 		}

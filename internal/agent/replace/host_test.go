@@ -219,7 +219,7 @@ func TestAHostThatIsOffIsTakenOutOfEverything(t *testing.T) {
 	job.Plan.Reloaded = true
 	f := l.look(t.Context(), job)
 	f.Plan = job.Plan
-	if d := replace.Decide(f); d.Rule != "retired.install" {
+	if d := replace.Decide(f); d.Rule != "newcomer.install" {
 		t.Errorf("after all of it: %+v\n%+v", d, f)
 	}
 	key, err := os.ReadFile(l.path(twonode.CorosyncKey))

@@ -44,6 +44,13 @@ func writeSole(v *view, out *state.EtcdVerdict) {
 	out.Record = &r
 }
 
+// writeFirst makes the first record of a host that never had a peer.
+func writeFirst(v *view, out *state.EtcdVerdict) {
+	r := v.next(state.EtcdSole)
+	r.Member, r.Cluster = v.s.Data.Value.Member, v.s.Data.Value.Cluster
+	out.Record = &r
+}
+
 func writePair(v *view, out *state.EtcdVerdict) {
 	r := v.next(state.EtcdPair)
 	r.Paired = state.EtcdPairing{Member: v.peer.Record.Member, Seq: v.peer.Record.Seq}

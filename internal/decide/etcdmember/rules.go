@@ -175,6 +175,11 @@ func gone(v *view) bool { return v.absent }
 
 var goneRules = append([]rule{
 	{
+		"gone.first", "no record exists yet, our etcd leads and is the only member, and this host never had a peer",
+		"this host was the only control plane: it holds every acknowledged write", state.EtcdWriteRecord,
+		func(v *view) bool { return v.first() }, writeFirst,
+	},
+	{
 		"gone.sole-restarts", "we are sole, our etcd is down, and the peer stated in this boot that it had not gone on alone",
 		"etcd is restarted in place with the same data; no peer can have gone on", state.EtcdStart,
 		func(v *view) bool { return v.in(state.EtcdSole) && v.stopped && v.whole() && v.heard() }, nil,

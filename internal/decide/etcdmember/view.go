@@ -211,6 +211,22 @@ func (v *view) retired() bool {
 	return r.Known && r.Value.Peer == v.s.Peer && v.absent && v.in(state.EtcdSole) && v.membersKnown && !v.otherVoter()
 }
 
+// noPeer says why there is no peer.
+func (v *view) noPeer() string {
+	if r := v.s.Proofs.Retired.Value; r.Never {
+		return "this host never had a peer; the plan " + r.Plan + " waits for " + r.Peer
+	}
+	return v.s.Peer + " was retired by the replacement " + v.s.Proofs.Retired.Value.Plan
+}
+
+// first reports whether this host has all data because it never had a peer: etcd here runs, leads,
+// and is the only member.
+func (v *view) first() bool {
+	r := v.s.Proofs.Retired
+	return r.Known && r.Value.Never && r.Value.Peer == v.s.Peer && v.absent && v.in(state.EtcdNone) && v.whole() &&
+		v.running && v.selfVoter() && len(v.members) == 1 && state.Is(v.s.Local.Leader, v.self.ID) && v.standIn() == 0
+}
+
 // proof returns why the peer cannot act, and false where nothing proves it.
 func (v *view) proof() (state.EtcdProof, bool) {
 	switch {
@@ -221,7 +237,7 @@ func (v *view) proof() (state.EtcdProof, bool) {
 		h := v.s.Proofs.Human.Value
 		return state.EtcdProof{Kind: state.ProofHuman, Detail: h.Who + ": " + h.Why}, true
 	case v.retired():
-		return state.EtcdProof{Kind: state.ProofRetired, Detail: v.s.Peer + " was retired by the replacement " + v.s.Proofs.Retired.Value.Plan}, true
+		return state.EtcdProof{Kind: state.ProofRetired, Detail: v.noPeer()}, true
 	case v.yielded():
 		return state.EtcdProof{Kind: state.ProofYielded, Detail: v.s.Peer + " gave up member " + v.other.ID.String()}, true
 	case v.renounced() && (v.in(state.EtcdPair) || v.answered()):

@@ -33,7 +33,7 @@ type Line struct {
 // Rules returns the rules in their order.
 func Rules() []Line {
 	var out []Line
-	for _, list := range [][]rule{restRules, amendRules, plannedRules, alarmRules, retiredRules, joiningRules} {
+	for _, list := range [][]rule{restRules, amendRules, plannedRules, alarmRules, retiredRules, growRules, wideningRules, newcomerRules, joiningRules} {
 		for _, r := range list {
 			out = append(out, Line{r.step, r.id, r.act})
 		}

@@ -98,6 +98,15 @@ type Facts struct {
 	Reached, Ours, Matches state.Fact[bool]
 	// Verified is true if both hosts have tested that they can fence each other.
 	Verified state.Fact[bool]
+
+	// About this host while the site grows.
+
+	// Manifest is true if the file is there from which the etcd keeper runs etcd.
+	Manifest state.Fact[bool]
+	// Asked is true if Pacemaker has asked the etcd keeper to start etcd.
+	Asked state.Fact[bool]
+	// Kubelets is true while kubelet runs etcd, Podmans once podman does and has its data.
+	Kubelets, Podmans state.Fact[bool]
 }
 
 // Node has the parts of the Node of the old host's name.

@@ -118,7 +118,7 @@ func TestWhatPeopleReadIsApproved(t *testing.T) {
 	text.WriteString("\nrules\n")
 	f := start(false, false).facts()
 	f.Wish, f.Asks = new(wish()), machine
-	for _, list := range [][]rule{plannedRules, alarmRules, retiredRules, joiningRules} {
+	for _, list := range [][]rule{plannedRules, alarmRules, retiredRules, newcomerRules, joiningRules} {
 		for _, r := range list {
 			if r.id == "planned.gates" {
 				continue // the words of a gate
@@ -169,16 +169,16 @@ func TestANewcomerIsLetInOnlyAsTheMachineThatWasMeant(t *testing.T) {
 		change func(*Facts)
 		want   string
 	}{
-		"all is right":                       {func(*Facts) {}, "retired.admit"},
-		"the UUID that was named":            {func(f *Facts) { f.Plan.New.UUID = "NEW" }, "retired.admit"},
-		"another UUID (L25)":                 {func(f *Facts) { f.Plan.New.UUID = "other" }, "retired.other-machine"},
-		"another architecture (L14)":         {func(f *Facts) { f.Arch = state.Known(false) }, "retired.arch"},
-		"an unknown architecture":            {func(f *Facts) { f.Arch.Known = false }, "retired.arch"},
-		"the BMC of another machine (L11)":   {func(f *Facts) { f.Matches = state.Known(false) }, "retired.bmc"},
-		"the BMC of this host (L12)":         {func(f *Facts) { f.Ours = state.Known(true) }, "retired.bmc"},
-		"a BMC that says nothing":            {func(f *Facts) { f.Matches.Known = false }, "retired.bmc"},
-		"it stopped asking":                  {func(f *Facts) { f.AskedAt = noon.Add(-time.Minute) }, "retired.install"},
-		"the device was not tested":          {func(f *Facts) { f.Device = state.Known(false) }, "retired.device"},
+		"all is right":                       {func(*Facts) {}, "newcomer.admit"},
+		"the UUID that was named":            {func(f *Facts) { f.Plan.New.UUID = "NEW" }, "newcomer.admit"},
+		"another UUID (L25)":                 {func(f *Facts) { f.Plan.New.UUID = "other" }, "newcomer.other-machine"},
+		"another architecture (L14)":         {func(f *Facts) { f.Arch = state.Known(false) }, "newcomer.arch"},
+		"an unknown architecture":            {func(f *Facts) { f.Arch.Known = false }, "newcomer.arch"},
+		"the BMC of another machine (L11)":   {func(f *Facts) { f.Matches = state.Known(false) }, "newcomer.bmc"},
+		"the BMC of this host (L12)":         {func(f *Facts) { f.Ours = state.Known(true) }, "newcomer.bmc"},
+		"a BMC that says nothing":            {func(f *Facts) { f.Matches.Known = false }, "newcomer.bmc"},
+		"it stopped asking":                  {func(f *Facts) { f.AskedAt = noon.Add(-time.Minute) }, "newcomer.install"},
+		"the device was not tested":          {func(f *Facts) { f.Device = state.Known(false) }, "newcomer.device"},
 		"a learner is left (L15)":            {func(f *Facts) { f.Learner = state.Known(state.MemberID(9)) }, "retired.member"},
 		"the Node of the old host came back": {func(f *Facts) { f.OldNode = state.Known(Node{There: true, UID: "u-old"}) }, "retired.node"},
 		"the API is away":                    {func(f *Facts) { f.Pods.Known = false }, "retired.unknown"},

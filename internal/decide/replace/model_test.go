@@ -319,7 +319,7 @@ func explore(t *testing.T, first world) {
 		}
 	}
 	t.Logf("%d states", len(before))
-	leads := reaching(before)
+	leads := backwards(before, func(w world) bool { return w.stage.Over() && !w.lock })
 	for w := range before {
 		if !leads[w] {
 			t.Fatalf("no way leads to an end, and the decision is %+v: %+v", Decide(w.facts()), w)
@@ -346,27 +346,4 @@ func (w world) next(t *testing.T, used map[string]int) []world {
 		out = append(out, n)
 	}
 	return out
-}
-
-// reaching returns the worlds from which a plan that is over and unlocked can be reached.
-func reaching(before map[world][]world) map[world]bool {
-	leads := map[world]bool{}
-	var queue []world
-	for w := range before {
-		if w.stage.Over() && !w.lock {
-			leads[w] = true
-			queue = append(queue, w)
-		}
-	}
-	for len(queue) > 0 {
-		w := queue[0]
-		queue = queue[1:]
-		for _, b := range before[w] {
-			if !leads[b] {
-				leads[b] = true
-				queue = append(queue, b)
-			}
-		}
-	}
-	return leads
 }

@@ -1,7 +1,8 @@
-// Package replace decides how another machine replaces a lost control plane of two: whether
-// that may begin (Gates), which step comes next (Decide), and what a person reads about each
-// step. It is a function of facts, as decide/handover is. The agent of the host that stays
-// carries the steps out (docs/adr/0083).
+// Package replace decides how another machine becomes the second of two control planes: in the
+// place of a lost one, or beside a lone one. It decides whether that may begin (Gates), which
+// step comes next (Decide), and what a person reads about each step. It is a function of
+// facts, as decide/handover is. The agent of the host that stays carries the steps out
+// (docs/adr/0083, docs/adr/0092).
 //
 // The plan on the disk of that host remembers only what nothing else shows: the wish of a
 // person, that the old host is retired, that Corosync has loaded the new key, and that the
@@ -27,18 +28,26 @@ type Stage string
 const (
 	Planned Stage = "planned"
 	Retired Stage = "retired" // the old host may not come back
-	Joining Stage = "joining" // the newcomer may enter the cluster of the hosts
-	Whole   Stage = "whole"
-	Aborted Stage = "aborted"
+	// Widening and Waiting are stages of a site that grows. While it is widening, the lone
+	// control plane becomes one of two without a peer. From Waiting on it is one.
+	Widening Stage = "widening"
+	Waiting  Stage = "waiting"
+	Joining  Stage = "joining" // the newcomer may enter the cluster of the hosts
+	Whole    Stage = "whole"
+	Aborted  Stage = "aborted"
 )
 
 // Over reports whether a plan is at its end.
 func (s Stage) Over() bool { return s == Whole || s == Aborted }
 
-// Plan is one replacement. It holds no secret: those lie in a file beside it.
+// Plan is one replacement, or the growth of a site from one control plane to two. It holds no
+// secret: those lie in a file beside it.
 type Plan struct {
 	Format int    `json:"format"`
 	ID     string `json:"id"`
+	// Grows is true if New is the second control plane of a site that had one. Then Old is
+	// empty.
+	Grows bool `json:"grows,omitempty"`
 	// Survivor is the host that stays, whose agent carries the plan out.
 	Survivor string `json:"survivor"`
 	Old      Old    `json:"old"`
@@ -79,6 +88,9 @@ type New struct {
 	// UUID is the UUID of the machine, if the administrator named it. Then no other machine is
 	// let in.
 	UUID string `json:"uuid,omitempty"`
+	// Address is the address of the host, if the site grows. Then a host at another address is
+	// not let in, because etcd's configuration has this one by then.
+	Address string `json:"address,omitempty"`
 }
 
 // Newcomer is a machine that asks to enter under the name of New.
@@ -108,7 +120,9 @@ func (a Accepts) equal(b Accepts) bool {
 // one. A wish with the ID of the plan changes what the administrator said, or takes the plan
 // back if Abort is true.
 type Wish struct {
-	ID      string  `json:"id"`
+	ID string `json:"id"`
+	// Grows is that of the plan.
+	Grows   bool    `json:"grows,omitempty"`
 	Old     string  `json:"old"`
 	New     New     `json:"new"`
 	By      string  `json:"by"`
@@ -122,11 +136,23 @@ type Wish struct {
 	At time.Time `json:"at"`
 }
 
+// about says what a wish is about, for the middle of a sentence.
+func (w Wish) about() string {
+	if w.Grows {
+		return "for a second control plane, " + w.New.Name + ","
+	}
+	return "of the replacement of " + w.Old
+}
+
 // Begin returns the plan of a wish.
 func Begin(f Facts, w Wish) Plan {
+	old := Old{Name: w.Old, Address: f.OldAddress, Machine: f.OldMachine, UID: f.OldNode.Value.UID}
+	if w.Grows {
+		old = Old{}
+	}
 	return Plan{
-		Format: Format, ID: w.ID, Survivor: f.Host, New: w.New, By: w.By, Why: w.Why, Accepts: w.Accepts,
-		Old:   Old{Name: w.Old, Address: f.OldAddress, Machine: f.OldMachine, UID: f.OldNode.Value.UID},
+		Format: Format, ID: w.ID, Grows: w.Grows, Survivor: f.Host, New: w.New, By: w.By, Why: w.Why, Accepts: w.Accepts,
+		Old:   old,
 		Begun: f.Now, Written: f.Now, Stage: Planned,
 	}
 }

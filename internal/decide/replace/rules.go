@@ -16,26 +16,31 @@ const (
 	Wait Act = "wait" // something happens by itself, or a person has to act
 	Idle Act = "idle" // nothing is wanted, or all is done
 
-	WritePlan  Act = "write-plan"  // writes the plan of the decision
-	CopyPlan   Act = "copy-plan"   // copies the plan to the cluster, where it is the lock, too
-	SwitchOff  Act = "switch-off"  // switches the old host off, and leaves it off
-	ChangeKey  Act = "change-key"  // writes Corosync's key, reloads Corosync, then writes the plan
-	PutToken   Act = "put-token"   // writes the secret of which the key is made, for the Jobs
-	ChangeJoin Act = "change-join" // replaces the key of join secrets
-	PutGrave   Act = "put-grave"   // writes the tombstone of the old host
-	DropPods   Act = "drop-pods"
-	DropNode   Act = "drop-node"
-	DropSecret Act = "drop-secret"
-	LeaveRing  Act = "leave-ring" // removes the old host from corosync.conf, which Corosync reads again
-	Forget     Act = "forget"     // makes Pacemaker forget the old host
-	Retire     Act = "retire"     // writes the file that tells the etcd keeper that it has no peer
-	DropMember Act = "drop-member"
-	PutDevice  Act = "put-device" // writes the new host's device, here and in the cluster
-	DropRetire Act = "drop-retire"
-	GiveName   Act = "give-name"   // lets the new host make a Node of the old one's name
-	SetFencing Act = "set-fencing" // sets Pacemaker's devices and etcd's addresses
-	JoinRing   Act = "join-ring"   // writes the newcomer into corosync.conf, which Corosync reads again
-	DropLock   Act = "drop-lock"   // deletes the cluster's copy
+	WritePlan   Act = "write-plan"  // writes the plan of the decision
+	CopyPlan    Act = "copy-plan"   // copies the plan to the cluster, where it is the lock, too
+	SwitchOff   Act = "switch-off"  // switches the old host off, and leaves it off
+	ChangeKey   Act = "change-key"  // writes Corosync's key, reloads Corosync, then writes the plan
+	PutToken    Act = "put-token"   // writes the secret of which the key is made, for the Jobs
+	ChangeJoin  Act = "change-join" // replaces the key of join secrets
+	PutGrave    Act = "put-grave"   // writes the tombstone of the old host
+	DropPods    Act = "drop-pods"
+	DropNode    Act = "drop-node"
+	DropSecret  Act = "drop-secret"
+	LeaveRing   Act = "leave-ring" // removes the old host from corosync.conf, which Corosync reads again
+	Forget      Act = "forget"     // makes Pacemaker forget the old host
+	Retire      Act = "retire"     // writes the file that tells the etcd keeper that it has no peer
+	DropMember  Act = "drop-member"
+	PutDevice   Act = "put-device" // writes the new host's device, here and in the cluster
+	DropRetire  Act = "drop-retire"
+	GiveName    Act = "give-name"    // lets the new host make a Node of the old one's name
+	SetFencing  Act = "set-fencing"  // sets Pacemaker's devices and etcd's addresses
+	PutManifest Act = "put-manifest" // writes the file from which the etcd keeper runs etcd
+	FirstRing   Act = "first-ring"   // puts this host alone into a new cluster of Corosync, and starts Pacemaker
+	SetAlone    Act = "set-alone"    // sets Pacemaker up for this host without a peer
+	TakeEtcd    Act = "take-etcd"    // takes etcd from kubelet
+	Finish      Act = "finish"       // leaves the start of kubelet at boot to Pacemaker, then writes the plan
+	JoinRing    Act = "join-ring"    // writes the newcomer into corosync.conf, which Corosync reads again
+	DropLock    Act = "drop-lock"    // deletes the cluster's copy
 )
 
 // Decision is the next act.
@@ -86,10 +91,16 @@ func table(f Facts) []rule {
 	switch {
 	case f.Plan == nil || f.Plan.Stage.Over():
 		return restRules
+	case f.Plan.Stage == Planned && f.Plan.Grows:
+		return slices.Concat(amendRules, growRules)
 	case f.Plan.Stage == Planned:
 		return slices.Concat(amendRules, plannedRules)
 	case f.Plan.Stage == Retired:
-		return slices.Concat(amendRules, alarmRules, retiredRules)
+		return slices.Concat(amendRules, alarmRules, retiredRules, newcomerRules)
+	case f.Plan.Stage == Widening:
+		return slices.Concat(amendRules, wideningRules)
+	case f.Plan.Stage == Waiting:
+		return slices.Concat(amendRules, newcomerRules)
 	case f.Plan.Stage == Joining:
 		return joiningRules
 	}
@@ -141,22 +152,20 @@ var restRules = []rule{
 	},
 	{
 		step: "R1", id: "rest.dry", act: Wait,
-		when: func(f Facts) bool { return begins(f) && f.Wish.Dry },
-		words: func(f Facts) string {
-			return "the gates of a replacement of " + f.Wish.Old + " were looked at: nothing was changed"
-		},
+		when:  func(f Facts) bool { return begins(f) && f.Wish.Dry },
+		words: func(f Facts) string { return "the gates " + f.Wish.about() + " were looked at: nothing was changed" },
 	},
 	{
 		step: "R1", id: "rest.begin", act: WritePlan,
-		when:  func(f Facts) bool { return begins(f) && len(Closed(Gates(f, *f.Wish))) == 0 },
-		words: func(f Facts) string { return "the plan of the replacement of " + f.Wish.Old + " is written" },
+		when:  func(f Facts) bool { return begins(f) && len(Closed(gatesOf(f, *f.Wish))) == 0 },
+		words: func(f Facts) string { return "the plan " + f.Wish.about() + " is written" },
 		plan:  func(f Facts) *Plan { p := Begin(f, *f.Wish); return &p },
 	},
 	{
 		step: "R1", id: "rest.refuse", act: Wait,
 		when:  begins,
-		words: func(f Facts) string { return Closed(Gates(f, *f.Wish))[0].Words },
-		way:   func(f Facts) string { return Closed(Gates(f, *f.Wish))[0].Way },
+		words: func(f Facts) string { return Closed(gatesOf(f, *f.Wish))[0].Words },
+		way:   func(f Facts) string { return Closed(gatesOf(f, *f.Wish))[0].Way },
 	},
 	{step: "R8", id: "rest", act: Idle, when: always, words: says("no host is being replaced")},
 }
@@ -165,7 +174,7 @@ var restRules = []rule{
 func amends(f Facts) bool {
 	w := f.Wish
 	return w != nil && !w.Abort && w.ID == f.Plan.ID && w.Old == f.Plan.Old.Name && w.New.Name == f.Plan.New.Name &&
-		(w.New != f.Plan.New || !w.Accepts.equal(f.Plan.Accepts))
+		w.New.Address == f.Plan.New.Address && (w.New != f.Plan.New || !w.Accepts.equal(f.Plan.Accepts))
 }
 
 // amendRules take such changes in: another BMC of the new host, the serial number of the old
@@ -179,7 +188,7 @@ var amendRules = []rule{{
 // wished returns the wish of the plan, for the gates.
 func wished(f Facts) Wish {
 	p := f.Plan
-	return Wish{ID: p.ID, Old: p.Old.Name, New: p.New, By: p.By, Accepts: p.Accepts}
+	return Wish{ID: p.ID, Grows: p.Grows, Old: p.Old.Name, New: p.New, By: p.By, Accepts: p.Accepts}
 }
 
 func abort(why func(Facts) string) func(Facts) *Plan {
@@ -271,8 +280,8 @@ var alarmRules = []rule{
 	},
 }
 
-// retiredRules are those of R2 to R5: the old host is taken out of everything, and the newcomer
-// is waited for. The key is changed first: without it the old host can do nothing to the others.
+// retiredRules are those of R2 and R3: the old host is taken out of everything. The key is
+// changed first: without it the old host can do nothing to the others.
 var retiredRules = []rule{
 	{
 		step: "R2", id: "retired.key", act: ChangeKey,
@@ -354,13 +363,25 @@ var retiredRules = []rule{
 		step: "R3", id: "retired.unknown", act: Wait, when: func(f Facts) bool { return !f.bare() },
 		words: says("the API or this host does not say yet whether everything of %s is gone", old),
 	},
+}
+
+// newcomerRules are those of R4 and R5: the newcomer is waited for, and verified.
+var newcomerRules = []rule{
 	{
-		step: "R4", id: "retired.install", act: Wait, when: func(f Facts) bool { return !f.waits() },
+		step: "R4", id: "newcomer.install", act: Wait, when: func(f Facts) bool { return !f.waits() },
 		words: says("waits for %s: install the new machine with its join file", next),
-		way:   says("sudo holdfast host replace %s --join-file FILE", old),
+		way:   joinFile,
 	},
 	{
-		step: "R5", id: "retired.other-machine", act: Wait,
+		step: "R5", id: "newcomer.other-address", act: Wait,
+		when: func(f Facts) bool { return f.Plan.Grows && f.Asks.Address != f.Plan.New.Address },
+		words: func(f Facts) string {
+			return "a machine at " + f.Asks.Address + " asks to enter as " + next(f) + ", and the plan names the address " + f.Plan.New.Address + ": it is not let in"
+		},
+		way: says("give the machine that address"),
+	},
+	{
+		step: "R5", id: "newcomer.other-machine", act: Wait,
 		when: func(f Facts) bool {
 			return f.Plan.New.UUID != "" && !equalUUID(f.Plan.New.UUID, f.Asks.Machine.UUID)
 		},
@@ -370,22 +391,22 @@ var retiredRules = []rule{
 		way: says("install the machine that the plan names"),
 	},
 	{
-		step: "R5", id: "retired.arch", act: Wait, when: func(f Facts) bool { return !yes(f.Arch) },
+		step: "R5", id: "newcomer.arch", act: Wait, when: func(f Facts) bool { return !yes(f.Arch) },
 		words: says("the architecture of %s is not that of %s, or is not known: it is not let in", next, here),
 	},
 	{
-		step: "R5", id: "retired.bmc", act: Wait, when: func(f Facts) bool { return !yes(f.Matches) || !no(f.Ours) },
+		step: "R5", id: "newcomer.bmc", act: Wait, when: func(f Facts) bool { return !yes(f.Matches) || !no(f.Ours) },
 		words: func(f Facts) string {
 			return "the BMC at " + f.Plan.New.BMC + " is not known to be part of the machine that asks to enter as " + next(f) + " (UUID " + f.Asks.Machine.UUID + "): it is not let in"
 		},
 		way: says("compare cables and the BMC's address"),
 	},
 	{
-		step: "R5", id: "retired.device", act: PutDevice, when: func(f Facts) bool { return !yes(f.Device) || !yes(f.Account) },
+		step: "R5", id: "newcomer.device", act: PutDevice, when: func(f Facts) bool { return !yes(f.Device) || !yes(f.Account) },
 		words: says("%s gets the device by which it can fence %s", here, next),
 	},
 	{
-		step: "R5", id: "retired.admit", act: WritePlan, when: always,
+		step: "R5", id: "newcomer.admit", act: WritePlan, when: always,
 		words: says("%s was verified and may enter", next),
 		plan: func(f Facts) *Plan {
 			return with(f, func(p *Plan) { p.Stage, p.Newcomer = Joining, f.Asks })
@@ -397,8 +418,16 @@ var retiredRules = []rule{
 var joiningRules = []rule{
 	{
 		// From here on there is a peer again, and only a proof shows that it cannot act.
-		step: "R6", id: "joining.peer", act: DropRetire, when: func(f Facts) bool { return !no(f.Retirement) },
+		step: "R6", id: "joining.peer", act: DropRetire,
+		when:  func(f Facts) bool { return !no(f.Retirement) && (f.waits() || f.in(f.Plan.New.Name, f.Ring)) },
 		words: says("the etcd keeper of %s learns that it has a peer again", here),
+	},
+	{
+		// The newcomer went away before it entered: a power cut of this host must not leave it
+		// waiting for a peer that it never had.
+		step: "R6", id: "joining.alone", act: Retire,
+		when:  func(f Facts) bool { return no(f.Retirement) && !f.waits() && f.Ring.Known && !f.in(f.Plan.New.Name, f.Ring) },
+		words: says("%s went away before it entered: the etcd keeper of %s learns that it has no peer", next, here),
 	},
 	{
 		// Until then a guard keeps kubelets of retired names out.

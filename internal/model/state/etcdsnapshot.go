@@ -194,8 +194,8 @@ type EtcdProofs struct {
 	Power  Fact[string]       `json:"power"`
 	Fenced Fact[EtcdFenced]   `json:"fenced"`
 	Human  Fact[Confirmation] `json:"human"`
-	// Retired is known while there is no peer: the last peer was retired for good, and
-	// its successor is not in Corosync's cluster yet.
+	// Retired is known while there is no peer: the last peer was retired for good, or
+	// there was none yet, and the next one is not in Corosync's cluster yet.
 	Retired Fact[EtcdRetired] `json:"retired,omitzero"`
 }
 
@@ -203,8 +203,11 @@ type EtcdProofs struct {
 // the other proofs it stays valid over a boot: the host lacks Corosync's new key.
 type EtcdRetired struct {
 	Peer string    `json:"peer"`
-	Plan string    `json:"plan"` // the replacement that retired it
+	Plan string    `json:"plan"` // the plan that retired it, or that brings it
 	At   time.Time `json:"at"`
+	// Never is true if this host never had a peer: the site grows, and Peer is the host that
+	// it will have.
+	Never bool `json:"never,omitempty"`
 }
 
 // EtcdFenced is a fence that was carried out and read back.
