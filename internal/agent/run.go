@@ -177,7 +177,7 @@ func runParts(ctx context.Context, s *site.Site, log *slog.Logger, address strin
 	}
 	group.Go(func() error { loops.Run(ctx, kubelets.Task()); return nil })
 	if s.Role.ControlPlane() && s.Topology().Fencing {
-		if err := runPair(ctx, group, s, log, loops, status); err != nil {
+		if err := runPair(ctx, group, s, log, loops, status, cluster.View); err != nil {
 			return err
 		}
 	}
@@ -194,13 +194,13 @@ func runEtcd(ctx context.Context, group *errgroup.Group, loops *loop.Loops, net 
 }
 
 // runPair runs the loops that only one of two control planes with fencing has.
-func runPair(ctx context.Context, group *errgroup.Group, s *site.Site, log *slog.Logger, loops *loop.Loops, status *pacemakerstatus.Collector) error {
+func runPair(ctx context.Context, group *errgroup.Group, s *site.Site, log *slog.Logger, loops *loop.Loops, status *pacemakerstatus.Collector, view func() state.NetworkView) error {
 	group.Go(func() error { status.Run(ctx, loops); return nil })
 	incidents := incident.New(incident.Options{Site: s, Log: log, Now: time.Now})
 	group.Go(func() error { incidents.Run(ctx, loops); return nil })
 	steps := twonode.NewHost(slog.NewLogLogger(log.Handler(), slog.LevelInfo).Writer())
 	group.Go(func() error { loops.Run(ctx, steps.ReleaseTask()); return nil })
-	replacement, err := newReplacement(s, log)
+	replacement, err := newReplacement(s, log, view)
 	if err != nil {
 		return err
 	}
@@ -208,14 +208,22 @@ func runPair(ctx context.Context, group *errgroup.Group, s *site.Site, log *slog
 	return nil
 }
 
-// newReplacement returns the agent that replaces the other control plane if a person wants it.
-func newReplacement(s *site.Site, log *slog.Logger) (*replace.Agent, error) {
+// newReplacement returns the agent that brings another machine as the second control plane if a
+// person wants it.
+func newReplacement(s *site.Site, log *slog.Logger, view func() state.NetworkView) (*replace.Agent, error) {
 	name, err := host.Name()
 	if err != nil {
 		return nil, err
 	}
 	return replace.New(replace.ThisHost(replace.Options{
 		Host: name, Cluster: manifests.InfrastructureName(s.Config), ControlPlanes: s.Topology().ControlPlanes,
+		Address: func() string {
+			if own := view().Host.Addresses; len(own) > 0 {
+				return own[0].String()
+			}
+			return ""
+		},
+		Manifest: controlplane.EtcdManifest,
 		Backup: func(context.Context) state.Fact[time.Time] {
 			newest, err := (catalogue.Catalogue{Dir: backup.Dir}).Newest()
 			return state.Fact[time.Time]{Value: newest, Known: err == nil}

@@ -23,7 +23,7 @@ func (r *Agent) enter(ctx context.Context, own jointoken.Claims, request []byte)
 		return configserver.Entry{}, nil
 	}
 	door := &replace.Door{
-		Store: replacement.ThisStore(), Cluster: manifests.InfrastructureName(r.Site.Config), Manifest: etcdsManifest, Now: r.Now,
+		Store: replacement.ThisStore(), Cluster: manifests.InfrastructureName(r.Site.Config), Manifest: EtcdManifest, Now: r.Now,
 	}
 	return door.Ask(ctx, own.Host, request)
 }
@@ -33,8 +33,8 @@ func (r *Agent) out(name string, machine state.Machine) (string, error) {
 	return (&replace.Door{Store: replacement.ThisStore()}).Out(name, machine)
 }
 
-// etcdsManifest renders etcd's manifest for one of two hosts, as the operator does.
-func etcdsManifest(nodes []decide.Node, self string) ([]byte, error) {
+// EtcdManifest renders etcd's manifest for one of two hosts, as the operator does.
+func EtcdManifest(nodes []decide.Node, self string) ([]byte, error) {
 	bundle, err := os.ReadFile(state.EtcdPKIDir + "/ca.crt")
 	if err != nil {
 		return nil, fmt.Errorf("read etcd's authorities: %w", err)

@@ -29,6 +29,7 @@ func (h *here) world() World {
 		replace.ChangeJoin: h.changeJoin, replace.PutGrave: h.putGrave, replace.GiveName: h.giveName, replace.DropPods: h.dropPods, replace.DropNode: h.dropNode, replace.DropSecret: h.dropSecret,
 		replace.LeaveRing: h.leaveRing, replace.Forget: h.forget, replace.Retire: h.retire, replace.DropRetire: h.dropRetire, replace.DropMember: h.dropMember,
 		replace.PutDevice: h.putDevice, replace.SetFencing: h.setFencing, replace.JoinRing: h.joinRing,
+		replace.PutManifest: h.putManifest, replace.FirstRing: h.firstRing, replace.SetAlone: h.setAlone, replace.TakeEtcd: h.takeEtcd, replace.Finish: h.finish,
 	}}
 }
 
@@ -219,7 +220,11 @@ func (h *here) forget(ctx context.Context, job Job) error {
 }
 
 func (h *here) retire(_ context.Context, job Job) error {
-	return h.files.WriteRetired(state.EtcdRetired{Peer: job.Plan.Old.Name, Plan: job.Plan.ID, At: h.now().UTC()})
+	r := state.EtcdRetired{Peer: job.Plan.Old.Name, Plan: job.Plan.ID, At: h.now().UTC()}
+	if job.Plan.Grows {
+		r.Peer, r.Never = job.Plan.New.Name, true
+	}
+	return h.files.WriteRetired(r)
 }
 
 func (h *here) dropRetire(context.Context, Job) error { return h.files.RemoveRetired() }

@@ -123,6 +123,11 @@ func (a *Agent) act(ctx context.Context, d replace.Decision, job Job) error {
 		done := *job.Plan
 		done.Reloaded = true
 		return a.Store.PutPlan(done)
+	case replace.Finish:
+		if err := a.do(ctx, d.Act, job); err != nil {
+			return err
+		}
+		return a.Store.PutPlan(*d.Plan)
 	}
 	return a.do(ctx, d.Act, job)
 }
@@ -136,7 +141,7 @@ func (a *Agent) do(ctx context.Context, act replace.Act, job Job) error {
 		return fmt.Errorf("%s: this release does not know how", act)
 	}
 	if err := do(ctx, job); err != nil {
-		return fmt.Errorf("replace %s: %s: %w", job.Plan.Old.Name, act, err)
+		return fmt.Errorf("%s: %s: %w", job.Plan.Work(), act, err)
 	}
 	return nil
 }
@@ -168,7 +173,7 @@ func (a *Agent) tell(d replace.Decision, f replace.Facts, failed error) error {
 		now.Problem = failed.Error()
 	}
 	if f.Wish != nil && (d.Rule == "rest.refuse" || d.Rule == "rest.dry") {
-		now.Wish, now.Gates = f.Wish.ID, replace.Gates(f, *f.Wish)
+		now.Wish, now.Gates = f.Wish.ID, replace.GatesOf(f, *f.Wish)
 	}
 	if was, err := a.Store.Doing(); err == nil && was != nil && reflect.DeepEqual(*was, now) {
 		return nil

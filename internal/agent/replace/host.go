@@ -14,9 +14,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/adapter/etcd"
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/adapter/pacemaker"
+	"github.com/holdfast/holdfast/internal/adapter/podman"
 	"github.com/holdfast/holdfast/internal/adapter/records"
 	"github.com/holdfast/holdfast/internal/adapter/replacement"
 	"github.com/holdfast/holdfast/internal/agent/twonode"
@@ -38,6 +40,10 @@ type Options struct {
 	// is made. ControlPlanes is the number that the site has for its life.
 	Host, Cluster string
 	ControlPlanes int
+	// Address returns this host's own address, empty while it is unknown. Manifest renders
+	// etcd's manifest for one of two hosts. Only a site that grows needs them.
+	Address  func() string
+	Manifest func(nodes []decide.Node, self string) ([]byte, error)
 	// Backup returns the time of the newest good backup. It may be nil: then that is unknown.
 	Backup func(context.Context) state.Fact[time.Time]
 	Log    *log.Logger
@@ -58,6 +64,8 @@ type here struct {
 	own    func() (state.Machine, error)
 	dial   func(ctx context.Context, address string) error
 	open   func() (API, error)
+	member func(context.Context) (etcd.MemberStatus, error)
+	podman func(context.Context) (podman.Process, error)
 	fences func(ctx context.Context, in decide.Input, drop []string) error
 	now    func() time.Time
 
@@ -77,7 +85,7 @@ func thisHost(o Options) *here {
 			uuid, serial, err := fence.OwnIdentity()
 			return state.Machine{UUID: uuid, Serial: serial}, err
 		},
-		dial: dial, open: openAPI,
+		dial: dial, open: openAPI, member: ownMember, podman: podman.State,
 		fences: func(ctx context.Context, in decide.Input, drop []string) error {
 			return twonode.NewHost(o.Log.Writer()).Fences(ctx, in, drop)
 		},
@@ -181,20 +189,25 @@ func (h *here) look(ctx context.Context, job Job) replace.Facts {
 func (h *here) keeper(ctx context.Context, f *replace.Facts) {
 	r, err := h.report(ctx)
 	if err != nil {
+		h.keeperless(ctx, f)
 		return
 	}
 	s := r.Snapshot
 	f.Peer, f.Contact = s.Peer, s.Pacemaker.Contact
 	f.Record = state.Fact[state.EtcdState]{Known: s.Record.Known, Value: s.Record.Value.State}
+	f.Asked = state.Known(r.Wish == state.EtcdStarted)
 	if s.Local.Running.Known {
 		f.Serves = state.Known(s.Local.Running.Value && s.Local.Leader.Known && s.Local.Leader.Value != 0)
 	}
 	f.StandIn = state.Fact[bool]{Known: s.Local.StandIn.Known, Value: s.Local.StandIn.Value != 0}
-	if !s.Local.Members.Known {
-		return
+	if s.Local.Members.Known {
+		count(f, s.Local.Members.Value)
 	}
+}
+
+func count(f *replace.Facts, members []state.EtcdMember) {
 	voters, learner := 0, state.MemberID(0)
-	for _, m := range s.Local.Members.Value {
+	for _, m := range members {
 		if m.Learner {
 			learner = m.ID
 			continue
@@ -208,10 +221,14 @@ func (h *here) keeper(ctx context.Context, f *replace.Facts) {
 func (h *here) disk(ctx context.Context, f *replace.Facts, job Job) {
 	if conf, err := h.conf(); err == nil {
 		var names []string
-		for _, n := range conf.Nodes {
-			names = append(names, n.Name)
+		if !decide.CorosyncOf(conf).Example() {
+			for _, n := range conf.Nodes {
+				names = append(names, n.Name)
+			}
 		}
 		f.Ring = state.Known(names)
+	} else if errors.Is(err, fs.ErrNotExist) {
+		f.Ring = state.Known[[]string](nil)
 	}
 	if s, err := h.status(ctx); err == nil {
 		f.Known = state.Known(s.Nodes)
@@ -222,6 +239,7 @@ func (h *here) disk(ctx context.Context, f *replace.Facts, job Job) {
 	if r, err := h.files.Retired(); err == nil {
 		f.Retirement = state.Known(r.Known)
 	}
+	h.grows(ctx, f, job)
 	f.Room = h.room()
 	_, err := release.Current(h.path(""))
 	f.Ships = state.Known(err == nil)
@@ -274,14 +292,18 @@ func (h *here) fencing(ctx context.Context, f *replace.Facts, job Job) {
 	if err != nil {
 		return
 	}
-	steps, err := decide.Steps(cib, decide.Wanted(h.input(job)))
+	want := decide.Wanted(h.input(job))
+	if p.Grows && p.Stage != replace.Joining {
+		want = decide.Alone(h.two(job))
+	}
+	steps, err := decide.Steps(cib, want)
 	f.Fences = state.Fact[bool]{Known: err == nil, Value: len(steps) == 0 && len(h.strange(cib, p)) == 0}
 }
 
 // strange returns our resources of Pacemaker that are only about the old host.
 func (h *here) strange(cib decide.Config, p *replace.Plan) (out []string) {
 	for _, r := range cib.Resources {
-		if p.Old.Name != p.New.Name && r.ID == decide.DeviceOf(p.Old.Name) {
+		if p.Old.Name != "" && p.Old.Name != p.New.Name && r.ID == decide.DeviceOf(p.Old.Name) {
 			out = append(out, r.ID)
 		}
 	}

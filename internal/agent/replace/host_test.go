@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"os"
 	"slices"
 	"strings"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/pacemaker"
+	"github.com/holdfast/holdfast/internal/adapter/podman"
 	"github.com/holdfast/holdfast/internal/adapter/records"
 	"github.com/holdfast/holdfast/internal/adapter/replacement"
 	"github.com/holdfast/holdfast/internal/agent/twonode"
@@ -128,7 +131,7 @@ func newLab(t *testing.T) (*lab, Job) {
 		}},
 	}
 	l.here = &here{
-		Options: Options{Host: "cp-1", Cluster: "site-1", ControlPlanes: 2}, root: root, files: records.Files{Root: root}, now: func() time.Time { return l.clock },
+		Options: Options{Host: "cp-1", Cluster: "site-1", ControlPlanes: 2, Log: log.New(io.Discard, "", 0)}, root: root, files: records.Files{Root: root}, now: func() time.Time { return l.clock },
 		report: func(context.Context) (state.EtcdReport, error) { return l.said(), nil },
 		status: func(context.Context) (pacemaker.Status, error) { return pacemaker.Status{Nodes: l.nodes}, nil },
 		run: func(_ context.Context, c host.Cmd) ([]byte, error) {
@@ -152,7 +155,8 @@ func newLab(t *testing.T) (*lab, Job) {
 			}
 			return errors.New("no route")
 		},
-		open: func() (API, error) { return l.api, nil },
+		open:   func() (API, error) { return l.api, nil },
+		podman: func(context.Context) (podman.Process, error) { return podman.Process{}, nil },
 	}
 	l.here.power = func(context.Context, string) (string, error) { return l.power, l.silence() }
 	for path, data := range map[string][]byte{corosync.Path: conf, twonode.CorosyncKey: []byte("old key")} {

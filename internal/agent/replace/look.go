@@ -71,6 +71,9 @@ func (h *here) old(ctx context.Context, f *replace.Facts, job Job) {
 	case job.Order != nil:
 		name = job.Order.Wish.Old
 	}
+	if name == "" {
+		return // the site grows
+	}
 	if f.OldAddress != "" {
 		f.Answers = h.answers(ctx, f.OldAddress)
 	}
@@ -183,13 +186,9 @@ func (h *here) cluster(ctx context.Context, f *replace.Facts, job Job) {
 	lock, err := api.ConfigMap(ctx, system, lockName)
 	f.Lock = fact(lock[lockKey], err)
 	name, next := names(job)
-	node, err := api.Facts(ctx, name)
-	f.OldNode, f.OldAddress, f.OldMachine = fact(node.Node, err), node.Address, node.Machine
-	h.remember(f, name)
-	pods, err := api.PodsOn(ctx, name)
-	f.Pods = fact(pods, err)
-	volumes, err := api.VolumesOf(ctx, name)
-	f.Volumes = fact(volumes, err)
+	if name != "" {
+		h.oldInAPI(ctx, f, api, name)
+	}
 	record, err := api.ConfigMap(ctx, annotation.RecordNamespace, annotation.RecordName)
 	f.Work = fact(hold.Of(fact(record[annotation.RecordKey], err), nil).Rewrite, err)
 	if h.Backup != nil {
@@ -200,13 +199,26 @@ func (h *here) cluster(ctx context.Context, f *replace.Facts, job Job) {
 		return
 	}
 	h.secrets(ctx, f, api, job, next)
-	graves, err := api.Retired(ctx, name)
-	grave, there := graves.Of(name)
-	f.Tombstone = fact(there && grave.UID == job.Plan.Old.UID, err)
-	f.Given = fact(there && !grave.Open(), err)
+	if name != "" {
+		graves, err := api.Retired(ctx, name)
+		grave, there := graves.Of(name)
+		f.Tombstone = fact(there && grave.UID == job.Plan.Old.UID, err)
+		f.Given = fact(there && !grave.Open(), err)
+	}
 	conditions, err := api.Conditions(ctx)
 	// The tests of both BMCs are among its Jobs: the new token made all of them begin anew.
 	f.Verified = fact(installation.OfTwoNode(conditions).Done, err)
+}
+
+// oldInAPI reads what the API has of the old host.
+func (h *here) oldInAPI(ctx context.Context, f *replace.Facts, api API, name string) {
+	node, err := api.Facts(ctx, name)
+	f.OldNode, f.OldAddress, f.OldMachine = fact(node.Node, err), node.Address, node.Machine
+	h.remember(f, name)
+	pods, err := api.PodsOn(ctx, name)
+	f.Pods = fact(pods, err)
+	volumes, err := api.VolumesOf(ctx, name)
+	f.Volumes = fact(volumes, err)
 }
 
 // remember fills in what this host knows about the old one, if the Node does not show it.

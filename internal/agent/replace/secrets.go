@@ -21,6 +21,9 @@ func (h *here) secrets(ctx context.Context, f *replace.Facts, api API, job Job, 
 	if job.Order != nil {
 		f.Account = has(fence.SecretNamespace, fence.SecretPrefix+next, "password", []byte(job.Order.Device.Password))
 	}
+	if job.Plan.Old.Name == "" {
+		return
+	}
 	data, err := api.Secret(ctx, fence.SecretNamespace, fence.SecretPrefix+job.Plan.Old.Name)
 	f.Leftover = fact(data != nil && job.Plan.Old.Name != job.Plan.New.Name, err)
 }

@@ -134,7 +134,7 @@ func (h *Host) enter(ctx context.Context, in twonode.Input, steps []twonode.Comm
 	if err := h.write(CorosyncKey, twonode.CorosyncKey(in), 0o400); err != nil {
 		return err
 	}
-	return h.make(ctx, steps)
+	return h.make(ctx, steps, asMade)
 }
 
 // clean removes what an earlier cluster, an example, or a step that was cut off
@@ -160,8 +160,11 @@ func (h *Host) running(ctx context.Context) []string {
 	return out
 }
 
-// make lets pcs make corosync.conf, and puts it in place whole.
-func (h *Host) make(ctx context.Context, steps []twonode.Command) error {
+// asMade leaves a file as pcs made it.
+func asMade(conf []byte) ([]byte, error) { return conf, nil }
+
+// make lets pcs make corosync.conf, changes it, and puts it in place whole.
+func (h *Host) make(ctx context.Context, steps []twonode.Command, change func([]byte) ([]byte, error)) error {
 	if err := h.discard(workConf); err != nil { // pcs refuses to overwrite one
 		return err
 	}
@@ -170,7 +173,7 @@ func (h *Host) make(ctx context.Context, steps []twonode.Command) error {
 			return err
 		}
 	}
-	return h.edit(ctx, steps)
+	return h.edit(ctx, steps, change)
 }
 
 // change lets pcs change a copy of corosync.conf, puts that in place, and makes
@@ -188,7 +191,7 @@ func (h *Host) change(ctx context.Context, steps []twonode.Command) error {
 			return err
 		}
 	}
-	if err := h.edit(ctx, steps); err != nil {
+	if err := h.edit(ctx, steps, asMade); err != nil {
 		return err
 	}
 	if !h.DryRun && !slices.Contains(h.running(ctx), units[0]) {
@@ -197,9 +200,9 @@ func (h *Host) change(ctx context.Context, steps []twonode.Command) error {
 	return h.do(ctx, "Corosync reads the new file", pacemaker.Reload())
 }
 
-// edit runs pcs' commands on the work file and puts that in place. pcs talks to
+// edit runs pcs' commands on the work file, changes it, and puts it in place. pcs talks to
 // nobody if it is given a file.
-func (h *Host) edit(ctx context.Context, steps []twonode.Command) error {
+func (h *Host) edit(ctx context.Context, steps []twonode.Command, change func([]byte) ([]byte, error)) error {
 	for _, s := range steps {
 		c, err := pacemaker.EditCorosync(h.path(workConf), s.Args...)
 		if err != nil {
@@ -215,6 +218,9 @@ func (h *Host) edit(ctx context.Context, steps []twonode.Command) error {
 	}
 	text, err := os.ReadFile(h.path(workConf))
 	if err != nil {
+		return err
+	}
+	if text, err = change(text); err != nil {
 		return err
 	}
 	made, err := corosync.Parse(text)

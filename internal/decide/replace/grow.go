@@ -16,8 +16,8 @@ func GrowGates(f Facts, w Wish) []Gate {
 	}
 }
 
-// gatesOf returns the gates of a wish.
-func gatesOf(f Facts, w Wish) []Gate {
+// GatesOf returns the gates of a wish.
+func GatesOf(f Facts, w Wish) []Gate {
 	if w.Grows {
 		return GrowGates(f, w)
 	}

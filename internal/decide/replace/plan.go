@@ -136,6 +136,14 @@ type Wish struct {
 	At time.Time `json:"at"`
 }
 
+// Work says what a plan does, for the beginning of an error.
+func (p Plan) Work() string {
+	if p.Grows {
+		return "bring " + p.New.Name
+	}
+	return "replace " + p.Old.Name
+}
+
 // about says what a wish is about, for the middle of a sentence.
 func (w Wish) about() string {
 	if w.Grows {

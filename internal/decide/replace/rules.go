@@ -157,15 +157,15 @@ var restRules = []rule{
 	},
 	{
 		step: "R1", id: "rest.begin", act: WritePlan,
-		when:  func(f Facts) bool { return begins(f) && len(Closed(gatesOf(f, *f.Wish))) == 0 },
+		when:  func(f Facts) bool { return begins(f) && len(Closed(GatesOf(f, *f.Wish))) == 0 },
 		words: func(f Facts) string { return "the plan " + f.Wish.about() + " is written" },
 		plan:  func(f Facts) *Plan { p := Begin(f, *f.Wish); return &p },
 	},
 	{
 		step: "R1", id: "rest.refuse", act: Wait,
 		when:  begins,
-		words: func(f Facts) string { return Closed(gatesOf(f, *f.Wish))[0].Words },
-		way:   func(f Facts) string { return Closed(gatesOf(f, *f.Wish))[0].Way },
+		words: func(f Facts) string { return Closed(GatesOf(f, *f.Wish))[0].Words },
+		way:   func(f Facts) string { return Closed(GatesOf(f, *f.Wish))[0].Way },
 	},
 	{step: "R8", id: "rest", act: Idle, when: always, words: says("no host is being replaced")},
 }
@@ -426,7 +426,9 @@ var joiningRules = []rule{
 		// The newcomer went away before it entered: a power cut of this host must not leave it
 		// waiting for a peer that it never had.
 		step: "R6", id: "joining.alone", act: Retire,
-		when:  func(f Facts) bool { return no(f.Retirement) && !f.waits() && f.Ring.Known && !f.in(f.Plan.New.Name, f.Ring) },
+		when: func(f Facts) bool {
+			return no(f.Retirement) && !f.waits() && f.Ring.Known && !f.in(f.Plan.New.Name, f.Ring)
+		},
 		words: says("%s went away before it entered: the etcd keeper of %s learns that it has no peer", next, here),
 	},
 	{

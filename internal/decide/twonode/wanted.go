@@ -1,6 +1,9 @@
 package twonode
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Names that other packages refer to.
 const (
@@ -29,6 +32,18 @@ func Wanted(in Input) Config {
 	}
 	c.Resources = append(c.Resources, kubelet(), etcd(nodes))
 	c.Constraints = append(c.Constraints, order(), colocation())
+	return c
+}
+
+// Alone returns the configuration of a host that is one of two and has no peer yet. The device of
+// the peer comes with the peer. The host's own device is there, although it never runs on its
+// own host: without any device Pacemaker starts nothing.
+func Alone(in Input) Config {
+	c, peer := Wanted(in), in.Peer().Name
+	c.Corosync.Nodes = slices.DeleteFunc(c.Corosync.Nodes, func(n Node) bool { return n.Name == peer })
+	c.Corosync.TwoNode = false
+	c.Resources = slices.DeleteFunc(c.Resources, func(r Resource) bool { return r.ID == DeviceOf(peer) })
+	c.Constraints = slices.DeleteFunc(c.Constraints, func(con Constraint) bool { return con.ID == ban(peer).ID })
 	return c
 }
 

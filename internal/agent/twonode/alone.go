@@ -1,0 +1,91 @@
+package twonode
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/holdfast/holdfast/internal/decide/twonode"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// A site that grows from one control plane to two (docs/adr/0092) has these steps before the
+// newcomer is there. Each takes the input that both hosts will have later, and can be done again.
+
+// EnterAlone makes this host the only one in a new cluster of Corosync, and starts Corosync and
+// Pacemaker, now and at each boot.
+func (h *Host) EnterAlone(ctx context.Context, in twonode.Input) error {
+	discreet := *h
+	discreet.hide = hiding(in)
+	if err := discreet.enterAlone(ctx, in); err != nil {
+		return &hidden{err, discreet.hide}
+	}
+	return nil
+}
+
+func (h *Host) enterAlone(ctx context.Context, in twonode.Input) error {
+	if err := h.checkAccount(); err != nil {
+		return err
+	}
+	have, err := h.corosync()
+	if err != nil {
+		return err
+	}
+	switch example := have.Example(); {
+	case example || have.Name == "":
+		err = h.makeAlone(ctx, in, example)
+	case len(have.Nodes) != 1 || have.Nodes[0].Name != in.Self:
+		err = fmt.Errorf("this host is in the Corosync cluster %q with other hosts; nothing was changed", have.Name)
+	}
+	if err != nil {
+		return err
+	}
+	return h.run(ctx)
+}
+
+// makeAlone makes a corosync.conf as for two hosts, and leaves the peer out.
+func (h *Host) makeAlone(ctx context.Context, in twonode.Input, example bool) error {
+	steps, err := twonode.CorosyncSteps(twonode.Corosync{}, twonode.Wanted(in).Corosync)
+	if err != nil {
+		return err
+	}
+	if err := h.silencePCSD(ctx, in.Token); err != nil {
+		return err
+	}
+	if err := h.clean(ctx, example); err != nil {
+		return err
+	}
+	if err := h.write(CorosyncKey, twonode.CorosyncKey(in), 0o400); err != nil {
+		return err
+	}
+	return h.make(ctx, steps, func(conf []byte) ([]byte, error) { return twonode.Leave(conf, in.Peer().Name) })
+}
+
+// ConfigureAlone brings Pacemaker's configuration to that of a host without a peer.
+func (h *Host) ConfigureAlone(ctx context.Context, in twonode.Input) error {
+	return h.withoutSecrets().configure(ctx, twonode.Alone(in))
+}
+
+// WriteManifest writes the file from which the etcd keeper runs etcd.
+func (h *Host) WriteManifest(manifest []byte) error {
+	return h.withoutSecrets().write(state.EtcdPodManifest, manifest, 0o600)
+}
+
+// KubeletHasEtcd reports whether kubelet runs etcd on this host.
+func (h *Host) KubeletHasEtcd() (bool, error) { return h.exists(staticPod) }
+
+// TakeEtcd takes etcd from kubelet. The etcd keeper starts it once kubelet has ended it.
+func (h *Host) TakeEtcd() error {
+	if there, err := h.exists(staticPod); err != nil || !there {
+		return err
+	}
+	return h.withoutSecrets().move(staticPod, keptPod)
+}
+
+// PodmanHasEtcd reports whether podman runs etcd on this host, with etcd's data.
+func (h *Host) PodmanHasEtcd(ctx context.Context) (bool, error) {
+	p, err := h.Container(ctx)
+	if err != nil || !p.Running {
+		return false, err
+	}
+	return h.holds(p.PID)
+}
