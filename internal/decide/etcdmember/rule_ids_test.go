@@ -8,7 +8,7 @@ import (
 )
 
 func TestTheRulesOnWhichOtherPackagesRelyExist(t *testing.T) {
-	for _, id := range []string{state.EtcdRuleIdle, state.EtcdRuleSoleAlone, state.EtcdRulePeerDeparts, state.EtcdRuleLostCopyYield, state.EtcdRuleNoSpaceYield, state.EtcdRuleStallWait} {
+	for _, id := range []string{state.EtcdRuleIdle, state.EtcdRuleSoleAlone, state.EtcdRuleFirst, state.EtcdRulePeerDeparts, state.EtcdRuleLostCopyYield, state.EtcdRuleNoSpaceYield, state.EtcdRuleStallWait} {
 		if !slices.ContainsFunc(Rules(), func(r Rule) bool { return r.ID == id }) {
 			t.Errorf("there is no rule %s", id)
 		}

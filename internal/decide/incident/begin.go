@@ -121,6 +121,9 @@ func (w *walker) records(e event) *failing {
 func (w *walker) follows(e event) *failing {
 	switch e.State {
 	case state.EtcdTakingOver, state.EtcdSole:
+		if e.Rule == state.EtcdRuleFirst {
+			return nil // the site grows: this host goes on alone because nobody was there yet
+		}
 		f := &failing{by: e.Host, cause: Gone}
 		if e.State == state.EtcdTakingOver && len(w.hosts[e.Host].members) > 1 {
 			f.cause = CopyLost // the other host is there and gave up its data directory

@@ -37,6 +37,15 @@ func TestAHostWithoutItsDataIsBackWhenItsRecordSaysThatItJoins(t *testing.T) {
 	}
 }
 
+func TestAHostThatNeverHadAPeerHasLostNone(t *testing.T) {
+	for rule, lost := range map[string]bool{state.EtcdRuleFirst: false, "take-over.sole": true} {
+		w := walked(t, "0 cp-1 record 1 sole "+rule+": a reason\n")
+		if got := w.open != nil; got != lost {
+			t.Errorf("%s: an incident is open: %t", rule, got)
+		}
+	}
+}
+
 // TestHowManyFailuresHostsMakeThatGoTogether counts the failures of the first
 // incident, and the hosts of its first failure.
 func TestHowManyFailuresHostsMakeThatGoTogether(t *testing.T) {

@@ -25,6 +25,7 @@ func EtcdSituationOf(rule string) EtcdSituation {
 const (
 	EtcdRuleIdle          = "equal.idle"            // both vote, and this host has nothing to do
 	EtcdRuleSoleAlone     = "gone.sole-alone"       // this host went on alone, and its etcd works
+	EtcdRuleFirst         = "gone.first"            // this host never had a peer
 	EtcdRulePeerDeparts   = "equal.peer-departs"    // the peer leaves in order
 	EtcdRuleNoSpaceDepart = "equal.no-space-depart" // the disk of this host is full, and it leaves
 	EtcdRuleNoSpaceYield  = "equal.no-space-yield"  // the disk of this host is full, and it gives its data directory up
