@@ -117,7 +117,7 @@ func (h *here) setAlone(ctx context.Context, job Job) error {
 	return h.steps().ConfigureAlone(ctx, h.two(job))
 }
 
-func (h *here) takeEtcd(context.Context, Job) error { return h.steps().TakeEtcd() }
+func (h *here) takeEtcd(ctx context.Context, _ Job) error { return h.steps().TakeEtcd(ctx) }
 
 func (h *here) finish(ctx context.Context, job Job) error {
 	return h.steps().Do(ctx, decide.Finish, h.two(job))

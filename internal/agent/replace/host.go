@@ -188,11 +188,11 @@ func (h *here) look(ctx context.Context, job Job) replace.Facts {
 
 func (h *here) keeper(ctx context.Context, f *replace.Facts) {
 	r, err := h.report(ctx)
-	if err != nil {
+	s := r.Snapshot
+	if err != nil || s.Peer == "" {
 		h.keeperless(ctx, f)
 		return
 	}
-	s := r.Snapshot
 	f.Peer, f.Contact = s.Peer, s.Pacemaker.Contact
 	f.Record = state.Fact[state.EtcdState]{Known: s.Record.Known, Value: s.Record.Value.State}
 	f.Asked = state.Known(r.Wish == state.EtcdStarted)

@@ -3,7 +3,10 @@ package twonode
 import (
 	"context"
 	"fmt"
+	"strconv"
+	"time"
 
+	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/decide/twonode"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
@@ -73,12 +76,37 @@ func (h *Host) WriteManifest(manifest []byte) error {
 // KubeletHasEtcd reports whether kubelet runs etcd on this host.
 func (h *Host) KubeletHasEtcd() (bool, error) { return h.exists(staticPod) }
 
-// TakeEtcd takes etcd from kubelet. The etcd keeper starts it once kubelet has ended it.
-func (h *Host) TakeEtcd() error {
-	if there, err := h.exists(staticPod); err != nil || !there {
+// endTime is how long kubelet's etcd gets to end by itself. kubelet asks it to within that time.
+// etcd then waits up to 7 s for clients that never hang up, above all the API server.
+const endTime = 2 * time.Second
+
+// TakeEtcd takes etcd from kubelet, and ends an etcd that does not end by itself: it is the only
+// member, so nobody can write until its successor runs. What it acknowledged is on its disk, as
+// it must be for a power cut. The etcd keeper starts the successor.
+func (h *Host) TakeEtcd(ctx context.Context) error {
+	quiet := h.withoutSecrets()
+	if there, err := h.exists(staticPod); err != nil {
 		return err
+	} else if there {
+		if err := quiet.move(staticPod, keptPod); err != nil {
+			return err
+		}
 	}
-	return h.withoutSecrets().move(staticPod, keptPod)
+	began, killed := h.Now(), false
+	return quiet.until(ctx, "kubelet's etcd has ended", func(ctx context.Context) (string, error) {
+		pid, held, err := h.holder()
+		if err != nil || !held {
+			return "", err
+		}
+		if p, err := h.Container(ctx); err == nil && p.Running && pid == strconv.Itoa(p.PID) {
+			return "", nil // the successor runs
+		}
+		if !killed && h.Now().Sub(began) >= endTime {
+			killed = true
+			return "it was killed", quiet.do(ctx, "it waits for clients that do not hang up", host.Command("kill", "-KILL", pid))
+		}
+		return "it still has the data", nil
+	})
 }
 
 // PodmanHasEtcd reports whether podman runs etcd on this host, with etcd's data.

@@ -1,10 +1,11 @@
 package twonode
 
 import (
+	"context"
 	"errors"
-	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/twonode"
 	"github.com/holdfast/holdfast/internal/model/corosync"
@@ -56,19 +57,35 @@ func TestAPowerCutNeverLeavesALoneHostWithACorosyncConfOfTwo(t *testing.T) {
 	}
 }
 
-func TestEtcdIsTakenFromKubeletOnce(t *testing.T) {
-	s := newStand(t)
-	s.put(staticPod, "kind: Pod\n")
-	for range 2 {
-		if err := s.TakeEtcd(); err != nil {
-			t.Fatal(err)
+// etcd waits up to 7 s for clients that do not hang up, and nobody can write meanwhile.
+func TestAnEtcdThatDoesNotEndIsKilledOnceAndOnlyWhileItIsKubelets(t *testing.T) {
+	for name, c := range map[string]struct {
+		ends  int // the look at which it ends by itself
+		kills int
+	}{"it ends by itself": {ends: 2}, "it does not": {ends: 5, kills: 1}} {
+		s := withEtcd(t, pair)
+		looks, kills := 0, 0
+		at := time.Unix(0, 0)
+		s.Now = func() time.Time { return at }
+		s.programs["kill -KILL 99"] = func([]string) (string, error) { kills++; return "", nil }
+		s.Sleep = func(context.Context, time.Duration) error {
+			at = at.Add(time.Second)
+			if looks++; looks == c.ends {
+				s.put(fileLocks, "")
+			}
+			return nil
 		}
-	}
-	if has, err := s.KubeletHasEtcd(); has || err != nil || s.text(keptPod) != "kind: Pod\n" {
-		t.Errorf("kubelet has etcd: %t, %v; kept is %q", has, err, s.text(keptPod))
-	}
-	if _, err := os.Stat(s.path(staticPod)); !errors.Is(err, os.ErrNotExist) {
-		t.Error("kubelet's manifest is still there")
+		if err := s.TakeEtcd(t.Context()); err != nil || kills != c.kills {
+			t.Errorf("%s: %v, killed %d times after %d looks", name, err, kills, looks)
+		}
+		if has, err := s.KubeletHasEtcd(); has || err != nil || s.text(keptPod) != "kind: Pod\n" {
+			t.Errorf("%s: kubelet has etcd: %t, %v; kept is %q", name, has, err, s.text(keptPod))
+		}
+		s.put(fileLocks, lock(t, s, etcdPID)) // the successor runs
+		at = at.Add(time.Hour)
+		if err := s.TakeEtcd(t.Context()); err != nil || kills != c.kills || s.ran("kill -KILL 4711") {
+			t.Errorf("%s: the second run: %v", name, err)
+		}
 	}
 }
 

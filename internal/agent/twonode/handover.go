@@ -143,35 +143,40 @@ const anybody = 0
 
 // holds reports whether a process has the lock of etcd's database.
 func (h *Host) holds(pid int) (bool, error) {
+	holder, held, err := h.holder()
+	return held && (pid == anybody || holder == strconv.Itoa(pid)), err
+}
+
+// holder returns the pid of the process that has the lock of etcd's database, and whether there
+// is one. The pid of a process in another pid namespace is no use to anybody here.
+func (h *Host) holder() (pid string, held bool, err error) {
 	info, err := os.Stat(h.path(etcdDB))
 	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
+		return "", false, nil
 	}
 	if err != nil {
-		return false, err
+		return "", false, err
 	}
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
-		return false, errors.New("the file system has no inode numbers")
+		return "", false, errors.New("the file system has no inode numbers")
 	}
 	locks, err := os.ReadFile(h.path(fileLocks))
 	if err != nil {
-		return false, err
+		return "", false, err
 	}
-	return lockedBy(string(locks), pid, stat.Ino), nil
+	pid, held = lockedBy(string(locks), stat.Ino)
+	return pid, held, nil
 }
 
 // lockedBy searches /proc/locks, whose lines are like
 // "1: FLOCK ADVISORY WRITE pid major:minor:inode ...".
-func lockedBy(locks string, pid int, inode uint64) bool {
+func lockedBy(locks string, inode uint64) (pid string, held bool) {
 	for line := range strings.Lines(locks) {
 		f := strings.Fields(line)
-		if len(f) < 6 || f[1] != "FLOCK" || pid != anybody && f[4] != strconv.Itoa(pid) {
-			continue
-		}
-		if strings.HasSuffix(f[5], ":"+strconv.FormatUint(inode, 10)) {
-			return true
+		if len(f) >= 6 && f[1] == "FLOCK" && strings.HasSuffix(f[5], ":"+strconv.FormatUint(inode, 10)) {
+			return f[4], true
 		}
 	}
-	return false
+	return "", false
 }
