@@ -22,6 +22,7 @@ func commands(streams Streams) []*cobra.Command {
 		newVIP(streams),
 		newConfig(streams),
 		newHost(streams),
+		newTopology(streams),
 		newUpgrade(streams),
 		newEtcd(streams),
 		newBackup(streams),

@@ -168,6 +168,9 @@ type hostReplacement struct {
 	now     func() time.Time
 	// pointer makes the Ignition file of a new machine.
 	pointer func(ctx context.Context, name string, life time.Duration) ([]byte, error)
+	// grows is true if the host is no replacement but the second control plane of a site that
+	// had one.
+	grows bool
 	// sight pins the certificate that a BMC shows, if nothing else vouches for it.
 	sight func(context.Context, state.FencingDevice) (state.FencingDevice, error)
 }

@@ -78,20 +78,36 @@ func (r *hostReplacement) ended(plan *decide.Plan) error {
 	if r.output == "json" || r.output == "yaml" {
 		return printData(r.streams.Out, r.output, plan)
 	}
+	what, who := "the replacement of "+plan.Old.Name, plan.Old.Name
+	if plan.Grows {
+		what, who = "the plan to bring "+plan.New.Name, plan.Survivor
+	}
 	if plan.Stage == decide.Aborted {
-		_, err := fmt.Fprintf(r.streams.Out, "taken back: %s; nothing was changed at %s\n", plan.Ended, plan.Old.Name)
+		_, err := fmt.Fprintf(r.streams.Out, "taken back: %s; nothing was changed at %s\n", plan.Ended, who)
 		if err == nil && !r.abort {
-			err = coded(command.ExitRefused, "the replacement of %s was taken back", plan.Old.Name)
+			err = coded(command.ExitRefused, "%s was taken back", what)
 		}
 		return err
 	}
-	_, err := fmt.Fprintf(r.streams.Out, "%s was replaced: either host may be lost\n", plan.Old.Name)
+	whole := plan.Old.Name + " was replaced"
+	if plan.Grows {
+		whole = plan.New.Name + " is the second control plane"
+	}
+	_, err := fmt.Fprintf(r.streams.Out, "%s: either host may be lost\n", whole)
 	return err
+}
+
+// again is the command that follows the plan.
+func (r *hostReplacement) again() string {
+	if r.grows {
+		return "sudo holdfast topology apply"
+	}
+	return "sudo holdfast host replace " + r.name
 }
 
 // unfinished explains an end before the plan's.
 func (r *hostReplacement) unfinished(cause error, d *replacement.Doing) error {
-	again := "to follow it: sudo holdfast host replace " + r.name
+	again := "to follow it: " + r.again()
 	switch {
 	case !errors.Is(cause, errNotYet):
 		return fmt.Errorf("interrupted: the plan goes on; %s", again)

@@ -35,7 +35,7 @@ func joinPointer(ctx context.Context, name string, life time.Duration) ([]byte, 
 // writeJoin writes the Ignition file of the new machine, where one is wanted.
 func (r *hostReplacement) writeJoin(ctx context.Context) error {
 	if r.joinFile == "" {
-		r.say("no join file was wanted: sudo holdfast host replace %s --join-file FILE", r.name)
+		r.say("no join file was wanted: %s --join-file FILE", r.again())
 		return nil
 	}
 	data, err := r.pointer(ctx, r.name, r.joinLife)

@@ -17,11 +17,9 @@ import (
 )
 
 func (r *hostReplacement) order(ctx context.Context) (replacement.Order, error) {
-	id := make([]byte, 8)
-	_, _ = rand.Read(id) // it never fails
 	o := replacement.Order{
 		Wish: decide.Wish{
-			ID: hex.EncodeToString(id), Old: r.name, New: decide.New{Name: r.name, BMC: r.bmc.address, UUID: r.uuid}, By: r.by, Why: r.reason,
+			ID: newPlanID(), Old: r.name, New: decide.New{Name: r.name, BMC: r.bmc.address, UUID: r.uuid}, By: r.by, Why: r.reason,
 			At: r.now().UTC(), Dry: r.dryRun,
 			Accepts: decide.Accepts{Lost: r.lost, KeepAccount: r.keepAccount, NoBackup: r.noBackup, Gone: r.gone},
 		},
@@ -46,6 +44,12 @@ func (r *hostReplacement) order(ctx context.Context) (replacement.Order, error) 
 		return o, fmt.Errorf("read the certificate of the new BMC: %w", err)
 	}
 	return o, nil
+}
+
+func newPlanID() string {
+	id := make([]byte, 8)
+	_, _ = rand.Read(id) // it never fails
+	return hex.EncodeToString(id)
 }
 
 // planText is what a person confirms.

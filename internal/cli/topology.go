@@ -1,0 +1,228 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/adapter/replacement"
+	"github.com/holdfast/holdfast/internal/cli/command"
+	decide "github.com/holdfast/holdfast/internal/decide/replace"
+	"github.com/holdfast/holdfast/internal/fence"
+	"github.com/holdfast/holdfast/internal/model/bmc"
+)
+
+func newTopology(streams Streams) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "topology",
+		Short: "Make one control plane of a living site two",
+		Long: `A site of one control plane becomes a site of two while it serves. The number of control
+planes stands in install-config.yaml: edit a copy of the site's file, and give it to these
+commands on the control plane, as root.`,
+	}
+	cmd.AddCommand(newTopologyPlan(streams), newTopologyApply(streams))
+	return cmd
+}
+
+// topologyFlags are the flags of topology plan and topology apply.
+type topologyFlags struct {
+	file, address, uuid, by, reason, joinFile, output string
+	noBackup, yes, abort                              bool
+	timeout, joinLife                                 time.Duration
+}
+
+func newTopologyPlan(streams Streams) *cobra.Command {
+	var f topologyFlags
+	cmd := &cobra.Command{
+		Use:   "plan",
+		Short: "Show what this site needs to have the control planes of a file",
+		Long: `Compares an edited install-config.yaml with this site, and shows each step by which the
+site gets its control planes: packages, files and units of this host, objects of the cluster,
+and what the agent of this host does then. It changes nothing.
+
+The file may differ in controlPlane.replicas, in controlPlane.fencing, which names the BMCs of
+both hosts, and in platform.baremetal.hosts. The site needs virtual IPs.
+
+Exit codes: 0 the site can get there; 1 it failed; 2 the file is refused, and each reason is
+named with its field; 7 refused, because the site is not what the command needs.`,
+		Example: `  sudo holdfast topology plan --install-config two.yaml --address 192.0.2.12`,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			f.by = "nobody"
+			f.timeout, f.joinLife = time.Hour, time.Hour
+			g, err := newGrowth(streams, f, true)
+			if err != nil {
+				return err
+			}
+			return g.plan(cmd.Context())
+		},
+	}
+	f.wish(cmd)
+	return cmd
+}
+
+func newTopologyApply(streams Streams) *cobra.Command {
+	f := topologyFlags{timeout: time.Hour, joinLife: 24 * time.Hour}
+	cmd := &cobra.Command{
+		Use:   "apply",
+		Short: "Make this control plane the first of two, and let the second one in",
+		Long: `Makes this lone control plane one of two without a peer, and then lets the new host in.
+This host serves all the time, but for some seconds in which etcd goes from kubelet to
+Pacemaker. From then on it starts alone after a power cut until the new host is a voter, however
+long that takes. 'holdfast topology plan' shows the steps.
+
+The command prepares this host and the cluster's objects, writes the wish, and follows the
+plan that the agent of this host carries out, even if the command has ended or this host was
+booted. Run it again without --install-config to follow, and with --join-file to get the file
+with which the new machine is installed.
+
+Until the plan has begun you can take it back with --abort: this host stays prepared, and
+goes on as the only control plane. From then on it only goes forward. When the command ends,
+either host may be lost.
+
+Exit codes: 0 the new host is whole (with --abort: the plan is taken back); 3 it was not whole
+at the timeout, and the message says what a person has to do; 4 it was not whole at the
+timeout, and goes on by itself; 7 refused, because a gate is closed or there is no way back; 8
+not confirmed; 1 it failed; 2 wrong usage, or the file is refused.`,
+		Example: `  sudo holdfast topology apply --install-config two.yaml --address 192.0.2.12 --join-file cp-2.ign
+  sudo holdfast topology apply                  follow the plan that has begun
+  sudo holdfast topology apply --abort`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			f.by = cmp.Or(f.by, login())
+			g, err := newGrowth(streams, f, f.file != "")
+			if err != nil {
+				return err
+			}
+			return g.run(cmd.Context())
+		},
+	}
+	f.wish(cmd)
+	formatFlag(cmd, &f.output)
+	timeoutFlag(cmd, &f.timeout)
+	flags := cmd.Flags()
+	flags.StringVar(&f.uuid, "uuid", "", "UUID of the new machine: no other one is let in")
+	flags.BoolVar(&f.noBackup, "without-backup", false, "go on without a good backup")
+	flags.StringVar(&f.joinFile, "join-file", "", "write the Ignition file with which the new machine is installed; it holds a secret")
+	flags.DurationVar(&f.joinLife, "join-life", f.joinLife, "how long the secret in that file is valid")
+	flags.StringVar(&f.by, "by", "", "who does it")
+	flags.StringVar(&f.reason, "reason", "", "why")
+	flags.BoolVar(&f.yes, "yes", false, "do not ask")
+	flags.BoolVar(&f.abort, "abort", false, "take the plan back, while it has changed nothing yet")
+	return cmd
+}
+
+func (f *topologyFlags) wish(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.file, "install-config", "", "the edited install-config.yaml; it holds accounts of BMCs")
+	cmd.Flags().StringVar(&f.address, "address", "", "address of the new host in the machine network")
+}
+
+// check returns all mistakes of the command line at once.
+func (f *topologyFlags) check(begins bool) error {
+	var mistakes []error
+	wrong := func(format string, a ...any) { mistakes = append(mistakes, fmt.Errorf(format, a...)) }
+	if begins && f.file == "" {
+		wrong("--install-config: is needed, because it says which control planes the site is to have")
+	}
+	if _, err := netip.ParseAddr(f.address); begins && err != nil {
+		wrong("--address %q: must be the IP address that the new host will have: etcd and Corosync know it by that address", f.address)
+	}
+	if f.abort && (f.file != "" || f.joinFile != "") {
+		wrong("--abort: cannot be combined with --install-config or --join-file")
+	}
+	if f.by == "" {
+		wrong("--by: must name who does it")
+	}
+	if f.joinLife < time.Minute || f.joinLife > 7*24*time.Hour {
+		wrong("--join-life %s: must be 1m0s to 168h0m0s", f.joinLife)
+	}
+	if err := positive(f.timeout); err != nil {
+		mistakes = append(mistakes, err)
+	}
+	if len(mistakes) > 0 {
+		return &UsageError{Err: errors.Join(mistakes...)}
+	}
+	return nil
+}
+
+// growth is one run of a command.
+type growth struct {
+	hostReplacement
+	file, address string
+	effects       growthEffects
+}
+
+func newGrowth(streams Streams, f topologyFlags, begins bool) (*growth, error) {
+	if err := f.check(begins); err != nil {
+		return nil, err
+	}
+	if os.Geteuid() != 0 {
+		return nil, &UsageError{Err: errors.New("topology works on this host's own files: run it with sudo on the control plane")}
+	}
+	r := hostReplacement{
+		replaceFlags: replaceFlags{
+			uuid: f.uuid, by: f.by, reason: f.reason, joinFile: f.joinFile, output: f.output, noBackup: f.noBackup, yes: f.yes, abort: f.abort,
+			timeout: f.timeout, joinLife: f.joinLife, bmc: replaceBMC{verification: bmc.VerificationEnabled},
+		},
+		streams: streams, store: replacement.ThisStore(), sleep: host.Sleep, now: time.Now, pointer: joinPointer, sight: fence.Sight, grows: true,
+	}
+	return &growth{hostReplacement: r, file: f.file, address: f.address, effects: onThisHost()}, nil
+}
+
+func (g *growth) run(ctx context.Context) error {
+	plan, err := g.store.Plan()
+	if err != nil {
+		return err
+	}
+	active := plan != nil && !plan.Stage.Over()
+	switch {
+	case active && !plan.Grows:
+		return coded(command.ExitRefused, "refused: this host replaces %s: wait until that replacement is over", plan.Old.Name)
+	case active:
+		g.name = plan.New.Name
+	}
+	switch {
+	case g.abort:
+		return g.giveUp(ctx, plan, active)
+	case active && plan.Stage != decide.Planned && g.file != "":
+		return coded(command.ExitRefused, "refused: the plan has begun: run the command without --install-config to follow it")
+	case active && g.file == "":
+		return g.follow(ctx, plan.ID)
+	case g.file == "" && plan != nil && plan.Grows:
+		return g.ended(plan)
+	case g.file == "":
+		return &UsageError{Err: errors.New("--install-config and --address: are needed to begin")}
+	case active:
+		return g.begin(ctx, plan.ID)
+	}
+	return g.begin(ctx, "")
+}
+
+// giveUp asks the agent to take a plan back, and waits for it.
+func (g *growth) giveUp(ctx context.Context, plan *decide.Plan, active bool) error {
+	order, err := g.store.Order()
+	switch {
+	case err != nil:
+		return err
+	case !active && order != nil && order.Wish.Grows && (plan == nil || plan.ID != order.Wish.ID):
+		return g.store.DropOrder() // a wish whose gates are closed
+	case !active:
+		return coded(command.ExitRefused, "there is no plan to take back")
+	case plan.Stage != decide.Planned:
+		return coded(command.ExitRefused, "refused: this host has become one of two, so there is only the way forward: %s", g.again())
+	case order == nil:
+		order = &replacement.Order{}
+	}
+	order.Wish.ID, order.Wish.Grows, order.Wish.Abort = plan.ID, true, true
+	if err := g.store.PutOrder(*order); err != nil {
+		return err
+	}
+	return g.follow(ctx, plan.ID)
+}

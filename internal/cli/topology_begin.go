@@ -1,0 +1,257 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/adapter/redfish"
+	"github.com/holdfast/holdfast/internal/adapter/replacement"
+	"github.com/holdfast/holdfast/internal/cli/command"
+	decide "github.com/holdfast/holdfast/internal/decide/grow"
+	"github.com/holdfast/holdfast/internal/decide/replace"
+	"github.com/holdfast/holdfast/internal/fence"
+	"github.com/holdfast/holdfast/internal/install/grow"
+	"github.com/holdfast/holdfast/internal/install/plan"
+	"github.com/holdfast/holdfast/internal/model/config"
+	"github.com/holdfast/holdfast/internal/model/site"
+	"github.com/holdfast/holdfast/internal/model/state"
+	renderhost "github.com/holdfast/holdfast/internal/render/host"
+	"github.com/holdfast/holdfast/internal/render/manifests"
+)
+
+// loneSitePath keeps the site.json of a lone control plane until its site has grown: the objects that
+// the cluster lacks are the difference between both sites, and a run that was cut off may have
+// written the new one already. It holds the secrets that site.json holds.
+const loneSitePath = "/var/lib/holdfast/replace/lone-site.json"
+
+// widening is what a file makes of this site.
+type widening struct {
+	have, want *site.Site
+	changes    []manifests.Change
+	own, other state.FencingDevice
+}
+
+// growthEffects are the effects of a growth besides the files of the plan. A test replaces them.
+type growthEffects struct {
+	// lone returns the site of this host as it is, or was, with one control plane.
+	lone  func() (*site.Site, error)
+	name  func() (string, error)
+	own   func() (uuid, serial string, err error)
+	test  func(context.Context, state.FencingDevice) fence.Report
+	steps func(context.Context, *site.Site) ([]plan.Step, error)
+	// prepare gives this host and the cluster what those of two control planes have.
+	prepare func(ctx context.Context, w widening, say func(format string, a ...any)) error
+}
+
+func onThisHost() growthEffects {
+	return growthEffects{
+		lone: loneSiteOf, name: host.Name, own: fence.OwnIdentity, test: fence.TestDevice, steps: grow.NewHost().Steps, prepare: prepare,
+	}
+}
+
+// begin shows what will be done, asks, prepares host and cluster, writes the order and follows it.
+func (g *growth) begin(ctx context.Context, plan string) error {
+	w, err := g.widening()
+	if err != nil {
+		return err
+	}
+	g.name = w.other.Target
+	if err := g.tryBMCs(ctx, &w); err != nil {
+		return err
+	}
+	if err := g.show(ctx, w); err != nil {
+		return err
+	}
+	if !g.yes {
+		if err := agreed(ctx, g.streams, "To continue, type the name of the new host: ", g.name); err != nil {
+			return err
+		}
+	}
+	if err := g.effects.prepare(ctx, w, g.say); err != nil {
+		return err
+	}
+	order := g.order(plan, w)
+	if err := g.store.PutOrder(order); err != nil {
+		return err
+	}
+	return g.follow(ctx, order.Wish.ID)
+}
+
+func (g *growth) order(plan string, w widening) replacement.Order {
+	return replacement.Order{
+		Wish: replace.Wish{
+			ID: cmp.Or(plan, newPlanID()), Grows: true, By: g.by, Why: g.reason, At: g.now().UTC(), Accepts: replace.Accepts{NoBackup: g.noBackup},
+			New: replace.New{Name: w.other.Target, BMC: w.other.Address, UUID: g.uuid, Address: g.address},
+		},
+		Device: w.other,
+	}
+}
+
+func (g *growth) plan(ctx context.Context) error {
+	w, err := g.widening()
+	if err != nil {
+		return err
+	}
+	g.name = w.other.Target
+	return g.show(ctx, w)
+}
+
+// widening reads the file and compares it with this site.
+func (g *growth) widening() (widening, error) {
+	var w widening
+	data, err := readFile(g.streams.In, g.file)
+	if err != nil {
+		return w, &UsageError{Err: err}
+	}
+	file, err := config.Parse(data)
+	if err != nil {
+		return w, &UsageError{Err: fmt.Errorf("%s: %w", g.file, err)}
+	}
+	name, err := g.effects.name()
+	if err != nil {
+		return w, err
+	}
+	if w.have, err = g.effects.lone(); err != nil {
+		return w, err
+	}
+	if w.want, err = decide.Site(w.have, file, name); err != nil {
+		return w, &UsageError{Err: fmt.Errorf("%s: %w", g.file, err)}
+	}
+	if w.changes, err = grow.Objects(w.have, w.want); err != nil {
+		return w, err
+	}
+	for _, c := range w.want.Config.ControlPlane.Fencing.Credentials {
+		dev := deviceOf(c)
+		if c.HostName == name {
+			w.own = dev
+		} else {
+			w.other = dev
+		}
+	}
+	return w, nil
+}
+
+// loneSiteOf returns the site of this host as it was, or is, with one control plane.
+func loneSiteOf() (*site.Site, error) {
+	now, _, err := ownSite("/")
+	if err != nil {
+		return nil, err
+	}
+	if now.Topology().ControlPlanes == 1 {
+		return now, nil
+	}
+	data, err := os.ReadFile(loneSitePath)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, coded(command.ExitRefused, "refused: this site has %d control planes: only a site of one grows", now.Topology().ControlPlanes)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return site.Unmarshal(data)
+}
+
+func deviceOf(c config.FencingCredential) state.FencingDevice {
+	return state.FencingDevice{
+		Target: c.HostName, Address: c.Address, Username: c.Username, Password: c.Password.Reveal(),
+		Insecure: c.CertificateVerification == "Disabled", Fingerprint: c.CertificateFingerprint, LegacyTLS: c.TLS == "Legacy",
+	}
+}
+
+// tryBMCs tests from here that the host's own BMC is part of this machine, and that the new one's
+// answers and is not. Both accounts come from the file, so a mistake is told before anything
+// is changed.
+func (g *growth) tryBMCs(ctx context.Context, w *widening) error {
+	uuid, serial, err := g.effects.own()
+	if err != nil {
+		return fmt.Errorf("read the identity of this machine: %w", err)
+	}
+	var bad []error
+	for _, d := range []struct {
+		dev  *state.FencingDevice
+		want fence.Identity
+		not  string
+	}{
+		{&w.own, fence.IdentityMatches, "is not known to be part of this machine"},
+		{&w.other, fence.IdentityDiffers, "does not answer, refuses the account, or is part of this machine"},
+	} {
+		if *d.dev, err = g.sight(ctx, *d.dev); err != nil {
+			bad = append(bad, fmt.Errorf("BMC of %s: %w", d.dev.Target, err))
+			continue
+		}
+		dev := *d.dev
+		dev.UUID, dev.Serial = uuid, serial
+		if r := g.effects.test(ctx, dev); r.Identity != d.want {
+			bad = append(bad, fmt.Errorf("BMC of %s at %s %s: %s", d.dev.Target, d.dev.Address, d.not, strings.Join(r.Problems, "; ")))
+		}
+	}
+	if len(bad) > 0 {
+		return coded(command.ExitRefused, "refused, nothing was changed:\n%w", errors.Join(bad...))
+	}
+	return nil
+}
+
+// show prints what will be done.
+func (g *growth) show(ctx context.Context, w widening) error {
+	var out strings.Builder
+	line := func(format string, a ...any) { _, _ = fmt.Fprintf(&out, format+"\n", a...) }
+	line("%s becomes the second control plane of this site, at %s.", g.name, g.address)
+	line("  this host:")
+	steps, err := g.effects.steps(ctx, w.want)
+	if err != nil {
+		return err
+	}
+	for _, s := range steps {
+		line("    %s (%s)", s.ID, s.Why)
+	}
+	if len(steps) == 0 {
+		line("    is prepared already")
+	}
+	line("  the cluster:")
+	for _, c := range w.changes {
+		line("    %s%s", c.ObjectRef, map[bool]string{true: ", its status"}[c.Status])
+	}
+	line("  then, by the agent of this host:")
+	line("    Corosync and Pacemaker start with this host alone, and etcd goes from kubelet to Pacemaker: the API is away for some seconds")
+	line("    the new machine is let in once it is proved that the BMC at %s is part of it", w.other.Address)
+	line("    etcd's data go to it; from the moment in which it votes until it is whole, a second or two, both hosts are needed to write")
+	if w.other.FirstSight {
+		line("  its certificate, pinned at first sight: compare %s with the BMC's own page", redfish.PlainFingerprint(w.other.Fingerprint))
+	}
+	_, err = fmt.Fprint(g.streams.Out, out.String())
+	return err
+}
+
+// prepare may be cut off and run again.
+func prepare(ctx context.Context, w widening, say func(format string, a ...any)) error {
+	kept, err := w.have.Marshal()
+	if err != nil {
+		return err
+	}
+	if err := host.WriteFileAtomic(loneSitePath, kept, state.SecretFileMode); err != nil {
+		return err
+	}
+	h := grow.NewHost()
+	h.Say = func(s plan.Step) { say("%s (%s)", s.ID, s.Why) }
+	if err := h.Prepare(ctx, w.want); err != nil {
+		return fmt.Errorf("prepare this host: %w; the site goes on with one control plane, and the same command goes on from here", err)
+	}
+	api, err := grow.Open()
+	if err != nil {
+		return err
+	}
+	left, err := grow.Apply(ctx, api, w.changes)
+	if err != nil {
+		return fmt.Errorf("prepare the cluster: %w; the same command goes on from here", err)
+	}
+	for _, l := range left {
+		say("%s: %s was changed by somebody and stays", l.Object, l.Field)
+	}
+	_, err = host.Run(ctx, host.Command("systemctl", "restart", renderhost.AgentUnit))
+	return err
+}

@@ -1,0 +1,166 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/adapter/replacement"
+	"github.com/holdfast/holdfast/internal/cli/command"
+	decide "github.com/holdfast/holdfast/internal/decide/replace"
+	"github.com/holdfast/holdfast/internal/fence"
+	"github.com/holdfast/holdfast/internal/install/plan"
+	"github.com/holdfast/holdfast/internal/model/site"
+	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/testkit/sitetest"
+)
+
+// growthRun is one run of topology on a lone control plane cp-1, with an agent and effects that a
+// test plays.
+type growthRun struct {
+	*growth
+	r        *replaceRun
+	prepared int
+	// ours and theirs are what the tests of both BMCs find.
+	ours, theirs fence.Identity
+}
+
+func newGrowthRun(t *testing.T, agent func(n int, g *growthRun)) *growthRun {
+	t.Helper()
+	run := &growthRun{ours: fence.IdentityMatches, theirs: fence.IdentityDiffers}
+	run.r = newReplaceRun(t, func(n int, _ *replaceRun) { agent(n, run) })
+	two := sitetest.TwoDual
+	from, to := strings.Index(two, "controlPlane:"), strings.Index(two, "networking:")
+	one := two[:from] + "controlPlane: {replicas: 1}\n" + two[to:]
+	file := filepath.Join(t.TempDir(), "two.yaml")
+	if err := os.WriteFile(file, []byte(two), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h := run.r.hostReplacement
+	h.name, h.grows = "", true
+	run.growth = &growth{hostReplacement: h, file: file, address: "192.168.7.12", effects: growthEffects{
+		lone: func() (*site.Site, error) { return sitetest.New(t, one).For(state.RoleBootstrap).Settled(), nil },
+		name: func() (string, error) { return "cp-1", nil },
+		own:  func() (string, string, error) { return "own", "S1", nil },
+		test: func(_ context.Context, dev state.FencingDevice) fence.Report {
+			if dev.Target == "cp-1" {
+				return fence.Report{Identity: run.ours, Problems: []string{"as the test wants"}}
+			}
+			return fence.Report{Identity: run.theirs, Problems: []string{"as the test wants"}}
+		},
+		steps: func(context.Context, *site.Site) ([]plan.Step, error) {
+			return []plan.Step{{ID: "file:/etc/x", Why: "absent"}}, nil
+		},
+		prepare: func(context.Context, widening, func(string, ...any)) error { run.prepared++; return nil },
+	}}
+	return run
+}
+
+func TestAGrowthIsFollowedToItsEnd(t *testing.T) {
+	id := ""
+	g := newGrowthRun(t, func(n int, g *growthRun) {
+		p := decide.Plan{Grows: true, New: decide.New{Name: "cp-2"}, Stage: decide.Waiting}
+		switch n {
+		case 1:
+			id = g.r.orderID(t)
+			p.ID = id
+			put(t, g.store.PutPlan(p), g.store.PutDoing(replacement.Doing{Step: "R4", Rule: "newcomer.install", Words: "waits for cp-2"}))
+		case 3:
+			p.ID, p.Stage = id, decide.Whole
+			put(t, g.store.PutPlan(p))
+		}
+	})
+	put(t, g.run(t.Context()))
+	o, err := g.store.Order()
+	if err != nil || !o.Wish.Grows || o.Wish.Old != "" || o.Wish.New.Name != "cp-2" || o.Wish.New.Address != "192.168.7.12" || o.Device.Target != "cp-2" || o.Device.Password == "" {
+		t.Errorf("the order: %+v, %v", o, err)
+	}
+	if g.prepared != 1 {
+		t.Errorf("the host was prepared %d times", g.prepared)
+	}
+	if data, err := os.ReadFile(g.joinFile); err != nil || string(data) != "pointer of cp-2" {
+		t.Errorf("the join file: %q, %v", data, err)
+	}
+	if out := g.r.out.String(); !strings.Contains(out, "file:/etc/x (absent)") || !strings.Contains(out, "Infrastructure cluster, its status") || !strings.HasSuffix(out, "cp-2 is the second control plane: either host may be lost\n") {
+		t.Error(out)
+	}
+	if strings.Contains(g.r.out.String()+g.r.errs.String(), o.Device.Password) {
+		t.Error("a password of a BMC is in the output")
+	}
+}
+
+func TestNothingIsPreparedForABMCThatIsNotTheRightOne(t *testing.T) {
+	for name, change := range map[string]func(*growthRun){
+		"the own one is another machine's": func(g *growthRun) { g.ours = fence.IdentityDiffers },
+		"the own one does not answer":      func(g *growthRun) { g.ours = fence.IdentityUnknown },
+		"the new one is this machine's":    func(g *growthRun) { g.theirs = fence.IdentityMatches },
+		"the new one does not answer":      func(g *growthRun) { g.theirs = fence.IdentityUnknown },
+	} {
+		g := newGrowthRun(t, func(int, *growthRun) { t.Errorf("%s: the command waits", name) })
+		change(g)
+		err := g.run(t.Context())
+		if exitOfReplace(err) != command.ExitRefused || g.prepared > 0 || !strings.Contains(err.Error(), "nothing was changed") {
+			t.Errorf("%s: %v, prepared %d times", name, err, g.prepared)
+		}
+		if o, err := g.store.Order(); o != nil || err != nil {
+			t.Errorf("%s: there is an order: %v", name, err)
+		}
+	}
+}
+
+func TestAGrowthIsTakenBackOnlyWhileItHasChangedNothing(t *testing.T) {
+	g := newGrowthRun(t, func(_ int, g *growthRun) {
+		if o, _ := g.store.Order(); o.Wish.Abort {
+			put(t, g.store.PutPlan(decide.Plan{ID: "p1", Grows: true, Survivor: "cp-1", New: decide.New{Name: "cp-2"}, Stage: decide.Aborted, Ended: "an administrator took it back"}))
+		}
+	})
+	g.abort, g.file = true, ""
+	put(t, g.store.PutPlan(decide.Plan{ID: "p1", Grows: true, New: decide.New{Name: "cp-2"}, Stage: decide.Planned}))
+	put(t, g.run(t.Context()))
+	if out := g.r.out.String(); out != "taken back: an administrator took it back; nothing was changed at cp-1\n" {
+		t.Error(out)
+	}
+	for _, stage := range []decide.Stage{decide.Widening, decide.Waiting, decide.Joining} {
+		put(t, g.store.PutPlan(decide.Plan{ID: "p1", Grows: true, New: decide.New{Name: "cp-2"}, Stage: stage}))
+		if err := g.run(t.Context()); exitOfReplace(err) != command.ExitRefused {
+			t.Errorf("%s: %v", stage, err)
+		}
+	}
+}
+
+func TestAGrowthDoesNotDisturbAReplacement(t *testing.T) {
+	g := newGrowthRun(t, func(int, *growthRun) { t.Error("the command waits") })
+	put(t, g.store.PutPlan(decide.Plan{ID: "p1", Old: decide.Old{Name: "cp-2"}, New: decide.New{Name: "cp-2"}, Stage: decide.Retired}))
+	if err := g.run(t.Context()); exitOfReplace(err) != command.ExitRefused || g.prepared > 0 {
+		t.Error(err)
+	}
+}
+
+func TestAPlanOfAGrowthChangesNothing(t *testing.T) {
+	g := newGrowthRun(t, func(int, *growthRun) { t.Error("the command waits") })
+	put(t, g.plan(t.Context()))
+	if o, err := g.store.Order(); g.prepared > 0 || o != nil || err != nil || !strings.Contains(g.r.out.String(), "cp-2 becomes the second control plane") {
+		t.Errorf("%v, %s", err, g.r.out.String())
+	}
+	g.effects.lone = func() (*site.Site, error) { return sitetest.New(t, sitetest.TwoDual), nil }
+	if err := g.plan(t.Context()); err == nil || exitOfReplace(err) == command.ExitOK {
+		t.Errorf("a site of two grows: %v", err)
+	}
+}
+
+func TestAllMistakesOfATopologyCommandAreToldAtOnce(t *testing.T) {
+	f := topologyFlags{address: "cp-2", timeout: -time.Second, joinLife: time.Second}
+	err := f.check(true)
+	if _, usage := errors.AsType[*UsageError](err); !usage {
+		t.Fatal(err)
+	}
+	for _, field := range []string{"--install-config", "--address", "--by", "--join-life", "--timeout"} {
+		if !strings.Contains(err.Error(), field) {
+			t.Errorf("%s is not named: %v", field, err)
+		}
+	}
+}

@@ -1,0 +1,114 @@
+package loss_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/lab"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// The limits are for a full machine; the figures are told.
+const (
+	widenWithin = 4 * time.Minute
+	aloneWithin = 3 * time.Minute
+	// takesOverWithin has room for a fence whose answers are slow.
+	takesOverWithin = 2 * time.Minute
+)
+
+// TestASiteGrowsFromOneControlPlaneToTwo makes a lone control plane one of two while clients
+// write, cuts its power before the second one is there, lets that one in, and then loses the
+// first one.
+func TestASiteGrowsFromOneControlPlaneToTwo(t *testing.T) {
+	s := up(t, 1, "--spare-control-planes=1")
+	const first, second = "cp-1", "cp-2"
+	file := filepath.Join(t.TempDir(), "two.yaml")
+	if _, err := s.Holdfast(t.Context(), "lab", "install-config", "--name", s.LabName(), "--control-planes", "2", "--out", file); err != nil {
+		t.Fatal(err)
+	}
+	s.giveFile(first, file, "/root/two.yaml")
+	w := s.write(first)
+
+	began := time.Now()
+	// Without the new machine the command waits: it is ended early, and asked again how far the plan is.
+	command := fmt.Sprintf("holdfast topology apply --install-config /root/two.yaml --address %s --without-backup --yes --by test --timeout 5s", s.Address(second, lab.V4))
+	if out, err := s.Sh(t.Context(), first, command); err == nil || !strings.Contains(fmt.Sprint(out, err), "to follow it: sudo holdfast topology apply") {
+		t.Fatalf("the plan does not begin: %s, %v", out, err)
+	}
+	s.eventually(widenWithin, "the first host is one of two", func() error {
+		out, err := s.Sh(t.Context(), first, "holdfast topology apply --by test --join-file /root/join.ign --timeout 3s")
+		if strings.Contains(fmt.Sprint(out, err), "install the new machine") {
+			return nil
+		}
+		return fmt.Errorf("%s, %w", out, err)
+	})
+	t.Logf("the first host was one of two after %.0f s", time.Since(began).Seconds())
+	gap := w.rec.Copy().Gap("", w.from, w.rec.Since())
+	t.Logf("nobody wrote for %.1f s until then, from %.0f s on", gap.Length.Seconds(), gap.From.Seconds())
+
+	join := s.on(first, "cat /root/join.ign")
+	s.power(first, "cut")
+	cut := time.Now()
+	s.power(first, "on")
+	s.eventually(aloneWithin, "the first host starts alone, without a person", func() error {
+		if w.rec.Last("") < w.rec.At(cut) {
+			return errors.New("nobody has written since")
+		}
+		return nil
+	})
+	t.Logf("clients wrote again %.0f s after a power cut of the host without a peer", time.Since(cut).Seconds())
+
+	s.install(second, join)
+	if err := s.Reopen(); err != nil {
+		t.Fatal(err)
+	}
+	installed := time.Now()
+	s.on(first, fmt.Sprintf("holdfast topology apply --by test --timeout %s", joinWithin))
+	t.Logf("the new host was whole %.0f s after it was switched on", time.Since(installed).Seconds())
+	s.eventually(wholeWithin, "the site is whole", func() error { return s.Whole(t.Context()) })
+	s.on(first, "holdfast fencing verify")
+
+	lost := time.Now()
+	s.power(first, "cut")
+	s.eventually(takesOverWithin, "the new host takes over", func() error {
+		r, err := s.Etcd(t.Context(), second)
+		if err == nil && r.Snapshot.Record.Value.State != state.EtcdSole {
+			err = fmt.Errorf("its record says %s", r.Snapshot.Record.Value.State)
+		}
+		return err
+	})
+	t.Logf("the new host had taken over %.0f s after the first one lost its power", time.Since(lost).Seconds())
+	s.power(first, "on")
+	s.eventually(wholeWithin, "the site is whole", func() error { return s.Whole(t.Context()) })
+	w.judge()
+}
+
+// power switches a host at its power supply, as a person would.
+func (s site) power(name, how string) {
+	s.Helper()
+	if _, err := s.Holdfast(s.Context(), "lab", "power", "--name", s.LabName(), name, how); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// giveFile copies a file of this machine to root of a host.
+func (s site) giveFile(name, from, to string) {
+	s.Helper()
+	data, err := os.ReadFile(from)
+	if err != nil {
+		s.Fatal(err)
+	}
+	root, err := s.Lab.Root(s.Context(), s.Power, name)
+	if err != nil {
+		s.Fatal(err)
+	}
+	if err := host.WriteFileAtomic(filepath.Join(root, to), data, state.SecretFileMode); err != nil {
+		s.Fatal(err)
+	}
+}
