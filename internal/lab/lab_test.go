@@ -420,6 +420,8 @@ func TestAnInterruptedUpOrDownIsFinishedByTheNextOne(t *testing.T) {
 	interrupt(t, random, downVariable, r.root)
 	down()
 	if left := trace(t, false); strings.Contains(left, realName) || exists(r.root) {
-		t.Errorf("left after down:\n%s", left)
+		files, _ := filepath.Glob(filepath.Join(r.root, "*", "*")) // .name.gone, too
+		own, _ := os.ReadDir(r.root)
+		t.Errorf("left after down:\n%s\nin %s: %v, %v", left, r.root, own, files)
 	}
 }
