@@ -146,16 +146,20 @@ func (f *replaceFlags) check() error {
 	if f.by == "" {
 		wrong("--by: must name who replaces the host")
 	}
-	if f.joinLife < time.Minute || f.joinLife > 7*24*time.Hour {
-		wrong("--join-life %s: must be 1m0s to 168h0m0s", f.joinLife)
-	}
-	if err := positive(f.timeout); err != nil {
-		mistakes = append(mistakes, err)
-	}
-	if len(mistakes) > 0 {
-		return &UsageError{Err: errors.Join(mistakes...)}
+	mistakes = append(mistakes, checkTimes(f.joinLife, f.timeout))
+	if err := errors.Join(mistakes...); err != nil {
+		return &UsageError{Err: err}
 	}
 	return nil
+}
+
+// checkTimes returns the mistakes of the times that the commands have which bring a control plane.
+func checkTimes(joinLife, timeout time.Duration) error {
+	var err error
+	if joinLife < time.Minute || joinLife > 7*24*time.Hour {
+		err = fmt.Errorf("--join-life %s: must be 1m0s to 168h0m0s", joinLife)
+	}
+	return errors.Join(err, positive(timeout))
 }
 
 // hostReplacement is one run of the command.
@@ -213,7 +217,7 @@ func (r *hostReplacement) begin(ctx context.Context, plan string) error {
 	if r.dryRun {
 		return r.dry(ctx, o)
 	}
-	if err := r.confirm(ctx); err != nil {
+	if err := r.confirm(ctx, "lost"); err != nil {
 		return err
 	}
 	if err := r.store.PutOrder(o); err != nil {
@@ -222,11 +226,12 @@ func (r *hostReplacement) begin(ctx context.Context, plan string) error {
 	return r.follow(ctx, o.Wish.ID)
 }
 
-func (r *hostReplacement) confirm(ctx context.Context) error {
+// confirm has a person type the name of the host that the command is about, the lost or the new one.
+func (r *hostReplacement) confirm(ctx context.Context, which string) error {
 	if r.yes {
 		return nil
 	}
-	return agreed(ctx, r.streams, "To continue, type the name of the lost host: ", r.name)
+	return agreed(ctx, r.streams, "To continue, type the name of the "+which+" host: ", r.name)
 }
 
 // takeBack asks the agent to take a plan back, and waits for it.
@@ -235,16 +240,20 @@ func (r *hostReplacement) takeBack(ctx context.Context, plan *decide.Plan, activ
 	switch {
 	case err != nil:
 		return err
-	case !active && order != nil && order.Wish.Old == r.name && (plan == nil || plan.ID != order.Wish.ID):
+	case !active && order != nil && order.Wish.Grows == r.grows && (r.grows || order.Wish.Old == r.name) && (plan == nil || plan.ID != order.Wish.ID):
 		return r.store.DropOrder() // a wish whose gates are closed
+	case !active && r.grows:
+		return coded(command.ExitRefused, "there is no plan to take back")
 	case !active:
 		return coded(command.ExitRefused, "there is no plan for %s to take back", r.name)
+	case plan.Stage != decide.Planned && r.grows:
+		return coded(command.ExitRefused, "refused: this host has become one of two, so there is only the way forward: %s", r.again())
 	case plan.Stage != decide.Planned:
 		return coded(command.ExitRefused, "refused: %s is retired, so there is only the way forward: holdfast host replace %s", r.name, r.name)
 	case order == nil:
 		order = &replacement.Order{}
 	}
-	order.Wish.ID, order.Wish.Old, order.Wish.Abort = plan.ID, plan.Old.Name, true
+	order.Wish.ID, order.Wish.Grows, order.Wish.Old, order.Wish.Abort = plan.ID, plan.Grows, plan.Old.Name, true
 	if err := r.store.PutOrder(*order); err != nil {
 		return err
 	}

@@ -140,14 +140,9 @@ func (f *topologyFlags) check(begins bool) error {
 	if f.by == "" {
 		wrong("--by: must name who does it")
 	}
-	if f.joinLife < time.Minute || f.joinLife > 7*24*time.Hour {
-		wrong("--join-life %s: must be 1m0s to 168h0m0s", f.joinLife)
-	}
-	if err := positive(f.timeout); err != nil {
-		mistakes = append(mistakes, err)
-	}
-	if len(mistakes) > 0 {
-		return &UsageError{Err: errors.Join(mistakes...)}
+	mistakes = append(mistakes, checkTimes(f.joinLife, f.timeout))
+	if err := errors.Join(mistakes...); err != nil {
+		return &UsageError{Err: err}
 	}
 	return nil
 }
@@ -190,7 +185,7 @@ func (g *growth) run(ctx context.Context) error {
 	}
 	switch {
 	case g.abort:
-		return g.giveUp(ctx, plan, active)
+		return g.takeBack(ctx, plan, active)
 	case active && plan.Stage != decide.Planned && g.file != "":
 		return coded(command.ExitRefused, "refused: the plan has begun: run the command without --install-config to follow it")
 	case active && g.file == "":
@@ -203,26 +198,4 @@ func (g *growth) run(ctx context.Context) error {
 		return g.begin(ctx, plan.ID)
 	}
 	return g.begin(ctx, "")
-}
-
-// giveUp asks the agent to take a plan back, and waits for it.
-func (g *growth) giveUp(ctx context.Context, plan *decide.Plan, active bool) error {
-	order, err := g.store.Order()
-	switch {
-	case err != nil:
-		return err
-	case !active && order != nil && order.Wish.Grows && (plan == nil || plan.ID != order.Wish.ID):
-		return g.store.DropOrder() // a wish whose gates are closed
-	case !active:
-		return coded(command.ExitRefused, "there is no plan to take back")
-	case plan.Stage != decide.Planned:
-		return coded(command.ExitRefused, "refused: this host has become one of two, so there is only the way forward: %s", g.again())
-	case order == nil:
-		order = &replacement.Order{}
-	}
-	order.Wish.ID, order.Wish.Grows, order.Wish.Abort = plan.ID, true, true
-	if err := g.store.PutOrder(*order); err != nil {
-		return err
-	}
-	return g.follow(ctx, plan.ID)
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast/holdfast/internal/fence"
 	"github.com/holdfast/holdfast/internal/install/grow"
 	"github.com/holdfast/holdfast/internal/install/plan"
+	"github.com/holdfast/holdfast/internal/model/bmc"
 	"github.com/holdfast/holdfast/internal/model/config"
 	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -25,9 +26,9 @@ import (
 	"github.com/holdfast/holdfast/internal/render/manifests"
 )
 
-// loneSitePath keeps the site.json of a lone control plane until its site has grown: the objects that
+// loneSitePath keeps the site.json of a lone control plane while its site grows: the objects that
 // the cluster lacks are the difference between both sites, and a run that was cut off may have
-// written the new one already. It holds the secrets that site.json holds.
+// written the new one already. It holds the secrets that site.json holds, and nothing removes it yet.
 const loneSitePath = "/var/lib/holdfast/replace/lone-site.json"
 
 // widening is what a file makes of this site.
@@ -68,10 +69,8 @@ func (g *growth) begin(ctx context.Context, plan string) error {
 	if err := g.show(ctx, w); err != nil {
 		return err
 	}
-	if !g.yes {
-		if err := agreed(ctx, g.streams, "To continue, type the name of the new host: ", g.name); err != nil {
-			return err
-		}
+	if err := g.confirm(ctx, "new"); err != nil {
+		return err
 	}
 	if err := g.effects.prepare(ctx, w, g.say); err != nil {
 		return err
@@ -159,7 +158,7 @@ func loneSiteOf() (*site.Site, error) {
 func deviceOf(c config.FencingCredential) state.FencingDevice {
 	return state.FencingDevice{
 		Target: c.HostName, Address: c.Address, Username: c.Username, Password: c.Password.Reveal(),
-		Insecure: c.CertificateVerification == "Disabled", Fingerprint: c.CertificateFingerprint, LegacyTLS: c.TLS == "Legacy",
+		Insecure: c.CertificateVerification == bmc.VerificationDisabled, Fingerprint: c.CertificateFingerprint, LegacyTLS: c.TLS == bmc.TLSLegacy,
 	}
 }
 

@@ -96,7 +96,7 @@ func TestALivingClusterOfOneBecomesOneOfTwo(t *testing.T) {
 	client, err := kube.Open(api.Kubeconfig())
 	must(t, err)
 
-	// What people and the operator have changed since.
+	// People and the operator have changed these since.
 	patch := func(what, subresource, text string) {
 		args := []string{"patch", what, "--type=merge", "--patch", text}
 		if subresource != "" {

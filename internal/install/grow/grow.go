@@ -6,7 +6,7 @@
 // run completes, or one of two. Package grow starts the etcd keeper and nothing else of the
 // two-node set-up, and it does not restart holdfast-agent.
 //
-// What is done with each object of the cluster:
+// How each object of the cluster is changed:
 //
 //	| object | way | why |
 //	|---|---|---|
