@@ -116,16 +116,16 @@ func containerExists(ctx context.Context, h Host) bool {
 // a plain file of the host's own, because podman's is a mount that cannot be
 // replaced.
 func (b *Lab) writeResolvConf(ctx context.Context, h Host) error {
+	return withFiles(ctx, h, func(root string) error { return b.Layout.giveResolvConf(h, root) })
+}
+
+// withFiles lets fn read and write the files of a host that is off, below root.
+func withFiles(ctx context.Context, h Host, fn func(root string) error) error {
 	out, err := podman(ctx, "mount", h.Container)
 	if err != nil {
 		return err
 	}
-	var text strings.Builder
-	for _, gw := range b.Layout.networkOf(h).Gateways {
-		fmt.Fprintf(&text, "nameserver %s\n", gw)
-	}
-	path := filepath.Join(strings.TrimSpace(string(out)), "etc/resolv.conf")
-	err = host.WriteFileAtomic(path, []byte(text.String()), 0o644)
+	err = fn(strings.TrimSpace(string(out)))
 	_, umountErr := podman(ctx, "umount", h.Container)
 	return errors.Join(err, umountErr)
 }

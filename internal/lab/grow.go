@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"sigs.k8s.io/yaml"
 )
@@ -22,37 +23,43 @@ func (s Spec) Grown(controlPlanes int) (Spec, error) {
 	return s, nil
 }
 
-// grownConfig returns a site's own install-config with the control planes of a layout: their
-// number, their fencing credentials, and the list of machines where a site of that many
-// control planes has one. All else stays as it is.
-func (l Layout) grownConfig(own []byte) ([]byte, error) {
-	var site document
-	if err := yaml.Unmarshal(own, &site); err != nil {
-		return nil, fmt.Errorf("read the install-config of lab %s: %w", l.Spec.Name, err)
+// GrownConfig returns an install-config of the site with the control planes of a layout:
+// their number, their fencing credentials, and the list of machines where a site of that
+// many control planes has one. All else stays as it is. It holds the BMCs' passwords.
+func (l Layout) GrownConfig(own []byte) ([]byte, error) {
+	site, err := l.readConfig(own, "controlPlane", "platform")
+	if err != nil {
+		return nil, err
 	}
-	controlPlane, _ := site["controlPlane"].(document)
-	platform, _ := site["platform"].(document)
-	if controlPlane == nil || platform == nil {
-		return nil, fmt.Errorf("the install-config of lab %s has no controlPlane or no platform", l.Spec.Name)
-	}
-	l.setControlPlanes(controlPlane)
-	if metal, ok := platform["baremetal"].(document); ok {
+	l.setControlPlanes(site["controlPlane"].(document))
+	if metal, ok := site["platform"].(document)["baremetal"].(document); ok {
 		l.setMachines(metal)
 	}
 	return yaml.Marshal(site)
 }
 
-// GrownConfig returns the install-config of the lab's site with the control planes of a
-// spec of Grown. It holds the BMCs' passwords.
-func (b *Lab) GrownConfig(to Spec) ([]byte, error) {
+// readConfig reads an install-config of the site that has the wanted parts, each a mapping.
+func (l Layout) readConfig(own []byte, parts ...string) (document, error) {
+	var site document
+	if err := yaml.Unmarshal(own, &site); err != nil {
+		return nil, fmt.Errorf("read the install-config of lab %s: %w", l.Spec.Name, err)
+	}
+	for _, part := range parts {
+		if found, _ := site[part].(document); found == nil {
+			return nil, fmt.Errorf("the install-config of lab %s has no %s", l.Spec.Name, strings.Join(parts, " or no "))
+		}
+	}
+	return site, nil
+}
+
+// OwnConfig returns the install-config with which the lab's site was installed. It holds
+// the BMCs' passwords.
+func (b *Lab) OwnConfig() ([]byte, error) {
 	own, err := os.ReadFile(filepath.Join(b.SiteDir(), "install-config.yaml"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("lab %s has no install-config: its hosts are bare, or 'holdfast lab up' has not got that far yet", b.Layout.Spec.Name)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return NewLayout(to).grownConfig(own)
+	return own, err
 }
 
 // awaitsJoinFile reports whether a host is a spare control plane: the site does not know

@@ -158,7 +158,7 @@ func grown(t *testing.T, spec Spec, own []byte, n int) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := NewLayout(to).grownConfig(own)
+	text, err := NewLayout(to).GrownConfig(own)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +200,7 @@ func TestASiteGrowsNoFurtherThanItsSpareMachinesAndFromAWholeConfigOnly(t *testi
 		}
 	}
 	for _, broken := range []string{"[", "", "controlPlane: {}", "controlPlane: 3\nplatform: {}"} {
-		if text, err := NewLayout(growing()).grownConfig([]byte(broken)); err == nil {
+		if text, err := NewLayout(growing()).GrownConfig([]byte(broken)); err == nil {
 			t.Errorf("%q became %q", broken, text)
 		}
 	}

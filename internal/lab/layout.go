@@ -28,7 +28,8 @@ const BaseDomain = "holdfast.test"
 const BMCPort = 443
 
 // Host numbers: the last part of an address. They are decimal digits in both
-// families, so that 10.98.0.11 and fd98::11 are the same host.
+// families, so that 10.98.0.11 and fd98::11 are the same host. They stay when the lab is
+// moved to another machine network.
 const (
 	gatewayNumber    = 1
 	apiNumber        = 5
@@ -119,7 +120,7 @@ type BMC struct {
 func NewLayout(s Spec) Layout {
 	l := Layout{
 		Spec:    s,
-		Machine: network(machineBridge, 98, s.Families),
+		Machine: network(machineBridge, s.machineNumber(), s.Families),
 		Fencing: network(fencingBridge, 99, s.Families),
 	}
 	if s.Platform == PlatformBareMetal {
@@ -192,6 +193,15 @@ func (l Layout) machineNetworks() []Network {
 		return []Network{l.Machine}
 	}
 	return []Network{l.Machine, l.Far}
+}
+
+// MachineNetworks returns the networks of the site's machines, as install-config lists them.
+func (l Layout) MachineNetworks() []netip.Prefix {
+	var out []netip.Prefix
+	for _, n := range l.machineNetworks() {
+		out = append(out, n.Prefixes...)
+	}
+	return out
 }
 
 // networkOf returns the machine network that a host is in.

@@ -119,6 +119,9 @@ func (m *machine) boot(ctx context.Context) error {
 	if err := settle(ctx, m.host); err != nil {
 		return err
 	}
+	if err := m.lab.renewNameServers(ctx, m.host); err != nil {
+		return fmt.Errorf("name servers of host %s: %w", m.host.Name, err)
+	}
 	if err := nicsUp(m.lab.Layout, m.host, m.cutPorts()); err != nil {
 		return fmt.Errorf("network of host %s: %w", m.host.Name, err)
 	}

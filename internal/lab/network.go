@@ -74,8 +74,8 @@ table inet holdfast {
 		type filter hook input priority filter; policy accept;
 		iifname { "machine0", "machine1" } ip daddr 10.99.0.0/24 drop
 		iifname { "machine0", "machine1" } ip6 daddr fd99::/64 drop
-		iifname "fencing0" ip daddr { 10.97.0.0/24, 10.98.0.0/24 } drop
-		iifname "fencing0" ip6 daddr { fd97::/64, fd98::/64 } drop
+		iifname "fencing0" ip daddr { 10.77.0.0/24, 10.97.0.0/24, 10.98.0.0/24 } drop
+		iifname "fencing0" ip6 daddr { fd77::/64, fd97::/64, fd98::/64 } drop
 	}
 	chain forward {
 		type filter hook forward priority filter; policy drop;
@@ -136,7 +136,7 @@ func createBridges(sw namespace, l Layout) error {
 			}
 		}
 	}
-	return nil
+	return unplug(nl, l.elsewhere())
 }
 
 // ensureLink adds a link unless one of its name exists, and sets it up.

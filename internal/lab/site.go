@@ -58,10 +58,8 @@ func (l Layout) setControlPlanes(controlPlane document) {
 func (l Layout) networking() document {
 	var machine, pods []document
 	var services []string
-	for _, n := range l.machineNetworks() {
-		for _, p := range n.Prefixes {
-			machine = append(machine, document{"cidr": p.String()})
-		}
+	for _, p := range l.MachineNetworks() {
+		machine = append(machine, document{"cidr": p.String()})
 	}
 	for _, f := range l.Spec.Families {
 		pods = append(pods, document{"cidr": podNetworks[f].CIDR, "hostPrefix": podNetworks[f].HostPrefix})

@@ -78,6 +78,9 @@ type Spec struct {
 	// Swaps are the machines that took the place of others since the lab was made, the
 	// oldest first. 'lab swap' adds to them.
 	Swaps []Swap `json:"swaps,omitempty"`
+	// Moves is how often the lab was moved to its other machine network and back since it
+	// was made: it is there while the number is odd. 'lab move' counts.
+	Moves int `json:"moves,omitempty"`
 }
 
 // maxGrown is the number of control planes that a site has after it has grown, at most.
@@ -159,6 +162,7 @@ func (s Spec) Validate() error {
 		check(!s.RouterAdvertisements || slices.Contains(s.Families, V6), "router advertisements: need the family v6"),
 		check(!s.Pull || !s.Bare, "pull: bare hosts install nothing"),
 		s.validateSwaps(),
+		s.validateMoves(),
 	)
 }
 

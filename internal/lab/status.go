@@ -21,6 +21,8 @@ const lookPatience = 3 * time.Second
 type Status struct {
 	Name   string       `json:"name"`
 	Daemon DaemonStatus `json:"daemon"`
+	// Networks are the machine networks that are plugged in: others after 'lab move'.
+	Networks []netip.Prefix `json:"machineNetworks"`
 	// Installed holds, per host, the current step of its installation.
 	Installed map[string]string `json:"installed,omitempty"`
 	// VIPs holds, per virtual address, the names of its holders: exactly one
@@ -56,7 +58,7 @@ func (b *Lab) Status(ctx context.Context, c *Client) (Status, error) {
 	if err != nil {
 		return Status{}, err
 	}
-	s := Status{Name: b.Layout.Spec.Name, Daemon: st, Installed: map[string]string{}, VIPs: map[string][]string{}}
+	s := Status{Name: b.Layout.Spec.Name, Daemon: st, Networks: b.Layout.MachineNetworks(), Installed: map[string]string{}, VIPs: map[string][]string{}}
 	if hosts, err := b.Progress(ctx, c); err == nil && !b.Options.Spec.Bare {
 		for _, h := range hosts {
 			s.Installed[h.Name] = h.Doing()

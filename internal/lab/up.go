@@ -169,7 +169,8 @@ func (b *Lab) sameOrNew(ctx context.Context) error {
 		return fmt.Errorf("lab %s exists with other settings (%s): run 'holdfast lab down --name %s' first, or choose another name",
 			name, have, name)
 	}
-	b.Options.Spec.Swaps = old.Options.Spec.Swaps // they are no settings of 'lab up'
+	// These are no settings of 'lab up'.
+	b.Options.Spec.Swaps, b.Options.Spec.Moves = old.Options.Spec.Swaps, old.Options.Spec.Moves
 	b.Layout = NewLayout(b.Options.Spec)
 	return b.save()
 }

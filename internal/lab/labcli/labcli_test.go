@@ -36,7 +36,8 @@ func TestAWrongLabCommandLineIsRefusedBeforeAnythingIsDone(t *testing.T) {
 		{"up --control-planes 2 --platform none", "platform: none: a lab has no load balancer"},
 		{"up --control-planes 1 --spare-control-planes 1 --platform none", "platform: none: a site without virtual IPs cannot grow"},
 		{"up --spare-control-planes 2", "spare control planes: 2: must be 0 to 3 together with the control planes"},
-		{"install-config", "--control-planes: say how many the site is to have\n"},
+		{"install-config", "--out: name a file"},
+		{"install-config --moved", "--out: name a file"},
 		{"install-config --control-planes 2", "--out: name a file, because the install-config holds the passwords of BMCs; - prints it"},
 		{"machine", "takes the arguments HOST, got 0"},
 		{"machine cp-1 -o yaml", `output "yaml": must be text or json`},
@@ -81,7 +82,7 @@ func TestWithoutALabTheCommandsSayWhereToLook(t *testing.T) {
 	for _, line := range []string{
 		"status", "kubectl -- get nodes", "shell cp-1", "exec cp-1 -- true", "logs cp-1",
 		"power cp-1 on", "fault power-cut cp-1", "fault clear", "kubeconfig", "daemon",
-		"machine cp-1", "install-config --control-planes 2 --out -",
+		"machine cp-1", "install-config --control-planes 2 --out -", "install-config --moved --out -",
 	} {
 		code, _, errs := runLine(t, strings.Fields(line)...)
 		if code != command.ExitFailed || !strings.Contains(errs, "no such lab: default (see 'holdfast lab list')") {
