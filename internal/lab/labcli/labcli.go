@@ -56,7 +56,7 @@ leaves nothing behind.`,
 	name := root.PersistentFlags().String("name", envOr("HOLDFAST_LAB", defaultLab), "name of the lab (or HOLDFAST_LAB)")
 	for _, add := range []func(command.Streams, *string) *cobra.Command{
 		newUp, newDown, newStatus, newList, newKubectl, newShell, newExec,
-		newLogs, newPower, newSwap, newIgnition, newMachine, newInstallConfig, newFault, newKubeconfig, newPlace, newDaemon,
+		newLogs, newPower, newSwap, newMove, newIgnition, newMachine, newInstallConfig, newFault, newKubeconfig, newPlace, newDaemon,
 	} {
 		root.AddCommand(add(streams, name))
 	}

@@ -38,6 +38,7 @@ func TestAWrongLabCommandLineIsRefusedBeforeAnythingIsDone(t *testing.T) {
 		{"up --spare-control-planes 2", "spare control planes: 2: must be 0 to 3 together with the control planes"},
 		{"install-config", "--out: name a file"},
 		{"install-config --moved", "--out: name a file"},
+		{"move cp-1", "takes no arguments, got"},
 		{"install-config --control-planes 2", "--out: name a file, because the install-config holds the passwords of BMCs; - prints it"},
 		{"machine", "takes the arguments HOST, got 0"},
 		{"machine cp-1 -o yaml", `output "yaml": must be text or json`},
@@ -82,7 +83,7 @@ func TestWithoutALabTheCommandsSayWhereToLook(t *testing.T) {
 	for _, line := range []string{
 		"status", "kubectl -- get nodes", "shell cp-1", "exec cp-1 -- true", "logs cp-1",
 		"power cp-1 on", "fault power-cut cp-1", "fault clear", "kubeconfig", "daemon",
-		"machine cp-1", "install-config --control-planes 2 --out -", "install-config --moved --out -",
+		"machine cp-1", "install-config --control-planes 2 --out -", "install-config --moved --out -", "move", "move --back --live",
 	} {
 		code, _, errs := runLine(t, strings.Fields(line)...)
 		if code != command.ExitFailed || !strings.Contains(errs, "no such lab: default (see 'holdfast lab list')") {

@@ -83,7 +83,7 @@ func printHosts(w io.Writer, s lab.Status) {
 
 func printRest(out io.Writer, s lab.Status) error {
 	var text strings.Builder
-	fmt.Fprintf(&text, "\nAPI on this machine: https://%s\n", s.Daemon.API)
+	fmt.Fprintf(&text, "\nAPI on this machine: https://%s\nmachine network: %s\n", s.Daemon.API, spaced(s.Networks))
 	if s.Pacemaker != "" {
 		fmt.Fprintf(&text, "\n%s\n", s.Pacemaker)
 	}
