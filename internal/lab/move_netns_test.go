@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holdfast/holdfast/internal/lab/namednetns"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // TestAMoveIsSeenByTheSwitchByHostsThatBootAndByThoseThatAreToldSo: hosts are empty
@@ -235,5 +236,69 @@ func TestALabIsNotMovedWhileAHostIsInItsSelfTest(t *testing.T) {
 	}
 	if again, err := Open(u.Root, b.Options.Spec.Name); err != nil || again.Options.Spec.Moved() {
 		t.Errorf("it was moved: %v", err)
+	}
+}
+
+// TestAHostThatBootsAfterAMoveHasTheNameServersThere: renewNameServers is what a boot does
+// before the host starts.
+func TestAHostThatBootsAfterAMoveHasTheNameServersThere(t *testing.T) {
+	b, u := unmade(t)
+	h := b.Layout.Hosts[0]
+	h.Role = state.RoleWorker // without a disk for etcd
+	u, err := testBuilder(u.Root, t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	image, err := HostImage("/", u.Packages)
+	if err == nil {
+		err = image.Ensure(t.Context(), u.Cache, t.Output())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := removeContainers(context.Background(), b.Options.Spec.Name); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := b.createContainer(t.Context(), h, image.Ref()); err != nil {
+		t.Fatal(err)
+	}
+	asks := func() (text string) {
+		t.Helper()
+		err := withFiles(t.Context(), h, func(root string) error {
+			data, err := os.ReadFile(filepath.Join(root, "etc/resolv.conf"))
+			text = string(data)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	for _, step := range []struct {
+		other bool
+		want  string
+	}{{false, "nameserver 10.98.0.1\nnameserver fd98::1\n"}, {true, "nameserver 10.77.0.1\nnameserver fd77::1\n"}, {false, "nameserver 10.98.0.1\nnameserver fd98::1\n"}} {
+		spec, err := b.Options.Spec.In(step.other)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.Options.Spec, b.Layout = spec, NewLayout(spec)
+		if err := b.renewNameServers(t.Context(), h); err != nil {
+			t.Fatal(err)
+		}
+		if got := asks(); got != step.want {
+			t.Errorf("moved %t: it asks %q, want %q", step.other, got, step.want)
+		}
+	}
+	own := "search office.test\nnameserver 10.98.0.53\n"
+	if err := withFiles(t.Context(), h, func(root string) error {
+		return os.WriteFile(filepath.Join(root, "etc/resolv.conf"), []byte(own), 0o644)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.renewNameServers(t.Context(), h); err != nil || asks() != own {
+		t.Errorf("what is not of the other network became %q (%v)", asks(), err)
 	}
 }
