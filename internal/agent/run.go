@@ -132,13 +132,19 @@ func runParts(ctx context.Context, s *site.Site, log *slog.Logger, address strin
 	var net *hostnet.Network
 	view := func() state.NetworkView { return net.Cluster().View() }
 	backups, spaces := newBackups(s, view), newSpace(s, view)
+	moves, err := newReaddress(s, func() *hostnet.Network { return net })
+	if err != nil {
+		return err
+	}
 	net, err = hostnet.New(ctx, hostnet.Options{
-		Site: s, Loops: loops, Log: log, Now: time.Now, Metrics: address,
+		Site: s, Loops: loops, Log: log, Now: time.Now, Metrics: address, Infrastructure: moves.Infrastructure,
 		Collectors: []prometheus.Collector{status, certificates.Collector{}, leaves, config, backups, spaces, rotations},
 	})
 	if err != nil {
 		return err
 	}
+	net.Listen(moves.Nodes)
+	group.Go(func() error { loops.Run(ctx, moves.Task()); return nil })
 	cluster := net.Cluster()
 	cluster.MayBoot = newSpare(s, cluster.View, status).mayBoot
 	config.Join(cluster)

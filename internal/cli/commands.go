@@ -23,6 +23,7 @@ func commands(streams Streams) []*cobra.Command {
 		newConfig(streams),
 		newHost(streams),
 		newTopology(streams),
+		newSite(streams),
 		newUpgrade(streams),
 		newEtcd(streams),
 		newBackup(streams),

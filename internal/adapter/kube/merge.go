@@ -41,7 +41,13 @@ func (b *Bringer) Merge(ctx context.Context, r state.ObjectRef, status bool, fie
 	defer cancel()
 	body := maps.Clone(patch)
 	if meta, ok := fields["metadata"].(map[string]any); ok {
-		body["metadata"] = map[string]any{"resourceVersion": meta["resourceVersion"]}
+		changed, _ := body["metadata"].(map[string]any)
+		changed = maps.Clone(changed)
+		if changed == nil {
+			changed = map[string]any{}
+		}
+		changed["resourceVersion"] = meta["resourceVersion"]
+		body["metadata"] = changed
 	}
 	data, err := json.Marshal(body)
 	if err != nil {

@@ -93,7 +93,13 @@ type Infrastructure struct {
 	SyncFamilies bool
 	// NameClients are additional networks that may ask the hosts' name servers.
 	NameClients []netip.Prefix
+	// Readdress is the announcement that the site moves, empty for none (docs/adr/0095).
+	Readdress string
 }
+
+// ReaddressAnnotation is the annotation of the Infrastructure object that announces a move of
+// the site to other addresses, as JSON of decide/readdress.Plan.
+const ReaddressAnnotation = state.AnnotationDomain + "readdress"
 
 // RouterIDsAnnotation is the annotation of the Infrastructure object that asks
 // for VRRP virtual router ids, "API,INGRESS". It is needed if another cluster
@@ -155,6 +161,7 @@ func readInfrastructure(object []byte) (Infrastructure, error) {
 		BareMetal:    platform.Type == "BareMetal",
 		UserManaged:  platform.BareMetal.LoadBalancer.Type == "UserManaged",
 		SyncFamilies: in.Metadata.Annotations[SyncAnnotation] == "true",
+		Readdress:    in.Metadata.Annotations[ReaddressAnnotation],
 	}
 	var err error
 	if out.APIVIPs, err = parseAll(platform.BareMetal.API, netip.ParseAddr); err != nil {

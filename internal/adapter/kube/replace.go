@@ -121,3 +121,20 @@ func (c *Client) Volumes(ctx context.Context) ([]corev1.PersistentVolume, error)
 	}
 	return list.Items, nil
 }
+
+// RestartPods deletes the pods that a selector of labels names. Their controller makes
+// others, which read their configuration anew.
+func (c *Client) RestartPods(ctx context.Context, namespace, selector string) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	list, err := c.set.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
+	if err != nil {
+		return fmt.Errorf("list pods of %s with %s: %w", namespace, selector, err)
+	}
+	for _, p := range list.Items {
+		if err := c.deletePod(ctx, &p); err != nil {
+			return err
+		}
+	}
+	return nil
+}

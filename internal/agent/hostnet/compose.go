@@ -47,7 +47,7 @@ func (n *Network) compose() {
 	a := n.agent
 	a.Sources = []network.Source{
 		&netwatch.Source{Changed: a.Views.Follow(), Path: netwatch.Path, Logf: n.logf, Now: n.Now}, n.stage, n.nodes,
-		&settings.Source{Servers: n.servers, Path: settings.Path, Logf: n.logf},
+		&settings.Source{Servers: n.servers, Path: settings.Path, Logf: n.logf, Heard: n.Infrastructure},
 		&mayhold.Source{
 			Fencing: n.Site.Topology().Fencing && n.Site.Role.ControlPlane(), Path: mayhold.Path, Recorded: records.Files{}.HasRecord, Logf: n.logf,
 			Ask: func(ctx context.Context, mark string) (state.EtcdReport, error) {

@@ -46,6 +46,9 @@ type Options struct {
 	// Collectors.
 	Metrics    string
 	Collectors []prometheus.Collector
+	// Infrastructure hears what the API says of the network, and reports whether the
+	// network of this host may follow it.
+	Infrastructure func(kube.Infrastructure) bool
 }
 
 // Network is the network of this host.

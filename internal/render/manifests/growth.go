@@ -41,6 +41,56 @@ type Change struct {
 // of them refuses to change the topology; and before the topology is changed the operator
 // removes them.
 func Growth(have, want *site.Site) ([]Change, error) {
+	if err := alike(have, want); err != nil {
+		return nil, err
+	}
+	return difference(have, want)
+}
+
+// Move returns what the cluster of a site becomes with other addresses, in the order in which
+// it is applied. The pod network comes last: its daemon reaches the API by a virtual IP.
+func Move(have, want *site.Site) ([]Change, error) {
+	list, err := difference(have, want)
+	if err != nil {
+		return nil, err
+	}
+	was, err := networkObjects(have)
+	if err != nil {
+		return nil, err
+	}
+	is, err := networkObjects(want)
+	if err != nil {
+		return nil, err
+	}
+	for i, d := range is {
+		if i >= len(was) || was[i].ObjectRef != d.ObjectRef {
+			return nil, fmt.Errorf("%s is not in the network of both places: nothing brings that to a living cluster", d.ObjectRef)
+		}
+		if !bytes.Equal(was[i].Data, d.Data) {
+			list = append(list, Change{Document: d, Way: Set, Before: was[i].Data})
+		}
+	}
+	return list, nil
+}
+
+// networkObjects returns the objects of the cluster's network, one after the other.
+func networkObjects(s *site.Site) ([]Document, error) {
+	files, err := Network(s)
+	if err != nil {
+		return nil, err
+	}
+	var r Release
+	var out []Document
+	for _, f := range files {
+		if err := r.add(f, ofRelease, &out); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// difference returns what differs between the objects of two sites.
+func difference(have, want *site.Site) ([]Change, error) {
 	was, err := bySite(have)
 	if err != nil {
 		return nil, err
@@ -70,11 +120,8 @@ func Growth(have, want *site.Site) ([]Change, error) {
 			}
 		}
 	}
-	if err := alike(have, want); err != nil {
-		return nil, err
-	}
 	for file := range was {
-		return nil, fmt.Errorf("the cluster has %s, and more control planes have none: nothing takes it away", file)
+		return nil, fmt.Errorf("the cluster has %s, and the other one has none: nothing takes it away", file)
 	}
 	return append(append(list, statuses...), guards...), nil
 }

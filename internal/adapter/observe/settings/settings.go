@@ -94,6 +94,9 @@ type Source struct {
 	// Path is the file with the last settings from the API.
 	Path string
 	Logf func(format string, args ...any)
+	// Heard hears each object, and reports whether the network of this host may follow it:
+	// a host that has moved knows more of its place than the object. It may be nil.
+	Heard func(kube.Infrastructure) bool
 }
 
 // Name implements network.Source.
@@ -103,6 +106,9 @@ func (s *Source) Name() string { return "settings" }
 func (s *Source) Run(ctx context.Context, update func(func(*state.NetworkView))) error {
 	var last *kube.Infrastructure
 	return kube.FollowInfrastructure(ctx, s.Servers, s.Logf, func(in kube.Infrastructure) {
+		if s.Heard != nil && !s.Heard(in) {
+			return
+		}
 		if last != nil && reflect.DeepEqual(*last, in) {
 			return
 		}

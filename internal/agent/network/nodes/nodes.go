@@ -21,7 +21,7 @@ import (
 )
 
 // Path is the file in which a host keeps the last whole list of nodes.
-const Path = "/var/lib/holdfast/network/nodes.json"
+const Path = state.NodesPath
 
 // Source is the source of NetworkView.Nodes and Stale.
 type Source struct {

@@ -1,0 +1,423 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	configv1 "github.com/openshift/api/config/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/adapter/kube"
+	"github.com/holdfast/holdfast/internal/adapter/kube/vipobject"
+	"github.com/holdfast/holdfast/internal/cli/command"
+	decide "github.com/holdfast/holdfast/internal/decide/readdress"
+	install "github.com/holdfast/holdfast/internal/install/readdress"
+	"github.com/holdfast/holdfast/internal/model/config"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// moveAccess is the API of a cluster that moves.
+type moveAccess struct {
+	client client.Client
+}
+
+// open reads the file and compares it with the site: of the API, or with --here of this host.
+func (f readdressFlags) open(ctx context.Context, streams Streams) (*move, error) {
+	m := &move{readdressFlags: f, streams: streams}
+	to, err := m.hosts()
+	if err != nil {
+		return nil, err
+	}
+	data, err := readFile(streams.In, f.file)
+	if err != nil {
+		return nil, &UsageError{Err: err}
+	}
+	file, err := config.Parse(data)
+	if err != nil {
+		return nil, &UsageError{Err: fmt.Errorf("%s: %w", f.file, err)}
+	}
+	have, hosts, err := m.now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if have.ClusterDomain() != file.ClusterDomain() {
+		return nil, coded(command.ExitRefused, "refused: the file is that of %s, and this cluster is %s: choose the file or the cluster anew", file.ClusterDomain(), have.ClusterDomain())
+	}
+	if m.plan, err = decide.New(have, file, hosts, to); err != nil {
+		return nil, &UsageError{Err: fmt.Errorf("%s: %w", f.file, err)}
+	}
+	m.plan.ID, m.plan.By, m.plan.At, m.plan.Local = strings.ToLower(rand.Text()[:12]), cmp.Or(f.by, login()), time.Now().UTC().Truncate(time.Second), f.here
+	return m, nil
+}
+
+// now returns the configuration of the site with the addresses that it has now, and the
+// hosts' own addresses.
+func (m *move) now(ctx context.Context) (*config.InstallConfig, map[string][]netip.Addr, error) {
+	if m.here {
+		return here()
+	}
+	c, err := m.cluster(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	m.access = c
+	have, err := c.config(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	hosts, err := c.hosts(ctx)
+	return have, hosts, err
+}
+
+func (f readdressFlags) cluster(ctx context.Context) (*moveAccess, error) {
+	access, err := f.place.OpenAPI(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c, err := vipobject.Open(access)
+	return &moveAccess{c}, err
+}
+
+// here returns the same by the files of this host.
+func here() (*config.InstallConfig, map[string][]netip.Addr, error) {
+	s, _, err := ownSite("/")
+	if err != nil {
+		return nil, nil, err
+	}
+	data, err := os.ReadFile(state.NodesPath)
+	if err != nil {
+		return nil, nil, fmt.Errorf("the addresses of the hosts: %w", err)
+	}
+	var list []state.Node
+	if err := json.Unmarshal(data, &list); err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", state.NodesPath, err)
+	}
+	hosts := map[string][]netip.Addr{}
+	for _, n := range list {
+		hosts[n.Name] = n.Addresses
+	}
+	return s.Config, hosts, nil
+}
+
+// config returns what the cluster was installed from, with the addresses that it has now.
+func (a *moveAccess) config(ctx context.Context) (*config.InstallConfig, error) {
+	var kept corev1.ConfigMap
+	if err := a.client.Get(ctx, client.ObjectKey{Namespace: "kube-system", Name: "cluster-config-v1"}, &kept); err != nil {
+		return nil, fmt.Errorf("read what this cluster was installed from: %w", err)
+	}
+	out, err := config.Made([]byte(kept.Data["install-config"]))
+	if err != nil {
+		return nil, fmt.Errorf("ConfigMap kube-system/cluster-config-v1: %w", err)
+	}
+	infra, err := a.infrastructure(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if p := infra.Status.PlatformStatus; p != nil && p.BareMetal != nil && out.Platform.BareMetal != nil {
+		metal := *out.Platform.BareMetal
+		metal.APIVIPs, metal.IngressVIPs = p.BareMetal.APIServerInternalIPs, p.BareMetal.IngressIPs
+		out.Platform.BareMetal = &metal
+		if len(p.BareMetal.MachineNetworks) > 0 {
+			out.Networking.MachineNetwork = nil
+			for _, n := range p.BareMetal.MachineNetworks {
+				out.Networking.MachineNetwork = append(out.Networking.MachineNetwork, config.MachineNetworkEntry{CIDR: string(n)})
+			}
+		}
+	}
+	return out, nil
+}
+
+func (a *moveAccess) infrastructure(ctx context.Context) (*configv1.Infrastructure, error) {
+	var out configv1.Infrastructure
+	err := a.client.Get(ctx, client.ObjectKey{Name: "cluster"}, &out)
+	return &out, err
+}
+
+func (a *moveAccess) nodes(ctx context.Context) ([]corev1.Node, error) {
+	var list corev1.NodeList
+	err := a.client.List(ctx, &list)
+	return list.Items, err
+}
+
+func (a *moveAccess) hosts(ctx context.Context) (map[string][]netip.Addr, error) {
+	list, err := a.nodes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string][]netip.Addr{}
+	for _, n := range list {
+		out[n.Name] = kube.NodeOf(&n).Addresses
+	}
+	return out, nil
+}
+
+// write sets or removes the announcement.
+func (a *moveAccess) write(ctx context.Context, infra *configv1.Infrastructure, text string) error {
+	after := infra.DeepCopy()
+	if text == "" {
+		delete(after.Annotations, kube.ReaddressAnnotation)
+	} else {
+		if after.Annotations == nil {
+			after.Annotations = map[string]string{}
+		}
+		after.Annotations[kube.ReaddressAnnotation] = text
+	}
+	return a.client.Patch(ctx, after, client.MergeFromWithOptions(infra, client.MergeFromWithOptimisticLock{}))
+}
+
+func (m *move) announce(ctx context.Context) error {
+	if err := m.show(); err != nil {
+		return err
+	}
+	if !m.yes {
+		if err := agreed(ctx, m.streams, "Every host takes these addresses when it has them, and none of the old ones. Continue? Type yes: ", "yes"); err != nil {
+			return err
+		}
+	}
+	if m.here {
+		return m.keepHere()
+	}
+	infra, err := m.access.infrastructure(ctx)
+	if err != nil {
+		return err
+	}
+	data, err := json.Marshal(m.plan)
+	if err != nil {
+		return err
+	}
+	if err := m.access.write(ctx, infra, string(data)); err != nil {
+		return fmt.Errorf("announce the move: %w", err)
+	}
+	return m.readdressFlags.await(ctx, m.streams, m.access, func(r moveReport) (string, bool) {
+		late, begun := r.without(m.plan.ID)
+		if begun != "" {
+			return begun + " carries out another move: it keeps that one", false
+		}
+		return strings.Join(late, ", "), len(late) == 0
+	}, "every host has the plan: now shut the hosts down and move them, or change their network")
+}
+
+// keepHere gives the plan to this host.
+func (m *move) keepHere() error {
+	name, err := host.Name()
+	if err != nil {
+		return err
+	}
+	var store install.Store
+	have, journal, err := store.Load()
+	if err != nil {
+		return err
+	}
+	if have != nil && !journal.Free() {
+		return coded(command.ExitRefused, "refused: this host carries out the move %s already: holdfast site readdress show", have.ID)
+	}
+	if err := store.Put(m.plan, decide.Announced(m.plan.From.Hosts[name])); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(m.streams.Err, "this host has the plan: it takes the new addresses when it has them, and boots; give the plan to the other hosts, too")
+	return err
+}
+
+// await looks until done says that every host follows.
+func (f readdressFlags) await(ctx context.Context, streams Streams, a *moveAccess, done func(moveReport) (missing string, ok bool), words string) error {
+	ctx, stop := context.WithTimeout(ctx, f.timeout)
+	defer stop()
+	for said := ""; ; {
+		r, err := a.report(ctx)
+		if err == nil {
+			missing, ok := done(r)
+			if ok {
+				_, err := fmt.Fprintln(streams.Err, words)
+				return err
+			}
+			if missing != said {
+				_, _ = fmt.Fprintf(streams.Err, "waiting for %s\n", missing)
+				said = missing
+			}
+		}
+		if host.Sleep(ctx, time.Second) != nil {
+			return coded(command.ExitAttention, "not every host at the timeout of %s (%s): it is heard when it runs; holdfast site readdress show", f.timeout, said)
+		}
+	}
+}
+
+func (f readdressFlags) withdraw(ctx context.Context, streams Streams) error {
+	a, err := f.cluster(ctx)
+	if err != nil {
+		return err
+	}
+	r, err := a.report(ctx)
+	if err != nil {
+		return err
+	}
+	for _, h := range r.Hosts {
+		if h.Plan != "" && !h.Over && (h.At == decide.To || h.Act == decide.Begin || h.Act == decide.Move || h.Act == decide.Boot) {
+			return coded(command.ExitRefused, "refused: %s has begun to move: carry it back to its old network, and wait until it has its old addresses", h.Host)
+		}
+	}
+	infra, err := a.infrastructure(ctx)
+	if err != nil {
+		return err
+	}
+	if err := a.write(ctx, infra, ""); err != nil {
+		return fmt.Errorf("withdraw the move: %w", err)
+	}
+	return f.await(ctx, streams, a, func(r moveReport) (string, bool) {
+		var late []string
+		for _, h := range r.Hosts {
+			if h.Plan != "" {
+				late = append(late, h.Host)
+			}
+		}
+		return strings.Join(late, ", "), len(late) == 0
+	}, "the move is withdrawn: no host has the plan any more")
+}
+
+// moveReport is what is known of a move.
+type moveReport struct {
+	// Plan is the announced one, nil if there is none.
+	Plan  *decide.Plan `json:"plan,omitempty"`
+	Hosts []movedHost  `json:"hosts"`
+}
+
+// movedHost is what a host says of the move.
+type movedHost struct {
+	Host string `json:"host"`
+	install.Doing
+}
+
+func (f readdressFlags) report(ctx context.Context) (moveReport, error) {
+	a, err := f.cluster(ctx)
+	if err == nil {
+		var r moveReport
+		if r, err = a.report(ctx); err == nil {
+			return r, nil
+		}
+	}
+	own, errHere := reportHere()
+	if errHere != nil {
+		return own, errors.Join(err, errHere)
+	}
+	return own, nil
+}
+
+// reportHere is what this host knows.
+func reportHere() (moveReport, error) {
+	name, err := host.Name()
+	if err != nil {
+		return moveReport{}, err
+	}
+	plan, _, err := install.Store{}.Load()
+	if err != nil {
+		return moveReport{}, err
+	}
+	r := moveReport{Plan: plan}
+	data, err := os.ReadFile(install.DoingPath)
+	if errors.Is(err, fs.ErrNotExist) {
+		return r, nil
+	}
+	h := movedHost{Host: name}
+	if err == nil {
+		err = json.Unmarshal(data, &h.Doing)
+	}
+	r.Hosts = []movedHost{h}
+	return r, err
+}
+
+func (a *moveAccess) report(ctx context.Context) (moveReport, error) {
+	var r moveReport
+	infra, err := a.infrastructure(ctx)
+	if err != nil {
+		return r, err
+	}
+	if text := infra.Annotations[kube.ReaddressAnnotation]; text != "" {
+		if err := json.Unmarshal([]byte(text), &r.Plan); err != nil {
+			return r, fmt.Errorf("annotation %s of the Infrastructure object: %w", kube.ReaddressAnnotation, err)
+		}
+	}
+	list, err := a.nodes(ctx)
+	for _, n := range list {
+		h := movedHost{Host: n.Name}
+		if text := n.Annotations[install.Annotation]; text != "" && json.Unmarshal([]byte(text), &h.Doing) != nil {
+			h.Words = "its annotation cannot be read"
+		}
+		r.Hosts = append(r.Hosts, h)
+	}
+	return r, err
+}
+
+// without returns the hosts that do not have a plan yet, and one that carries out another one.
+func (r moveReport) without(id string) (late []string, begun string) {
+	for _, h := range r.Hosts {
+		if h.Plan != id {
+			late = append(late, h.Host)
+			if h.Plan != "" && !h.Over && h.At == decide.To {
+				begun = h.Host
+			}
+		}
+	}
+	return late, begun
+}
+
+// going reports whether something is to come.
+func (r moveReport) going() bool {
+	return r.Plan != nil && slices.ContainsFunc(r.Hosts, func(h movedHost) bool { return !h.Over })
+}
+
+func (r moveReport) print(out io.Writer, format string) error {
+	switch format {
+	case "json":
+		if err := command.PrintJSON(out, r); err != nil {
+			return err
+		}
+	default:
+		if err := r.text(out); err != nil {
+			return err
+		}
+	}
+	if r.going() {
+		return coded(command.ExitRecovers, "the move goes on, or waits")
+	}
+	return nil
+}
+
+func (r moveReport) text(out io.Writer) error {
+	if r.Plan == nil {
+		_, err := fmt.Fprintln(out, "no move is announced")
+		return err
+	}
+	var text strings.Builder
+	_, _ = fmt.Fprintf(&text, "move %s, announced by %s at %s\n", r.Plan.ID, r.Plan.By, r.Plan.At.Format(time.RFC3339))
+	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(w, "HOST\tHAS\tSTATE")
+	for _, h := range r.Hosts {
+		has, words := "old addresses", cmp.Or(h.Words, "says nothing of it yet")
+		switch {
+		case h.Over:
+			has, words = "new addresses", "the move is over"
+		case h.At == decide.To:
+			has = "new addresses"
+		}
+		if h.Problem != "" {
+			words += ": " + h.Problem
+		}
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\n", h.Host, has, words)
+	}
+	_ = w.Flush()
+	_, err := fmt.Fprint(out, text.String())
+	return err
+}

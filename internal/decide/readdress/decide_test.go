@@ -1,0 +1,102 @@
+package readdress_test
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/decide/nodeaddress"
+	"github.com/holdfast/holdfast/internal/decide/readdress"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+func addr(text string) netip.Addr { return netip.MustParseAddr(text) }
+
+// plan is that of a site of two that goes from 10.98 to 10.77.
+func plan() readdress.Plan {
+	return readdress.Plan{
+		ID: "move-1", By: "ada", At: time.Unix(1, 0),
+		From: readdress.Place{
+			MachineNetworks: []string{"10.98.0.0/24"}, APIVIPs: []string{"10.98.0.5"}, IngressVIPs: []string{"10.98.0.6"},
+			Hosts: map[string][]netip.Addr{"cp-1": {addr("10.98.0.11")}, "cp-2": {addr("10.98.0.12")}},
+		},
+		To: readdress.Place{
+			MachineNetworks: []string{"10.77.0.0/24"}, APIVIPs: []string{"10.77.0.5"}, IngressVIPs: []string{"10.77.0.6"},
+			Hosts: map[string][]netip.Addr{"cp-1": {addr("10.77.0.11")}, "cp-2": {addr("10.77.0.12")}},
+		},
+	}
+}
+
+func has(texts ...string) []nodeaddress.Address {
+	var out []nodeaddress.Address
+	for i, t := range texts {
+		out = append(out, nodeaddress.Address{Interface: "eth0", Index: i + 2, Prefix: netip.MustParsePrefix(t), Usable: true})
+	}
+	return out
+}
+
+// facts are those of cp-1, with what a test changes of them.
+type facts struct{ readdress.Facts }
+
+// moved says that the files of the host have the new addresses, and that etcd knows it there.
+func (f *facts) moved() {
+	f.Addresses, f.Journal.At, f.Member = has("10.77.0.11/24"), readdress.To, state.Known(readdress.To)
+}
+
+// settled says that the cluster has the new addresses, too.
+func (f *facts) settled() {
+	f.moved()
+	f.Journal.Settled = readdress.To
+}
+
+func TestAHostTakesTheAddressesOfThePlaceAtWhichItIs(t *testing.T) {
+	both := state.Known(map[string]readdress.Side{"cp-1": readdress.To, "cp-2": readdress.To})
+	whole := state.Known([]readdress.Side{readdress.To, readdress.To})
+	for sentence, c := range map[string]struct {
+		change func(*facts)
+		want   readdress.Act
+		side   readdress.Side
+	}{
+		"without a plan nothing is done":                               {func(f *facts) { f.Plan = nil }, readdress.Idle, ""},
+		"where the host is announced, it waits":                        {func(f *facts) {}, readdress.Wait, ""},
+		"with addresses of both places it stays what it is":            {func(f *facts) { f.Addresses = has("10.98.0.11/24", "10.77.0.11/24") }, readdress.Wait, ""},
+		"at the new place it begins":                                   {func(f *facts) { f.Addresses = has("10.77.0.11/24") }, readdress.Begin, readdress.To},
+		"but not while its addresses still change":                     {func(f *facts) { f.Addresses, f.Same = has("10.77.0.11/24"), 3*time.Second }, readdress.Wait, ""},
+		"the address of the other host is not its own":                 {func(f *facts) { f.Addresses = has("10.77.0.12/24") }, readdress.Wait, ""},
+		"at a third place it waits":                                    {func(f *facts) { f.Addresses = has("10.66.0.11/24") }, readdress.Wait, ""},
+		"without any address it waits":                                 {func(f *facts) { f.Addresses = nil }, readdress.Wait, ""},
+		"a move that was cut off goes on, wherever the host is by now": {func(f *facts) { f.Journal.Moving = readdress.To }, readdress.Move, readdress.To},
+		"the cluster is told once the host is there":                   {func(f *facts) { f.moved() }, readdress.Settle, readdress.To},
+		"etcd's members are told before":                               {func(f *facts) { f.moved(); f.Member = state.Known(readdress.From) }, readdress.Announce, readdress.To},
+		"without etcd nothing is told":                                 {func(f *facts) { f.moved(); f.Member = state.Fact[readdress.Side]{} }, readdress.Wait, ""},
+		"a worker does not tell the cluster":                           {func(f *facts) { f.moved(); f.ControlPlane, f.Objects = false, state.Known(readdress.From) }, readdress.Wait, ""},
+		"a worker follows the cluster":                                 {func(f *facts) { f.moved(); f.ControlPlane, f.Objects = false, state.Known(readdress.To) }, readdress.Settle, readdress.To},
+		"what is old goes when every host is there":                    {func(f *facts) { f.settled(); f.Hosts, f.Members = both, whole }, readdress.Finish, readdress.To},
+		"a host that is not there yet is waited for": {func(f *facts) {
+			f.settled()
+			f.Hosts, f.Members = state.Known(map[string]readdress.Side{"cp-1": readdress.To, "cp-2": readdress.From}), whole
+		}, readdress.Wait, ""},
+		"a member whose address is old is waited for": {func(f *facts) {
+			f.settled()
+			f.Hosts, f.Members = both, state.Known([]readdress.Side{readdress.To, readdress.From})
+		}, readdress.Wait, ""},
+		"what is unknown is waited for":                              {func(f *facts) { f.settled() }, readdress.Wait, ""},
+		"carried back before the end, it takes the former addresses": {func(f *facts) { f.settled(); f.Addresses = has("10.98.0.11/24") }, readdress.Begin, readdress.From},
+		"back where it was, the cluster gets its former addresses": {func(f *facts) {
+			f.Journal.Settled, f.Member = readdress.To, state.Known(readdress.From)
+		}, readdress.Settle, readdress.From},
+		"after the end nothing is done":                                     {func(f *facts) { f.settled(); f.Journal.Over = true }, readdress.Idle, ""},
+		"carried back after its own end, too, as long as the plan is there": {func(f *facts) { f.settled(); f.Journal.Over, f.Addresses = true, has("10.98.0.11/24") }, readdress.Begin, readdress.From},
+	} {
+		p := plan()
+		f := facts{readdress.Facts{
+			Host: "cp-1", ControlPlane: true, Plan: &p, Journal: readdress.Journal{At: readdress.From, Settled: readdress.From},
+			Addresses: has("10.98.0.11/24"), Same: time.Minute, Boot: "b1",
+		}}
+		c.change(&f)
+		got := readdress.Decide(f.Facts)
+		if got.Act != c.want || got.Side != c.side {
+			t.Errorf("%s: %+v", sentence, got)
+		}
+	}
+}

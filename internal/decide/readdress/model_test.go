@@ -1,0 +1,186 @@
+package readdress_test
+
+import (
+	"fmt"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/decide/nodeaddress"
+	"github.com/holdfast/holdfast/internal/decide/readdress"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// modelHost is a host of the model. Its files are at one place or, in between, at none.
+type modelHost struct {
+	at, moving, settled readdress.Side
+	// changed is how old the change of the files is: "" not changed, "now" in this boot,
+	// "before" in an earlier one.
+	changed string
+	over    bool
+	// is is where somebody has put the host, member where etcd's members look for it, node
+	// where the API has it.
+	is, member, node readdress.Side
+}
+
+// model is a site of two, whose etcd needs both. It is comparable, so that each state is
+// visited once.
+type model struct {
+	hosts   [2]modelHost
+	objects readdress.Side
+	carried int
+}
+
+var names = [2]string{"cp-1", "cp-2"}
+
+func newModel() model {
+	from := readdress.From
+	h := modelHost{at: from, settled: from, is: from, member: from, node: from}
+	return model{hosts: [2]modelHost{h, h}, objects: from}
+}
+
+// answers reports whether etcd, and so the API, answers: both hosts are where their files say, in
+// the same place, and have booted with these files.
+func (m model) answers() bool {
+	for _, h := range m.hosts {
+		if h.moving != "" || h.is != h.at || h.at != m.hosts[0].at {
+			return false
+		}
+	}
+	return true
+}
+
+func (m model) facts(i int) readdress.Facts {
+	p, h := plan(), m.hosts[i]
+	j := readdress.Journal{At: h.at, Moving: h.moving, Settled: h.settled, Over: h.over, Taken: map[readdress.Side][]netip.Addr{}}
+	f := readdress.Facts{Host: names[i], ControlPlane: true, Plan: &p, Journal: j, Same: time.Minute, Boot: "b1"}
+	switch h.changed {
+	case "now":
+		f.Journal.Changed = "b1"
+	case "before":
+		f.Journal.Changed = "b0"
+	}
+	for _, a := range p.Place(h.is).Hosts[names[i]] {
+		f.Addresses = append(f.Addresses, nodeaddress.Address{Interface: "eth0", Index: 2, Prefix: netip.PrefixFrom(a, 24), Usable: true})
+	}
+	if m.answers() {
+		f.Objects, f.Member = state.Known(m.objects), state.Known(h.member)
+		f.Members = state.Known([]readdress.Side{m.hosts[0].member, m.hosts[1].member})
+		f.Hosts = state.Known(map[string]readdress.Side{names[0]: m.hosts[0].node, names[1]: m.hosts[1].node})
+	}
+	return f
+}
+
+// step lets a host do what it decides. cut is a power cut right before the act counts.
+func (m model) step(t *testing.T, i int, cut bool) model {
+	s := readdress.Decide(m.facts(i))
+	h := &m.hosts[i]
+	if m.answers() {
+		h.node = h.at // its kubelet says so
+	}
+	if cut {
+		return m.boot(i)
+	}
+	switch s.Act {
+	case readdress.Begin:
+		h.moving, h.changed, h.over = s.Side, "", false
+	case readdress.Move:
+		h.changed = "now"
+	case readdress.Boot:
+		return m.boot(i)
+	case readdress.Arrive:
+		h.at, h.moving, h.changed = h.moving, "", ""
+	case readdress.Announce:
+		if !m.answers() {
+			t.Fatalf("%+v: etcd is told although it does not answer", m)
+		}
+		h.member = s.Side
+	case readdress.Settle:
+		m.objects, h.settled = s.Side, s.Side
+	case readdress.Finish:
+		for _, other := range m.hosts {
+			if other.at != readdress.To || other.member != readdress.To || other.moving != "" {
+				t.Fatalf("%+v: %s finishes although a host is not at the new place", m, names[i])
+			}
+		}
+		h.over = true
+	case readdress.Idle, readdress.Wait:
+	}
+	return m
+}
+
+func (m model) boot(i int) model {
+	if m.hosts[i].changed == "now" {
+		m.hosts[i].changed = "before"
+	}
+	return m
+}
+
+// rests lets both hosts work until nothing changes any more.
+func (m model) rests(t *testing.T) model {
+	for range 60 {
+		before := m
+		for i := range m.hosts {
+			m = m.step(t, i, false)
+		}
+		if m == before {
+			return m
+		}
+	}
+	t.Fatalf("%+v: it never rests", m)
+	return m
+}
+
+// TestACarriedSiteEndsAtOnePlaceWhateverCutsThePower visits every state that two hosts reach which
+// somebody carries to and fro, each on its own, and whose power is cut at any act. From each of
+// them the site serves, with everything at one place, once both hosts stay at that place.
+func TestACarriedSiteEndsAtOnePlaceWhateverCutsThePower(t *testing.T) {
+	const carries = 4
+	seen := map[model]bool{}
+	open := []model{newModel()}
+	for len(open) > 0 {
+		m := open[len(open)-1]
+		open = open[:len(open)-1]
+		if seen[m] {
+			continue
+		}
+		seen[m] = true
+		for i := range m.hosts {
+			open = append(open, m.step(t, i, false), m.step(t, i, true))
+			if m.carried < carries {
+				next := m
+				next.hosts[i].is, next.carried = m.hosts[i].is.Other(), m.carried+1
+				open = append(open, next)
+			}
+		}
+		for _, place := range []readdress.Side{readdress.From, readdress.To} {
+			end := m
+			for i := range end.hosts {
+				end.hosts[i].is = place
+			}
+			if bad := end.rests(t).wrong(place); bad != "" {
+				t.Fatalf("%+v, then both stay at %s: %s", m, place, bad)
+			}
+		}
+	}
+	t.Logf("%d states", len(seen))
+	if len(seen) < 500 {
+		t.Errorf("only %d states: the model does not move", len(seen))
+	}
+}
+
+// wrong says what is not right at the end, empty if all is.
+func (m model) wrong(place readdress.Side) string {
+	if !m.answers() {
+		return fmt.Sprintf("etcd does not answer: %+v", m)
+	}
+	if m.objects != place {
+		return fmt.Sprintf("the cluster's objects have the addresses of %s", m.objects)
+	}
+	for i, h := range m.hosts {
+		if h.at != place || h.member != place || h.node != place || h.settled != place || h.over != (place == readdress.To) {
+			return fmt.Sprintf("%s: %+v", names[i], h)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,96 @@
+package readdress
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	decide "github.com/holdfast/holdfast/internal/decide/readdress"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// The files of a plan on a host.
+const (
+	PlanPath = Dir + "/plan.json"
+	// DoingPath says what the agent does, or waits for, for people and commands.
+	DoingPath = "/run/holdfast/readdress.json"
+)
+
+// Store reads and writes the files of one host.
+type Store struct{ Root string }
+
+func (s Store) path(name string) string { return filepath.Join("/", s.Root, name) }
+
+// kept is a plan with its journal: one file, so that no journal is ever beside another plan.
+type kept struct {
+	Plan    *decide.Plan   `json:"plan"`
+	Journal decide.Journal `json:"journal"`
+}
+
+// Load returns the plan of the host and how far it is, nil for none.
+func (s Store) Load() (*decide.Plan, decide.Journal, error) {
+	var k kept
+	data, err := os.ReadFile(s.path(PlanPath))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, k.Journal, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(data, &k)
+	}
+	if err != nil {
+		return nil, k.Journal, fmt.Errorf("%s: %w", PlanPath, err)
+	}
+	return k.Plan, k.Journal, nil
+}
+
+// Put keeps a plan. The caller must know that the one before is over, or has changed nothing.
+func (s Store) Put(p decide.Plan, j decide.Journal) error {
+	data, err := json.MarshalIndent(kept{&p, j}, "", "  ")
+	if err != nil {
+		return err
+	}
+	return host.WriteFileAtomic(s.path(PlanPath), append(data, '\n'), 0o600)
+}
+
+// PutJournal writes how far the plan is.
+func (s Store) PutJournal(j decide.Journal) error {
+	p, _, err := s.Load()
+	if err != nil {
+		return err
+	}
+	if p == nil {
+		return errors.New("the plan is gone")
+	}
+	return s.Put(*p, j)
+}
+
+// Drop removes the plan.
+func (s Store) Drop() error { return host.RemoveFile(s.path(PlanPath)) }
+
+// Annotation is the annotation of a node with what its host says of a plan, as Doing.
+const Annotation = state.AnnotationDomain + "readdress"
+
+// Doing is what the agent does, or waits for.
+type Doing struct {
+	Plan string     `json:"plan"`
+	Act  decide.Act `json:"act"`
+	// Words explain it, Problem is the error of the last act.
+	Words   string `json:"words"`
+	Problem string `json:"problem,omitempty"`
+	// At is the place whose addresses the host has, Over true once the move has ended here.
+	At   decide.Side `json:"at"`
+	Over bool        `json:"over,omitempty"`
+}
+
+// PutDoing writes what the agent does.
+func (s Store) PutDoing(d Doing) error {
+	data, err := json.Marshal(d)
+	if err != nil {
+		return err
+	}
+	return host.WriteFileAtomic(s.path(DoingPath), append(data, '\n'), 0o644)
+}
