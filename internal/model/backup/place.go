@@ -30,8 +30,8 @@ func IsURL(text string) bool {
 // Variables of the environment that give the account of a bucket, as other programs read them.
 const (
 	envAccessKey = "AWS_ACCESS_KEY_ID"
-	envSecretKey = "AWS_SECRET_ACCESS_KEY" //nolint:gosec // a name
-	envSession   = "AWS_SESSION_TOKEN"     //nolint:gosec // a name
+	envSecretKey = "AWS_SECRET_ACCESS_KEY"
+	envSession   = "AWS_SESSION_TOKEN"
 	envEndpoint  = "AWS_ENDPOINT_URL"
 	envRegion    = "AWS_REGION"
 )
@@ -90,7 +90,7 @@ func strange(u *url.URL) error {
 		errs = append(errs, errors.New("the URL must have no ? and no #"))
 	}
 	if u.Path != "" && strings.TrimSuffix(u.Path, "/") != strings.TrimSuffix(path.Clean(u.Path), "/") {
-		errs = append(errs, errors.New("the URL must have a path without . and .."))
+		errs = append(errs, errors.New("the path of the URL must have no part . or .. in it"))
 	}
 	return errors.Join(errs...)
 }
