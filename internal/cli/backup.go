@@ -28,7 +28,7 @@ the control planes, below /var/lib/holdfast/backups. 'holdfast backup configure'
 outside, which get copies encrypted to public keys of age; the private keys are not on the site.`,
 	}
 	cmd.AddCommand(newBackupNow(streams), newBackupList(streams), newBackupShow(streams), newBackupConfigure(streams), newBackupVerify(streams), newBackupProve(streams),
-		newBackupInspect(streams), newBackupDiff(streams), newBackupExtract(streams))
+		newBackupFetch(streams), newBackupInspect(streams), newBackupDiff(streams), newBackupExtract(streams))
 	return cmd
 }
 

@@ -86,13 +86,13 @@ func (f *backupDiffFlags) run(ctx context.Context, streams Streams, args []strin
 		}
 	}
 	c := objects.Compare{Selector: objects.Selector{Namespace: f.namespace, Wants: wants}, Status: f.status, All: f.all}
-	before, err := f.read(ctx, args[0], &c)
+	before, err := f.read(ctx, streams, args[0], &c)
 	if err != nil {
 		return err
 	}
 	out := backupDiffed{From: before.of, Unread: before.unread}
 	if len(args) == 2 {
-		after, err := f.read(ctx, args[1], &c)
+		after, err := f.read(ctx, streams, args[1], &c)
 		if err != nil {
 			return err
 		}
@@ -122,8 +122,8 @@ type comparedBackup struct {
 }
 
 // read reads what is compared of a backup, and learns the names of its custom resources.
-func (f *backupDiffFlags) read(ctx context.Context, file string, c *objects.Compare) (out comparedBackup, err error) {
-	b, err := f.open(ctx, file)
+func (f *backupDiffFlags) read(ctx context.Context, streams Streams, file string, c *objects.Compare) (out comparedBackup, err error) {
+	b, err := f.open(ctx, streams, file)
 	if err != nil {
 		return out, err
 	}

@@ -86,7 +86,7 @@ func (f *backupExtractFlags) run(ctx context.Context, streams Streams, file stri
 	if err := errors.Join(mistakes...); err != nil {
 		return &UsageError{Err: err}
 	}
-	b, err := f.open(ctx, file)
+	b, err := f.open(ctx, streams, file)
 	if err != nil {
 		return err
 	}

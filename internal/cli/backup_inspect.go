@@ -66,7 +66,7 @@ func (f *backupInspectFlags) run(ctx context.Context, streams Streams, file stri
 	if err != nil {
 		return &UsageError{Err: err}
 	}
-	b, err := f.open(ctx, file)
+	b, err := f.open(ctx, streams, file)
 	if err != nil {
 		return err
 	}

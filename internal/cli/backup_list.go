@@ -47,19 +47,28 @@ type backupHost struct {
 
 func newBackupList(streams Streams) *cobra.Command {
 	var f backupFlags
+	var at fromFlags
+	var from string
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the backups on all control planes",
 		Long: `Lists the backups that the control planes report, the newest first, with the targets where a copy
-of each was read back. It does not list copies at a target of backups that no host has any more.
+of each was read back. It does not list copies at a target of backups that no host has any more:
+--from does, and needs no site. It reads s3://BUCKET/NAME or sftp://USER@SERVER/PATH, with the account
+in --targets or as for 'holdfast backup fetch', or a mounted folder.
 
 Exit codes: 0 there is a good backup; 3 there is none, or status shows a problem with backups;
-6 no control plane reports its backups; 1 the API does not answer; 2 wrong usage.`,
+6 no control plane reports its backups; 1 the API or the target does not answer; 2 wrong usage.`,
 		Example: `  holdfast backup list
   holdfast backup list -o wide
+  holdfast backup list --from s3://shop-1 --targets backups.yaml
+  holdfast backup list --from /mnt/backups/shop.example.com
   holdfast backup list -o json | jq -r '.backups[] | select(.good) | .id'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if from != "" {
+				return at.printPlace(cmd.Context(), streams, from, f.output)
+			}
 			c, err := f.open(cmd.Context())
 			if err != nil {
 				return err
@@ -72,6 +81,8 @@ Exit codes: 0 there is a good backup; 3 there is none, or status shows a problem
 		},
 	}
 	f.register(cmd)
+	at.register(cmd)
+	cmd.Flags().StringVar(&from, "from", "", "list what lies at this target instead: a URL or a folder")
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
 	return cmd
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -19,9 +20,14 @@ import (
 )
 
 // lookFlags holds the flags of the commands that look into a backup.
-type lookFlags struct{ identity, scratch, namespace string }
+type lookFlags struct {
+	fromFlags
+	identity, scratch, namespace string
+}
 
 func (f *lookFlags) register(cmd *cobra.Command) {
+	f.fromFlags.register(cmd)
+	cmd.Long = strings.Replace(cmd.Long, "\n\nExit codes:", "\n\n"+fromWords+"\n\nExit codes:", 1)
 	cmd.Flags().StringVar(&f.identity, "identity", "", "file with private keys of age, as age-keygen writes it")
 	cmd.Flags().StringVar(&f.scratch, "scratch", "", "folder on a disk with room for the database (default: the folder for temporary files)")
 	cmd.Flags().StringVarP(&f.namespace, "namespace", "n", "", "objects of this namespace alone")
@@ -50,11 +56,16 @@ type openedBackup struct {
 }
 
 // open compares a whole backup with its digests, and opens its snapshot. The caller closes it.
-func (f *lookFlags) open(ctx context.Context, file string) (b *openedBackup, err error) {
+func (f *lookFlags) open(ctx context.Context, streams Streams, from string) (b *openedBackup, err error) {
 	identity, err := ageKeys(f.identity)
 	if err != nil {
 		return nil, err
 	}
+	file, done, err := f.local(ctx, streams, from, f.scratch)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, done()) }()
 	dir, err := os.MkdirTemp(f.scratch, "holdfast-backup-*") // 0700
 	if err != nil {
 		return nil, fmt.Errorf("--scratch: %w", err)

@@ -21,6 +21,7 @@ import (
 
 // backupVerifyFlags holds the flags of `backup verify`.
 type backupVerifyFlags struct {
+	fromFlags
 	identity, etcdutl, scratch, output string
 }
 
@@ -51,12 +52,15 @@ alone; then it is removed.
 Without etcdutl on this machine the file is opened and compared, but not restored. Each control
 plane has etcdutl, and so has every build of etcd; take the site's version or a newer one.
 
+` + fromWords + `
+
 The command writes nothing about the result: to tell the site, run 'holdfast backup prove ID'.
 
 Exit codes: 0 whole, and restored; 3 whole, and not restored, since this machine has no etcdutl;
 1 damaged, or the key does not open it; 2 wrong usage.`,
 		Example: `  holdfast backup verify 20261125T031700Z-cp-1.tar.age --identity owner.key
   holdfast backup verify 20261125T031700Z-cp-1.tar.age --identity owner.key --etcdutl ./etcdutl
+  holdfast backup verify s3://shop-1/shop.example.com/cp-1/20261125T031700Z-cp-1.tar.age --targets backups.yaml --identity owner.key
   sudo holdfast backup verify /var/lib/holdfast/backups/20261125T031700Z-cp-1/20261125T031700Z-cp-1.tar`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -64,17 +68,23 @@ Exit codes: 0 whole, and restored; 3 whole, and not restored, since this machine
 		},
 	}
 	formatFlag(cmd, &f.output)
+	f.register(cmd)
 	cmd.Flags().StringVar(&f.identity, "identity", "", "file with private keys of age, as age-keygen writes it")
 	cmd.Flags().StringVar(&f.etcdutl, "etcdutl", filepath.Base(snapshot.Program), "etcdutl, by its name or its path")
 	cmd.Flags().StringVar(&f.scratch, "scratch", "", "folder on a disk with room for twice the database (default: the folder for temporary files)")
 	return cmd
 }
 
-func (f *backupVerifyFlags) run(ctx context.Context, streams Streams, file string) (err error) {
+func (f *backupVerifyFlags) run(ctx context.Context, streams Streams, from string) (err error) {
 	keys, err := ageKeys(f.identity)
 	if err != nil {
 		return err
 	}
+	file, done, err := f.local(ctx, streams, from, f.scratch)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, done()) }()
 	dir, err := os.MkdirTemp(f.scratch, "holdfast-backup-*") // 0700
 	if err != nil {
 		return fmt.Errorf("--scratch: %w", err)

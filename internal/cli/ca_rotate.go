@@ -35,6 +35,7 @@ const (
 type rotateCAFlags struct {
 	caFlags
 	dryRun, yes        bool
+	withoutBackup      bool
 	timeout, tokenLife time.Duration
 }
 
@@ -52,6 +53,7 @@ waits for. You may interrupt it at any time and run it again to continue.
 
 The command refuses while a control plane is absent, is being installed, or renews
 certificates. A host that goes away in the middle holds the rotation where it is.
+It begins only with a good backup that is at most four hours old.
 
 For service-account-key each API server is restarted three times, and only while
 those of the other control planes are ready. With one control plane the API is away
@@ -109,6 +111,7 @@ nothing was changed; 8 not confirmed.`,
 	flags := cmd.Flags()
 	flags.BoolVar(&f.dryRun, "dry-run", false, "say what would be done and change nothing")
 	flags.BoolVar(&f.yes, "yes", false, "do not ask before it begins and before the old authority is dropped")
+	withoutBackupFlag(cmd, &f.withoutBackup)
 	flags.DurationVar(&f.timeout, "timeout", f.timeout, "how long to wait for hosts")
 	flags.DurationVar(&f.tokenLife, "token-life", f.tokenLife, "how long tokens of the old key may be in use")
 	return cmd
@@ -153,10 +156,15 @@ func (r *caRotation) run(ctx context.Context) error {
 	if !first.Wish.Running() && step.Kind != decide.Settled {
 		return coded(command.ExitRefused, "refused, nothing was changed: %s", step.Why)
 	}
+	begin := !first.Wish.Running()
+	if begin {
+		if err := backupBefore(ctx, r.cluster, r.now(), r.withoutBackup); err != nil {
+			return err
+		}
+	}
 	if r.dryRun {
 		return r.show(first, step)
 	}
-	begin := !first.Wish.Running()
 	if begin {
 		if err := r.confirm(ctx, "The authority "+string(r.authority)+" is replaced on "+names(first.Hosts, first.Followers)+"."); err != nil {
 			return err

@@ -21,6 +21,7 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/keys"
 	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/cli/command"
+	"github.com/holdfast/holdfast/internal/decide/backup"
 	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
 	decide "github.com/holdfast/holdfast/internal/decide/rotation"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -78,6 +79,7 @@ func newCASite(t *testing.T) *caSite {
 		n := state.Node{Name: name, Ready: true}
 		if name != "worker-1" {
 			n.Labels = map[string]string{state.LabelControlPlane: ""}
+			n = backedUp(n)
 		}
 		c.nodes = append(c.nodes, n)
 		c.has[name] = decide.Report{Trusts: []decide.ID{decide.ID(c.old.ID)}, Signs: decide.ID(c.old.ID), Ends: time.Date(2036, 11, 20, 0, 0, 0, 0, time.UTC)}
@@ -133,7 +135,9 @@ func (c *caSite) Nodes(context.Context) ([]state.Node, error) {
 			}
 			all[a] = r
 		}
-		out[i].Annotations = map[string]string{state.AnnotationTrust: state.FormatAnnotation(decide.Reports{ControlPlanes: 2, Authorities: all})}
+		out[i].Annotations = map[string]string{
+			state.AnnotationTrust: state.FormatAnnotation(decide.Reports{ControlPlanes: 2, Authorities: all}), backup.Annotation: n.Annotations[backup.Annotation],
+		}
 	}
 	return out, nil
 }

@@ -27,6 +27,7 @@ const keysEvery = 2 * time.Second
 func newEncryptionRotate(streams Streams) *cobra.Command {
 	var f encryptionFlags
 	timeout := defaultRotation
+	withoutBackup := false
 	cmd := &cobra.Command{
 		Use:   "rotate",
 		Short: "Replace the key that encrypts secrets in etcd, while the cluster runs",
@@ -36,8 +37,9 @@ rewritten unchanged; the old key is dropped. That takes about five minutes, beca
 API server reloads its keys once a minute. No API server is restarted.
 
 The command refuses while a control plane is absent, is being installed, or does not
-report its keys: nothing may be written that a control plane cannot read. Do not
-install one while the command runs. You may interrupt it at any time and run it again
+report its keys: nothing may be written that a control plane cannot read. It begins
+only with a good backup that is at most four hours old. Do not install a control
+plane while the command runs. You may interrupt it at any time and run it again
 to continue; until then the cluster works with both keys.
 
 Use it if somebody may have seen a control plane's files, or if a policy demands it.
@@ -70,7 +72,7 @@ changed.`,
 			if err != nil {
 				return err
 			}
-			r := keyRotation{cluster: c, rewrite: w.Rewrite, out: streams.Err}
+			r := keyRotation{cluster: c, rewrite: w.Rewrite, out: streams.Err, withoutBackup: withoutBackup}
 			report, err := r.run(cmd.Context(), timeout)
 			if err != nil {
 				return err
@@ -79,6 +81,7 @@ changed.`,
 		},
 	}
 	f.register(cmd)
+	withoutBackupFlag(cmd, &withoutBackup)
 	cmd.Flags().DurationVar(&timeout, "timeout", timeout, "how long to wait until all hosts have the key")
 	return cmd
 }
@@ -90,6 +93,8 @@ type keyRotation struct {
 	out     io.Writer
 	said    string
 	written int
+
+	withoutBackup bool
 }
 
 // run takes one step after another until every API server has one key. If a
@@ -106,6 +111,11 @@ func (r *keyRotation) run(ctx context.Context, timeout time.Duration) (keysRepor
 		return keysReport{}, coded(command.ExitRefused, "refused, nothing was changed: %s", settled.Why)
 	}
 	begin := settled.Kind == encryption.Done
+	if begin {
+		if err := backupBefore(ctx, r.cluster, time.Now(), r.withoutBackup); err != nil {
+			return keysReport{}, err
+		}
+	}
 	for {
 		s, err := readKeys(ctx, r.cluster)
 		why := ""

@@ -73,7 +73,7 @@ func encryptingNode(name, keys string) state.Node {
 
 func newKeyCluster() *keyCluster {
 	return &keyCluster{lag: 3, nodes: []state.Node{
-		encryptingNode("cp-1", "1"), encryptingNode("cp-2", "1"),
+		backedUp(encryptingNode("cp-1", "1")), encryptingNode("cp-2", "1"),
 		{Name: "worker-1", Ready: true, Labels: map[string]string{noderole.Claim: string(state.RoleWorker)}},
 	}}
 }

@@ -22,7 +22,7 @@ import (
 func newRestore(streams Streams) *cobra.Command {
 	r := restoring{}
 	cmd := &cobra.Command{
-		Use:   "restore --from FILE --dir DIR",
+		Use:   "restore --from BACKUP --dir DIR",
 		Short: "Prepare the installation of a site that begins with the data of a backup",
 		Long: `Makes an install directory from a backup: install-config.yaml, the site's keys, and the
 snapshot of its etcd. You then install the site like a new one, on blank hosts, and its
@@ -38,21 +38,27 @@ it still serves: both would answer at its addresses. A former host of two that w
 does nothing, because etcd, Corosync's key and the join secrets are others now. A former
 lone control plane would serve: wipe it before you switch it on.
 
+` + fromWords + `
+
 Exit codes: 0 the directory is ready; 1 the backup cannot be read, or is damaged; 2 wrong
 usage.`,
 		Example: `  holdfast restore --from 20261125T020000Z-cp-1.tar.age --identity owner.key --dir store-17 --dry-run
   holdfast restore --from 20261125T020000Z-cp-1.tar.age --identity owner.key --dir store-17
+  holdfast restore --from s3://shop-1/shop.example.com/cp-1/20261125T020000Z-cp-1.tar.age --targets backups.yaml --identity owner.key --dir store-17
   $EDITOR store-17/install-config.yaml
   holdfast create ignition-configs --dir store-17`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if r.from == "" || r.dir == "" {
-				return &UsageError{Err: errors.New("--from and --dir are needed: the file of a backup, and a directory that is empty or does not exist")}
+				return &UsageError{Err: errors.New("--from and --dir are needed: a backup, and a directory that is empty or does not exist")}
 			}
 			return r.run(cmd.Context(), streams)
 		},
 	}
-	cmd.Flags().StringVar(&r.from, "from", "", "file of a backup, encrypted or not")
+	cmd.Flags().StringVar(&r.from, "from", "", "a backup, encrypted or not: a file, or s3:// or sftp://")
+	r.fromFlags.register(cmd)
+	cmd.Flags().StringVar(&r.scratch, "scratch", "", "folder on a disk with room for a backup of a target (default: the folder for temporary files)")
+	_ = cmd.MarkFlagDirname("scratch")
 	cmd.Flags().StringVar(&r.identityFile, "identity", "", "file with the private key of age that opens it")
 	cmd.Flags().StringVar(&r.dir, "dir", "", "install directory to make")
 	cmd.Flags().BoolVar(&r.dry, "dry-run", false, "read and compare the whole backup, say what is in it, and write nothing")
@@ -61,20 +67,27 @@ usage.`,
 
 // restoring is one run of `holdfast restore`.
 type restoring struct {
-	from, identityFile, dir string
-	dry                     bool
+	fromFlags
+	from, scratch, identityFile, dir string
+	dry                              bool
 
-	identity string
+	// file is the backup on this machine.
+	file, identity string
 }
 
 // maxHostFile bounds a file of the host that is kept in memory, in bytes.
 const maxHostFile = 8 << 20
 
-func (r *restoring) run(ctx context.Context, streams Streams) error {
-	var err error
+func (r *restoring) run(ctx context.Context, streams Streams) (err error) {
 	if r.identity, err = ageKeys(r.identityFile); err != nil {
 		return err
 	}
+	file, done, err := r.local(ctx, streams, r.from, r.scratch)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, done()) }()
+	r.file = file
 	// The first reading compares everything. Nothing is written before it has ended.
 	files, m, err := r.read(ctx)
 	if err != nil {
@@ -85,6 +98,9 @@ func (r *restoring) run(ctx context.Context, streams Streams) error {
 		return fmt.Errorf("%s is whole, but lacks files that a restore needs: %w", r.from, err)
 	}
 	b.ID, b.Taken = m.ID, m.Entry.Taken
+	if err := r.accounts(ctx, streams, &b); err != nil {
+		return err
+	}
 	r.tell(streams.Out, m)
 	if r.dry {
 		return nil
@@ -100,7 +116,7 @@ func (r *restoring) run(ctx context.Context, streams Streams) error {
 // read reads and compares the whole archive, and returns the files of the host by path.
 func (r *restoring) read(ctx context.Context) (map[string][]byte, archive.Manifest, error) {
 	files := map[string][]byte{}
-	m, err := archive.OpenFile(ctx, r.from, r.identity, func(member archive.Member, contents io.Reader) error {
+	m, err := archive.OpenFile(ctx, r.file, r.identity, func(member archive.Member, contents io.Reader) error {
 		if member.Path == "" {
 			return nil
 		}
@@ -118,7 +134,7 @@ func (r *restoring) write(ctx context.Context, streams Streams, b installer.Back
 		return nil, err
 	}
 	in := newInstaller(streams, r.dir)
-	_, err = archive.OpenFile(ctx, r.from, r.identity, func(member archive.Member, contents io.Reader) error {
+	_, err = archive.OpenFile(ctx, r.file, r.identity, func(member archive.Member, contents io.Reader) error {
 		if member.Name != archive.SnapshotName {
 			return nil
 		}
@@ -149,7 +165,7 @@ func (r *restoring) next(missing []string) string {
 	var out strings.Builder
 	config := filepath.Join(r.dir, installer.ConfigFile)
 	if len(missing) > 0 {
-		fmt.Fprintf(&out, "\nA backup has the files of one host and lacks these fields: write them into %s:\n", config)
+		fmt.Fprintf(&out, "\nThe backup lacks these fields: write them into %s:\n", config)
 		for _, field := range missing {
 			fmt.Fprintf(&out, "  %s\n", field)
 		}

@@ -29,7 +29,7 @@ func TestTheEncryptionKeyIsReplacedUnderLoad(t *testing.T) {
 	play(t, "encryption key replaced", func(tr *trial) {
 		tr.hides()
 		since := tr.Now()
-		tr.says(0, "encryption", "rotate")
+		tr.says(0, "encryption", "rotate", "--without-backup")
 		tr.Trial.Took("until it is replaced", time.Since(since))
 		tr.readable()
 		tr.Noticed("", since)
@@ -63,7 +63,7 @@ func (tr *trial) cutWhenKeys(is func(encryption.Keys) bool) {
 		before = had.String()
 	}
 	since := tr.Now()
-	command := tr.starts("encryption", "rotate")
+	command := tr.starts("encryption", "rotate", "--without-backup")
 	tr.Eventually(10*time.Minute, "the step begins", func() error {
 		k, err := tr.wantedKeys()
 		if err == nil && (k.String() == before || !is(k)) {

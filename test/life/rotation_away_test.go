@@ -30,7 +30,7 @@ func TestARotationWaitsForAHostThatIsAway(t *testing.T) {
 		away := hosts[len(hosts)-1]
 
 		// The command alone writes the next phase, so that it stays where it is without it.
-		first := tr.starts("ca", "rotate", string(ca), "--yes")
+		first := tr.starts("ca", "rotate", string(ca), "--yes", "--without-backup")
 		tr.turnIn(ca, rotation.Trust)
 		first.interrupts()
 		if err := tr.rotationIs(ca, rotation.Trust); err != nil {
@@ -42,7 +42,7 @@ func TestARotationWaitsForAHostThatIsAway(t *testing.T) {
 		tr.Steady("without " + away)
 
 		since, names := time.Now(), away+" not ready"
-		again := tr.starts("ca", "rotate", string(ca), "--yes")
+		again := tr.starts("ca", "rotate", string(ca), "--yes", "--without-backup")
 		tr.Eventually(time.Minute, "the command says who is away", func() error {
 			if said := again.said(); !strings.Contains(inOneLine(said), names) {
 				return fmt.Errorf("it says %q", said)

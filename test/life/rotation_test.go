@@ -31,7 +31,7 @@ func TestAuthoritiesAreReplacedUnderLoad(t *testing.T) {
 	for _, a := range []rotation.Authority{rotation.FrontProxyCA, rotation.EtcdCA} {
 		play(t, fmt.Sprintf("%s replaced", a), func(tr *trial) {
 			since := tr.Now()
-			tr.says(0, "ca", "rotate", string(a), "--yes")
+			tr.says(0, "ca", "rotate", string(a), "--yes", "--without-backup")
 			tr.Trial.Took("until it is replaced", time.Since(since))
 			tr.Noticed("", since)
 			if a == rotation.FrontProxyCA {
@@ -54,7 +54,7 @@ func TestAuthoritiesAreReplacedUnderLoad(t *testing.T) {
 	}
 	playServiceAccountKey(t, "key of service accounts replaced", func(tr *trial) {
 		since := tr.Now()
-		tr.says(3, "ca", "rotate", string(rotation.ServiceAccountKey), "--yes", "--token-life", oldTokens)
+		tr.says(3, "ca", "rotate", string(rotation.ServiceAccountKey), "--yes", "--without-backup", "--token-life", oldTokens)
 		tr.Trial.Took("until all sign by the new key", time.Since(since))
 		tr.Noticed("", since)
 		tr.NothingFailed("replaced", since, application)
@@ -118,7 +118,7 @@ func (tr *trial) signsAnew(host string, a rotation.Authority) error {
 func (tr *trial) cutInPhase(a rotation.Authority, phase rotation.Phase, code int, more ...string) {
 	tr.Helper()
 	since := tr.Now()
-	command := tr.starts(append([]string{"ca", "rotate", string(a), "--yes"}, more...)...)
+	command := tr.starts(append([]string{"ca", "rotate", string(a), "--yes", "--without-backup"}, more...)...)
 	turn := tr.turnIn(a, phase)
 	tr.Inject(lab.Fault{Host: turn, Kind: lab.FaultReset})
 	tr.Logf("%s loses its power in phase %s", turn, phase)
@@ -268,7 +268,7 @@ func (tr *trial) rotatesAndBoots() (out string, code int) {
 	const reboot = "holdfast host reboot "
 	for range 2*len(tr.ControlPlanes()) + 1 {
 		began := time.Now()
-		out = tr.On(tr.ControlPlanes()[0], "holdfast ca rotate kubernetes-ca --yes 2>&1; echo code $?")
+		out = tr.On(tr.ControlPlanes()[0], "holdfast ca rotate kubernetes-ca --yes --without-backup 2>&1; echo code $?")
 		tr.Logf("holdfast ca rotate kubernetes-ca, %.0f s\n%s", time.Since(began).Seconds(), out)
 		i := strings.LastIndex(out, "code ")
 		if _, err := fmt.Sscanf(out[max(i, 0):], "code %d", &code); err != nil {

@@ -126,8 +126,6 @@ const (
 	// asking is the time for which a newcomer counts as waiting after it asked. It asks every
 	// second.
 	asking = 10 * time.Second
-	// backupAge is the greatest age of the newest good backup.
-	backupAge = 4 * time.Hour
 )
 
 func yes(f state.Fact[bool]) bool { return state.Is(f, true) }

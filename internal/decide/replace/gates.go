@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/holdfast/holdfast/internal/decide/backup"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -135,18 +136,11 @@ func (f Facts) gateAlone() Gate {
 }
 
 func (f Facts) gateBackup(w Wish) Gate {
-	const way = "holdfast backup now, or --without-backup"
-	switch {
-	case w.Accepts.NoBackup:
+	why := backup.Before(f.Backup, f.Now)
+	if why == "" || w.Accepts.NoBackup {
 		return open("backup")
-	case !f.Backup.Known:
-		return shut("backup", way, "it is unknown whether there is a good backup: from here on one disk holds everything")
-	case f.Backup.Value.IsZero():
-		return shut("backup", way, "there is no good backup: from here on one disk holds everything")
-	case f.Now.Sub(f.Backup.Value) > backupAge:
-		return shut("backup", way, "the newest good backup is older than %.0f hours", backupAge.Hours())
 	}
-	return open("backup")
+	return shut("backup", backup.BeforeWay, "%s: from here on one disk holds everything", why)
 }
 
 func (f Facts) gateWork() Gate {

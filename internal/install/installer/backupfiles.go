@@ -17,6 +17,16 @@ import (
 // pki is the folder of a control plane's authorities.
 const pki = "/etc/kubernetes/pki/"
 
+// AddPasswords adds BMC passwords that the cluster keeps, by the names of their hosts. The file of a
+// host wins, because the cluster's Secret follows it.
+func (b *Backup) AddPasswords(passwords map[string]secret.Text) {
+	for name, password := range passwords {
+		if b.Passwords[name] == "" {
+			b.Passwords[name] = password
+		}
+	}
+}
+
 // OfHost returns the parts of a Backup that are in the files of a host, given by their paths.
 // The error names everything that is missing at once.
 func OfHost(files map[string][]byte) (Backup, error) {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/holdfast/holdfast/internal/install/installer"
+	"github.com/holdfast/holdfast/internal/model/secret"
 	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/render/apiserver"
@@ -162,5 +163,22 @@ func TestASnapshotOfAnotherBackupIsRefused(t *testing.T) {
 	}
 	if d.files()[installer.StateFile] != "" {
 		t.Error("the directory counts as one of a site")
+	}
+}
+
+func TestPasswordsOfTheClusterFillWhatTheFilesOfAHostLack(t *testing.T) {
+	b, err := installer.OfHost(hostFiles(t, sitetest.New(t, sitetest.TwoDual)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.AddPasswords(map[string]secret.Text{"cp-1": "hush-1", "cp-2": "stale"})
+	b.Snapshot, b.SHA256 = strings.NewReader("etcd"), digestOf("etcd")
+	d := newDirectory(t, "")
+	if missing, err := d.Restore(b); err != nil || len(missing) > 0 {
+		t.Fatalf("%v, missing: %v", err, missing)
+	}
+	text := d.read(installer.ConfigFile)
+	if !strings.Contains(text, "password: hush-1") || !strings.Contains(text, "password: hush-2") || strings.Contains(text, "stale") {
+		t.Error("the passwords are not those of the host's file and, beside it, of the cluster")
 	}
 }

@@ -91,11 +91,33 @@ func writeHalf(path string, from io.Reader, size int64) (err error) {
 }
 
 // Get implements Target.
-func (d directory) Get(_ context.Context, name string) (io.ReadCloser, error) {
+func (d directory) Get(_ context.Context, name string) (io.ReadSeekCloser, error) {
 	if err := d.mounted(); err != nil {
 		return nil, err
 	}
 	return os.Open(d.at(name))
+}
+
+// List implements Target. It wants no marker: who looks into a folder without one may have copied
+// files there.
+func (d directory) List(ctx context.Context, under string, see func(name string, size int64)) error {
+	root := d.at(under)
+	err := filepath.WalkDir(root, func(file string, e fs.DirEntry, err error) error {
+		if err = errors.Join(context.Cause(ctx), err); err != nil || !e.Type().IsRegular() {
+			return err
+		}
+		info, err := e.Info()
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(d.Path, file)
+		see(filepath.ToSlash(name), info.Size())
+		return err
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 // Remove implements Target.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/url"
 	"path"
@@ -168,6 +169,8 @@ func (b *bucket) words(err error) error {
 	switch minio.ToErrorResponse(err).Code {
 	case "RequestTimeTooSkewed":
 		return fmt.Errorf("the clock of this host or of the server is off by more than 15 minutes: chronyc tracking: %w", err)
+	case minio.NoSuchKey:
+		return fmt.Errorf("it is not there: %w: %w", fs.ErrNotExist, err)
 	case minio.NoSuchBucket:
 		return fmt.Errorf("there is no bucket %s: make it, or correct its name: %w", b.Bucket, err)
 	}
@@ -175,9 +178,47 @@ func (b *bucket) words(err error) error {
 }
 
 // Get implements Target.
-func (b *bucket) Get(ctx context.Context, name string) (io.ReadCloser, error) {
+func (b *bucket) Get(ctx context.Context, name string) (io.ReadSeekCloser, error) {
 	o, err := b.plain.GetObject(ctx, b.Bucket, b.key(name), minio.GetObjectOptions{})
-	return o, b.words(err)
+	if err != nil {
+		return nil, b.words(err)
+	}
+	return object{o, b}, nil
+}
+
+// object is an object of a bucket. The library asks for it when it is read.
+type object struct {
+	*minio.Object
+	b *bucket
+}
+
+// Read reads.
+func (o object) Read(p []byte) (int, error) {
+	n, err := o.Object.Read(p)
+	return n, o.b.words(err)
+}
+
+// Seek goes to a place.
+func (o object) Seek(offset int64, whence int) (int64, error) {
+	n, err := o.Object.Seek(offset, whence)
+	return n, o.b.words(err)
+}
+
+// List implements Target.
+func (b *bucket) List(ctx context.Context, under string, see func(name string, size int64)) error {
+	root := b.key(under)
+	if root != "" {
+		root += "/"
+	}
+	ctx, cancel := context.WithCancel(ctx) // else the library goes on after an error
+	defer cancel()
+	for o := range b.plain.ListObjects(ctx, b.Bucket, minio.ListObjectsOptions{Prefix: root, Recursive: true}) {
+		if o.Err != nil {
+			return b.words(o.Err)
+		}
+		see(strings.TrimPrefix(strings.TrimPrefix(o.Key, strings.Trim(b.Prefix, "/")), "/"), o.Size)
+	}
+	return nil
 }
 
 // Remove implements Target.

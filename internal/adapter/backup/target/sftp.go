@@ -10,6 +10,7 @@ import (
 	"os"
 	"path"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pkg/sftp"
@@ -165,7 +166,7 @@ func (s *server) gone(file string) error {
 }
 
 // Get implements Target.
-func (s *server) Get(ctx context.Context, name string) (io.ReadCloser, error) {
+func (s *server) Get(ctx context.Context, name string) (io.ReadSeekCloser, error) {
 	stop := s.until(ctx)
 	f, err := s.client.Open(s.at(name))
 	if err != nil {
@@ -185,6 +186,24 @@ type closing struct {
 func (c closing) Close() error {
 	c.stop()
 	return c.File.Close()
+}
+
+// List implements Target.
+func (s *server) List(ctx context.Context, under string, see func(name string, size int64)) error {
+	defer s.until(ctx)()
+	for walk := s.client.Walk(s.at(under)); walk.Step(); {
+		err := errors.Join(context.Cause(ctx), walk.Err())
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if walk.Stat().Mode().IsRegular() {
+			see(strings.TrimPrefix(strings.TrimPrefix(walk.Path(), s.Path), "/"), walk.Stat().Size())
+		}
+	}
+	return nil
 }
 
 // Remove implements Target.

@@ -27,7 +27,10 @@ type Target interface {
 	// Put writes a file of size bytes, and replaces an earlier one of the name.
 	Put(ctx context.Context, name string, from io.ReadSeeker, size int64) error
 	// Get opens a file, which the caller closes.
-	Get(ctx context.Context, name string) (io.ReadCloser, error)
+	Get(ctx context.Context, name string) (io.ReadSeekCloser, error)
+	// List calls see with each file below a folder, or whose folder it is, in any order. It is no
+	// error if there is no such folder.
+	List(ctx context.Context, under string, see func(name string, size int64)) error
 	// Remove removes a file. It is no error if there is none.
 	Remove(ctx context.Context, name string) error
 	Close() error

@@ -218,12 +218,13 @@ func TestAMountThatGoesWhileAFileIsWrittenLeavesNoFile(t *testing.T) {
 type hanging struct{ free chan struct{} }
 
 func (h hanging) Put(context.Context, string, io.ReadSeeker, int64) error { <-h.free; return nil }
-func (h hanging) Get(context.Context, string) (io.ReadCloser, error) {
+func (h hanging) Get(context.Context, string) (io.ReadSeekCloser, error) {
 	<-h.free
 	return nil, errors.New("late")
 }
-func (h hanging) Remove(context.Context, string) error { <-h.free; return nil }
-func (hanging) Close() error                           { return nil }
+func (h hanging) List(context.Context, string, func(string, int64)) error { <-h.free; return nil }
+func (h hanging) Remove(context.Context, string) error                    { <-h.free; return nil }
+func (hanging) Close() error                                              { return nil }
 
 // L61.
 func TestATargetThatHangsForEverIsLeftBehind(t *testing.T) {

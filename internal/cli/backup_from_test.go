@@ -1,0 +1,150 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/pem"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"filippo.io/age"
+	"github.com/johannesboyne/gofakes3"
+	"github.com/johannesboyne/gofakes3/backend/s3mem"
+
+	"github.com/holdfast/holdfast/internal/adapter/backup/archive"
+	"github.com/holdfast/holdfast/internal/adapter/backup/target"
+	"github.com/holdfast/holdfast/internal/cli/command"
+	model "github.com/holdfast/holdfast/internal/model/backup"
+)
+
+// bucketWithBackup is a bucket with one good backup, its entry, and an archive without an entry. It
+// returns the configuration of backups and the private key.
+func bucketWithBackup(t *testing.T) (targets, key, id string) {
+	t.Helper()
+	store := s3mem.New()
+	if err := store.CreateBucket("shop-1"); err != nil {
+		t.Fatal(err)
+	}
+	s := httptest.NewTLSServer(gofakes3.New(store).Server())
+	t.Cleanup(s.Close)
+	ca := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}))
+	_, sent, key := backupFiles(t)
+	id = strings.TrimSuffix(filepath.Base(sent), model.SentSuffix)
+	recipient, err := os.ReadFile(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	identity, err := age.ParseX25519Identity(strings.TrimSpace(string(recipient)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := model.Config{Recipients: []string{identity.Recipient().String()}, Targets: []model.Target{{
+		Name: "far", S3: &model.S3{Endpoint: s.URL, Bucket: "shop-1", Prefix: "all", Region: "us-east-1", AccessKey: "A", SecretKey: "S3cr3t-account", CA: ca},
+	}}}
+	text, err := config.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	targets = filepath.Join(t.TempDir(), "backups.yaml")
+	if err := os.WriteFile(targets, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	putBackup(t, config.Targets[0], sent, id)
+	return targets, key, id
+}
+
+func putBackup(t *testing.T, where model.Target, sent, id string) {
+	t.Helper()
+	to, err := target.Open(t.Context(), where)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = to.Close() }()
+	file, err := archive.Digest(t.Context(), sent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := model.Entry{
+		Format: model.Format, ID: id, Site: "shop.example.com", Host: "cp-1", Taken: time.Now().Add(-time.Hour), Reason: model.BySchedule,
+		Checks: []model.Check{{Name: "sum", OK: true}}, Copies: []model.Copy{{Target: "far", File: file, Verified: time.Now()}},
+	}.Judge()
+	entry, err := e.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(sent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string][]byte{
+		model.SentName(e.Site, e.Host, id): data, model.SentEntryName(e.Site, e.Host, id): entry,
+		model.SentName(e.Site, e.Host, "20261126T031700Z-cp-1"): data,
+		// The entry of this one describes other bytes.
+		model.SentName("other.example.com", e.Host, id): bytes.Replace(data, []byte("age"), []byte("AGE"), 1), model.SentEntryName("other.example.com", e.Host, id): entry,
+	} {
+		if err := to.Put(t.Context(), name, bytes.NewReader(text), int64(len(text))); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestABackupOfATargetIsListedFetchedComparedAndOpenedWithoutASite(t *testing.T) {
+	targets, key, id := bucketWithBackup(t)
+	scratch := t.TempDir()
+	t.Chdir(t.TempDir())
+	url := "s3://shop-1/all/shop.example.com/cp-1/" + id + ".tar.age"
+	other := strings.Replace(url, "shop.example", "other.example", 1)
+	for _, c := range []struct {
+		line string
+		code int
+		says []string
+	}{
+		{"backup list --targets TARGETS --from s3://shop-1/all/shop.example.com", command.ExitOK, []string{"20261126T031700Z-cp-1", "the newest good one: " + url}},
+		{"backup list --targets TARGETS --from s3://shop-1 -o json", command.ExitOK, []string{`"newest": "s3://shop-1/all/`, "it was not sent to its end"}},
+		{"backup list --targets TARGETS --from s3://shop-1/all/nobody", command.ExitAttention, []string{"there is no backup at s3://shop-1/all/nobody"}},
+		{"backup list --from s3://shop-1", command.ExitUsage, []string{"--targets FILE", "AWS_ACCESS_KEY_ID"}},
+		{"backup list --from " + scratch, command.ExitAttention, []string{"is it mounted?"}},
+		{"backup verify --scratch SCRATCH --targets TARGETS --identity KEY --etcdutl /none " + url, command.ExitAttention, []string{"100%", "was not restored here"}},
+		{"backup verify --scratch SCRATCH --targets TARGETS --identity KEY s3://shop-1/all/shop.example.com", command.ExitUsage, []string{"is a folder", "the newest good one is " + url}},
+		{"restore --scratch SCRATCH --targets TARGETS --identity KEY --dry-run --dir store --from s3://shop-1/all/shop.example.com", command.ExitUsage, []string{"the newest good one is " + url}},
+		{"restore --scratch SCRATCH --targets TARGETS --identity KEY --dry-run --dir store --from " + url, command.ExitFailed, []string{"100%", "is whole, but lacks files that a restore needs"}},
+		{"restore --scratch SCRATCH --targets TARGETS --identity KEY --dry-run --dir store --from " + other, command.ExitFailed, []string{"is not what the catalogue at the target says"}},
+		{"backup verify --scratch SCRATCH --targets TARGETS --identity KEY s3://shop-1/all/shop.example.com/cp-1/20261126T031700Z-cp-1.tar.age", command.ExitFailed, []string{"the entry beside s3://shop-1/", "it is not there"}},
+		{"backup inspect --scratch SCRATCH --targets TARGETS --identity KEY " + other, command.ExitFailed, []string{"is not what the catalogue at the target says"}},
+		{"backup fetch --targets TARGETS " + url, command.ExitOK, []string{id + ".tar.age is the one that the catalogue describes"}},
+		{"backup fetch --targets TARGETS " + url, command.ExitOK, []string{"is there already"}},
+		{"backup fetch --targets TARGETS -f KEY " + url, command.ExitFailed, []string{"is another file"}},
+		{"backup verify --identity KEY --etcdutl /none " + id + ".tar.age", command.ExitAttention, []string{"was not restored here"}},
+	} {
+		line := strings.Fields(strings.NewReplacer("TARGETS", targets, "SCRATCH", scratch, "KEY", key).Replace(c.line))
+		code, out, errs := runLine(t, line...)
+		for _, want := range c.says {
+			if code != c.code || !strings.Contains(out+errs, want) {
+				t.Errorf("%s: exit code %d, want %d and %q: %s%s", c.line, code, c.code, want, out, errs)
+			}
+		}
+		if strings.Contains(out+errs, "S3cr3t") {
+			t.Errorf("%s: it prints a secret", c.line)
+		}
+	}
+	if left, err := os.ReadDir(scratch); err != nil || len(left) > 0 {
+		t.Errorf("%v is left, %v", left, err)
+	}
+}
+
+func TestAFetchThatBreaksSaysWhatToType(t *testing.T) {
+	targets, _, id := bucketWithBackup(t)
+	f := fromFlags{targets: targets, wait: func(context.Context, int) error { return nil }}
+	p, _, err := f.place("s3://shop-1/all/shop.example.com/cp-1/" + id + ".tar.age")
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = f.fetch(t.Context(), Streams{Err: &bytes.Buffer{}}, p, filepath.Join(t.TempDir(), "no folder", "x"))
+	if want := "holdfast backup fetch " + p.URL + " --targets " + targets; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
