@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -178,6 +179,31 @@ func TestASiteWhoseGrowthIsWholeIsRefusedAtOnce(t *testing.T) {
 	put(t, os.Remove(filepath.Join(root, replacement.LoneSitePath)))
 	if _, err := loneSiteOf(root, nil); exitOfReplace(err) != command.ExitRefused {
 		t.Error(err)
+	}
+}
+
+// TestAGateOfAGrowthNamesOnlyFlagsThatTheCommandHas shuts each gate in the ways in which facts and
+// wishes can.
+func TestAGateOfAGrowthNamesOnlyFlagsThatTheCommandHas(t *testing.T) {
+	cmd := newTopologyApply(Streams{})
+	flag := regexp.MustCompile(`--[a-z-]+`)
+	wishes := []decide.Wish{{Grows: true}, {Grows: true, New: decide.New{Name: "cp-1", BMC: "https://bmc"}}}
+	facts := []decide.Facts{{}, {Host: "cp-1", Reached: state.Known(true)}, {Host: "cp-1", Reached: state.Known(true), Ours: state.Known(true)}}
+	seen := 0
+	for _, w := range wishes {
+		for _, f := range facts {
+			for _, g := range decide.Closed(decide.GatesOf(f, w)) {
+				for _, name := range flag.FindAllString(g.Way, -1) {
+					seen++
+					if cmd.Flags().Lookup(strings.TrimPrefix(name, "--")) == nil {
+						t.Errorf("the gate %s names %s, which topology apply does not have: %s", g.ID, name, g.Way)
+					}
+				}
+			}
+		}
+	}
+	if seen == 0 {
+		t.Error("no gate names a flag")
 	}
 }
 
