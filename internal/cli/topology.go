@@ -194,8 +194,6 @@ func (g *growth) run(ctx context.Context) error {
 		return g.ended(plan)
 	case g.file == "":
 		return &UsageError{Err: errors.New("--install-config and --address: are needed to begin")}
-	case active:
-		return g.begin(ctx, plan.ID)
 	}
-	return g.begin(ctx, "")
+	return g.begin(ctx, plan)
 }

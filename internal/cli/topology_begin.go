@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
@@ -26,11 +27,6 @@ import (
 	"github.com/holdfast/holdfast/internal/render/manifests"
 )
 
-// loneSitePath keeps the site.json of a lone control plane while its site grows: the objects that
-// the cluster lacks are the difference between both sites, and a run that was cut off may have
-// written the new one already. It holds the secrets that site.json holds, and nothing removes it yet.
-const loneSitePath = "/var/lib/holdfast/replace/lone-site.json"
-
 // widening is what a file makes of this site.
 type widening struct {
 	have, want *site.Site
@@ -41,7 +37,7 @@ type widening struct {
 // growthEffects are the effects of a growth besides the files of the plan. A test replaces them.
 type growthEffects struct {
 	// lone returns the site of this host as it is, or was, with one control plane.
-	lone  func() (*site.Site, error)
+	lone  func(plan *replace.Plan) (*site.Site, error)
 	name  func() (string, error)
 	own   func() (uuid, serial string, err error)
 	test  func(context.Context, state.FencingDevice) fence.Report
@@ -52,13 +48,13 @@ type growthEffects struct {
 
 func onThisHost() growthEffects {
 	return growthEffects{
-		lone: loneSiteOf, name: host.Name, own: fence.OwnIdentity, test: fence.TestDevice, steps: grow.NewHost().Steps, prepare: prepare,
+		lone: func(plan *replace.Plan) (*site.Site, error) { return loneSiteOf("/", plan) }, name: host.Name, own: fence.OwnIdentity, test: fence.TestDevice, steps: grow.NewHost().Steps, prepare: prepare,
 	}
 }
 
 // begin shows what will be done, asks, prepares host and cluster, writes the order and follows it.
-func (g *growth) begin(ctx context.Context, plan string) error {
-	w, err := g.widening()
+func (g *growth) begin(ctx context.Context, plan *replace.Plan) error {
+	w, err := g.widening(plan)
 	if err != nil {
 		return err
 	}
@@ -75,7 +71,11 @@ func (g *growth) begin(ctx context.Context, plan string) error {
 	if err := g.effects.prepare(ctx, w, g.say); err != nil {
 		return err
 	}
-	order := g.order(plan, w)
+	id := ""
+	if plan != nil && !plan.Stage.Over() {
+		id = plan.ID
+	}
+	order := g.order(id, w)
 	if err := g.store.PutOrder(order); err != nil {
 		return err
 	}
@@ -93,7 +93,11 @@ func (g *growth) order(plan string, w widening) replacement.Order {
 }
 
 func (g *growth) plan(ctx context.Context) error {
-	w, err := g.widening()
+	last, err := g.store.Plan()
+	if err != nil {
+		return err
+	}
+	w, err := g.widening(last)
 	if err != nil {
 		return err
 	}
@@ -101,9 +105,13 @@ func (g *growth) plan(ctx context.Context) error {
 	return g.show(ctx, w)
 }
 
-// widening reads the file and compares it with this site.
-func (g *growth) widening() (widening, error) {
+// widening reads the file and compares it with this site. The plan is the last one, nil for none.
+func (g *growth) widening(last *replace.Plan) (widening, error) {
 	var w widening
+	var err error
+	if w.have, err = g.effects.lone(last); err != nil {
+		return w, err
+	}
 	data, err := readFile(g.streams.In, g.file)
 	if err != nil {
 		return w, &UsageError{Err: err}
@@ -114,9 +122,6 @@ func (g *growth) widening() (widening, error) {
 	}
 	name, err := g.effects.name()
 	if err != nil {
-		return w, err
-	}
-	if w.have, err = g.effects.lone(); err != nil {
 		return w, err
 	}
 	if w.want, err = decide.Site(w.have, file, name); err != nil {
@@ -136,17 +141,19 @@ func (g *growth) widening() (widening, error) {
 	return w, nil
 }
 
-// loneSiteOf returns the site of this host as it was, or is, with one control plane.
-func loneSiteOf() (*site.Site, error) {
-	now, _, err := ownSite("/")
+// loneSiteOf returns the site of a host as it was, or is, with one control plane. What was kept of
+// it does not count once the last plan is whole, although it may still be there: applied again,
+// it would set objects back that people changed since.
+func loneSiteOf(root string, last *replace.Plan) (*site.Site, error) {
+	now, _, err := ownSite(root)
 	if err != nil {
 		return nil, err
 	}
 	if now.Topology().ControlPlanes == 1 {
 		return now, nil
 	}
-	data, err := os.ReadFile(loneSitePath)
-	if errors.Is(err, fs.ErrNotExist) {
+	data, err := os.ReadFile(filepath.Join(root, replacement.LoneSitePath))
+	if errors.Is(err, fs.ErrNotExist) || last != nil && last.Stage == replace.Whole {
 		return nil, coded(command.ExitRefused, "refused: this site has %d control planes: only a site of one grows", now.Topology().ControlPlanes)
 	}
 	if err != nil {
@@ -232,7 +239,9 @@ func prepare(ctx context.Context, w widening, say func(format string, a ...any))
 	if err != nil {
 		return err
 	}
-	if err := host.WriteFileAtomic(loneSitePath, kept, state.SecretFileMode); err != nil {
+	// The objects that the cluster lacks are the difference between both sites, and a run that was
+	// cut off may have written the new one already.
+	if err := host.WriteFileAtomic(replacement.LoneSitePath, kept, state.SecretFileMode); err != nil {
 		return err
 	}
 	h := grow.NewHost()

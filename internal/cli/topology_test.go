@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -43,7 +44,9 @@ func newGrowthRun(t *testing.T, agent func(n int, g *growthRun)) *growthRun {
 	h := run.r.hostReplacement
 	h.name, h.grows = "", true
 	run.growth = &growth{hostReplacement: h, file: file, address: "192.168.7.12", effects: growthEffects{
-		lone: func() (*site.Site, error) { return sitetest.New(t, one).For(state.RoleBootstrap).Settled(), nil },
+		lone: func(*decide.Plan) (*site.Site, error) {
+			return sitetest.New(t, one).For(state.RoleBootstrap).Settled(), nil
+		},
 		name: func() (string, error) { return "cp-1", nil },
 		own:  func() (string, string, error) { return "own", "S1", nil },
 		test: func(_ context.Context, dev state.FencingDevice) fence.Report {
@@ -146,9 +149,61 @@ func TestAPlanOfAGrowthChangesNothing(t *testing.T) {
 	if o, err := g.store.Order(); g.prepared > 0 || o != nil || err != nil || !strings.Contains(g.r.out.String(), "cp-2 becomes the second control plane") {
 		t.Errorf("%v, %s", err, g.r.out.String())
 	}
-	g.effects.lone = func() (*site.Site, error) { return sitetest.New(t, sitetest.TwoDual), nil }
+	g.effects.lone = func(*decide.Plan) (*site.Site, error) { return sitetest.New(t, sitetest.TwoDual), nil }
 	if err := g.plan(t.Context()); err == nil || exitOfReplace(err) == command.ExitOK {
 		t.Errorf("a site of two grows: %v", err)
+	}
+}
+
+func TestASiteWhoseGrowthIsWholeIsRefusedAtOnce(t *testing.T) {
+	root := t.TempDir()
+	write := func(path string, s *site.Site) {
+		t.Helper()
+		data, err := s.Marshal()
+		put(t, err, os.MkdirAll(filepath.Join(root, filepath.Dir(path)), 0o700), os.WriteFile(filepath.Join(root, path), data, 0o600))
+	}
+	two := sitetest.New(t, sitetest.TwoDual).For(state.RoleBootstrap)
+	from, to := strings.Index(sitetest.TwoDual, "controlPlane:"), strings.Index(sitetest.TwoDual, "networking:")
+	one := sitetest.New(t, sitetest.TwoDual[:from]+"controlPlane: {replicas: 1}\n"+sitetest.TwoDual[to:]).For(state.RoleBootstrap)
+	write(site.Path, two)
+	write(replacement.LoneSitePath, one)
+	plan := func(s decide.Stage) *decide.Plan { return &decide.Plan{Grows: true, Stage: s} }
+	for _, last := range []*decide.Plan{nil, plan(decide.Planned), plan(decide.Aborted)} {
+		if s, err := loneSiteOf(root, last); err != nil || s.Topology().ControlPlanes != 1 {
+			t.Errorf("%+v: the run that was cut off does not go on: %v", last, err)
+		}
+	}
+	if _, err := loneSiteOf(root, plan(decide.Whole)); exitOfReplace(err) != command.ExitRefused || !strings.Contains(err.Error(), "this site has 2 control planes") {
+		t.Error(err)
+	}
+	put(t, os.Remove(filepath.Join(root, replacement.LoneSitePath)))
+	if _, err := loneSiteOf(root, nil); exitOfReplace(err) != command.ExitRefused {
+		t.Error(err)
+	}
+}
+
+// TestAGateOfAGrowthNamesOnlyFlagsThatTheCommandHas shuts each gate in the ways in which facts and
+// wishes can.
+func TestAGateOfAGrowthNamesOnlyFlagsThatTheCommandHas(t *testing.T) {
+	cmd := newTopologyApply(Streams{})
+	flag := regexp.MustCompile(`--[a-z-]+`)
+	wishes := []decide.Wish{{Grows: true}, {Grows: true, New: decide.New{Name: "cp-1", BMC: "https://bmc"}}}
+	facts := []decide.Facts{{}, {Host: "cp-1", Reached: state.Known(true)}, {Host: "cp-1", Reached: state.Known(true), Ours: state.Known(true)}}
+	seen := 0
+	for _, w := range wishes {
+		for _, f := range facts {
+			for _, g := range decide.Closed(decide.GatesOf(f, w)) {
+				for _, name := range flag.FindAllString(g.Way, -1) {
+					seen++
+					if cmd.Flags().Lookup(strings.TrimPrefix(name, "--")) == nil {
+						t.Errorf("the gate %s names %s, which topology apply does not have: %s", g.ID, name, g.Way)
+					}
+				}
+			}
+		}
+	}
+	if seen == 0 {
+		t.Error("no gate names a flag")
 	}
 }
 

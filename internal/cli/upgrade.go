@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/holdfast/holdfast/internal/cli/command"
+	"github.com/holdfast/holdfast/internal/decide/replace"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/people"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -59,6 +60,9 @@ func gatherUpgrade(ctx context.Context, c client.Reader, now time.Time) (people.
 	case !apierrors.IsNotFound(err):
 		return people.Upgrade{}, fmt.Errorf("read ConfigMap %s/%s: %w", annotation.RecordNamespace, annotation.RecordName, err)
 	}
+	if o.Plan, err = planInForce(ctx, c); err != nil {
+		return people.Upgrade{}, err
+	}
 	nodes, err := hostNodes(ctx, c)
 	if err != nil {
 		return people.Upgrade{}, err
@@ -67,6 +71,20 @@ func gatherUpgrade(ctx context.Context, c client.Reader, now time.Time) (people.
 		o.Hosts = append(o.Hosts, people.HostOf(&nodes[i]))
 	}
 	return people.Read(o), nil
+}
+
+// planInForce says which plan replaces a control plane or adds one. It is unknown for an account that
+// may not read it.
+func planInForce(ctx context.Context, c client.Reader) (state.Fact[string], error) {
+	var lock corev1.ConfigMap
+	err := c.Get(ctx, client.ObjectKey{Namespace: replace.LockNamespace, Name: replace.LockName}, &lock)
+	if apierrors.IsForbidden(err) {
+		return state.Fact[string]{}, nil
+	}
+	if client.IgnoreNotFound(err) != nil {
+		return state.Fact[string]{}, fmt.Errorf("read ConfigMap %s/%s: %w", replace.LockNamespace, replace.LockName, err)
+	}
+	return state.Known(replace.InForce(lock.Data)), nil
 }
 
 // upgradeVerb is a verb that writes a wish to the ClusterVersion.

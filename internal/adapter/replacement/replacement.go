@@ -17,14 +17,19 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// The files of a replacement. The command writes the first one, the agent all others. Files
-// below /run are gone after a boot.
+// The files of a replacement. The command writes the wish and the lone site, the agent all
+// others. Files below /run are gone after a boot.
 const (
 	WishPath     = "/var/lib/holdfast/replace/wish.json"
 	PlanPath     = "/var/lib/holdfast/replace/plan.json"
 	SecretsPath  = "/var/lib/holdfast/replace/secrets.json"
 	NewcomerPath = "/run/holdfast/replace/newcomer.json"
 	DoingPath    = "/run/holdfast/replace/doing.json"
+
+	// LoneSitePath keeps the site.json of a lone control plane while its site grows
+	// (docs/adr/0092), with the secrets in it. `holdfast topology apply` writes it, and the
+	// agent removes it once the plan is whole.
+	LoneSitePath = "/var/lib/holdfast/replace/lone-site.json"
 
 	// OustedPath is there once this host found that another machine has its place. It lies
 	// on the old host's disk.
@@ -90,9 +95,17 @@ func (s Store) DropOrder() error { return s.drop(WishPath) }
 // DropSecrets removes the secrets of a plan that is over.
 func (s Store) DropSecrets() error { return s.drop(SecretsPath) }
 
+// DropLoneSite removes the site of a lone control plane whose growth is whole.
+func (s Store) DropLoneSite() error { return s.drop(LoneSitePath) }
+
 // HasSecrets reports whether there are secrets of any plan. It is true if that is unknown.
-func (s Store) HasSecrets() bool {
-	_, err := os.Lstat(s.Path(SecretsPath))
+func (s Store) HasSecrets() bool { return s.has(SecretsPath) }
+
+// HasLoneSite reports whether there is a lone site. It is true if that is unknown.
+func (s Store) HasLoneSite() bool { return s.has(LoneSitePath) }
+
+func (s Store) has(path string) bool {
+	_, err := os.Lstat(s.Path(path))
 	return !errors.Is(err, fs.ErrNotExist)
 }
 

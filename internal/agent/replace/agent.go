@@ -78,7 +78,7 @@ func (a *Agent) Step(ctx context.Context) (loop.Result, error) {
 			return out, a.tell(d, f, nil)
 		}
 		if d.Act == replace.Idle {
-			return out, errors.Join(a.tell(d, f, nil), a.Store.DropOrder(), a.Store.DropSecrets())
+			return out, errors.Join(a.tell(d, f, nil), a.tidy(job.Plan))
 		}
 		err = a.act(ctx, d, job)
 		if told := a.tell(d, f, err); err != nil || told != nil {
@@ -103,8 +103,20 @@ func (a *Agent) job() (Job, error) {
 // idle reports whether there is nothing to decide. A plan that is over keeps its secrets
 // until the cluster's copy is gone.
 func (a *Agent) idle(j Job) bool {
-	return j.Order == nil && (j.Plan == nil || j.Plan.Stage.Over() && !a.Store.HasSecrets())
+	return j.Order == nil && (j.Plan == nil || j.Plan.Stage.Over() && !a.Store.HasSecrets() && !(endedWhole(j.Plan) && a.Store.HasLoneSite()))
 }
+
+// tidy removes the files of a plan that is over. The site of a lone control plane stays if its
+// growth was taken back, because the same command may go on from there.
+func (a *Agent) tidy(plan *replace.Plan) error {
+	errs := []error{a.Store.DropOrder(), a.Store.DropSecrets()}
+	if endedWhole(plan) {
+		errs = append(errs, a.Store.DropLoneSite())
+	}
+	return errors.Join(errs...)
+}
+
+func endedWhole(plan *replace.Plan) bool { return plan != nil && plan.Stage == replace.Whole }
 
 // act does one act. Before it writes a new plan it makes the secrets of that plan.
 func (a *Agent) act(ctx context.Context, d replace.Decision, job Job) error {

@@ -146,7 +146,8 @@ func planOf(t *testing.T, root string) replace.Plan {
 func whole(t *testing.T, at int, after bool) int {
 	t.Helper()
 	s, root := newSite(), t.TempDir()
-	if err := s.agent(root).Store.PutOrder(order); err != nil {
+	files := s.agent(root).Store
+	if err := errors.Join(files.PutOrder(order), files.Write(files.Path(replacement.LoneSitePath), []byte("of an earlier release"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	s.cut = powercut.Cut{At: at, After: after}
@@ -160,7 +161,7 @@ func whole(t *testing.T, at int, after bool) int {
 	if p := planOf(t, root); p.Stage != replace.Whole || s.lockedBy != "" || s.key != s.token || s.key == "" {
 		t.Fatalf("cut at %d: %+v, lock %q, key %q, token %q", at, p, s.lockedBy, s.key, s.token)
 	}
-	for _, name := range []string{replacement.WishPath, replacement.SecretsPath} {
+	for _, name := range []string{replacement.WishPath, replacement.SecretsPath, replacement.LoneSitePath} {
 		if _, err := os.Stat((replacement.Store{Root: root}).Path(name)); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("cut at %d: %s is left, with its secrets: %v", at, name, err)
 		}

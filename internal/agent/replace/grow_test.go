@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/pacemaker"
 	"github.com/holdfast/holdfast/internal/adapter/podman"
+	"github.com/holdfast/holdfast/internal/adapter/replacement"
 	"github.com/holdfast/holdfast/internal/decide/replace"
 	decide "github.com/holdfast/holdfast/internal/decide/twonode"
 	"github.com/holdfast/holdfast/internal/model/corosync"
@@ -126,5 +127,24 @@ func TestTheGatesOfAGrowingSiteNeedNoKeeper(t *testing.T) {
 	}
 	if _, there := l.api.secrets[etcdSpace+"/"+tokenName]; there || len(l.commands) > 0 && strings.HasPrefix(l.commands[0], pacemaker.Reload().String()) {
 		t.Error("a look changed something")
+	}
+}
+
+func TestTheSiteOfALoneControlPlaneIsRemovedOnceItsGrowthIsWhole(t *testing.T) {
+	for stage, kept := range map[replace.Stage]bool{replace.Whole: false, replace.Aborted: true, replace.Waiting: true} {
+		s, root := newSite(), t.TempDir()
+		a := s.agent(root)
+		// The agent was cut off right after it removed the wish and the secrets.
+		err := errors.Join(
+			a.Store.PutPlan(replace.Plan{Format: replace.Format, ID: "p1", Grows: true, Survivor: "cp-1", New: replace.New{Name: "cp-2"}, Stage: stage}),
+			a.Store.Write(a.Store.Path(replacement.LoneSitePath), []byte("secret"), 0o600),
+		)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = a.Step(t.Context()) // what it says of the plan that waits is not asked here
+		if a.Store.HasLoneSite() != kept {
+			t.Errorf("%s: the file is there: %t", stage, !kept)
+		}
 	}
 }

@@ -272,7 +272,7 @@ func TestOfTwoThatReplaceEachOtherOneHasTheLock(t *testing.T) {
 	f := l.look(t.Context(), job)
 	f.Plan = job.Plan
 	f.Plan.Stage = replace.Planned
-	if d := replace.Decide(f); d.Rule != "planned.lost-lock" || d.Plan.Stage != replace.Aborted {
+	if d := replace.Decide(f); d.Rule != "lock.lost" || d.Plan.Stage != replace.Aborted {
 		t.Errorf("%+v", d)
 	}
 	if err := l.dropLock(t.Context(), job); err != nil || l.api.maps["kube-system/holdfast-replace"] == nil {

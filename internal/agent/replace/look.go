@@ -133,10 +133,10 @@ func (h *here) lease(ctx context.Context, f *replace.Facts, name string) {
 
 // The names of the objects in the cluster, and of their keys.
 const (
-	system    = "kube-system"
-	lockName  = "holdfast-replace"
-	lockKey   = "plan-id"
-	lockCopy  = "plan"
+	system    = replace.LockNamespace
+	lockName  = replace.LockName
+	lockKey   = replace.LockKey
+	lockCopy  = replace.LockCopy
 	etcdSpace = "openshift-etcd"
 	tokenName = "pacemaker-auth"
 	tokenKey  = "token"

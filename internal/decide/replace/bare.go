@@ -1,6 +1,7 @@
 package replace
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -30,12 +31,14 @@ type Line struct {
 	Act        Act
 }
 
-// Rules returns the rules in their order.
+// Rules returns the rules in their order, those that two tables share once.
 func Rules() []Line {
 	var out []Line
 	for _, list := range [][]rule{restRules, amendRules, plannedRules, alarmRules, retiredRules, growRules, wideningRules, newcomerRules, joiningRules} {
 		for _, r := range list {
-			out = append(out, Line{r.step, r.id, r.act})
+			if l := (Line{r.step, r.id, r.act}); !slices.Contains(out, l) {
+				out = append(out, l)
+			}
 		}
 	}
 	return out

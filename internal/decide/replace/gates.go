@@ -146,9 +146,9 @@ func (f Facts) gateBackup(w Wish) Gate {
 func (f Facts) gateWork() Gate {
 	switch {
 	case f.Lock.Known && f.Lock.Value != "" && (f.Plan == nil || f.Plan.ID != f.Lock.Value):
-		return shut("work", "kubectl -n kube-system get configmap holdfast-replace -o yaml", "another replacement is under way")
+		return shut("work", "kubectl -n "+LockNamespace+" get configmap "+LockName+" -o yaml", "another change of the control planes is under way")
 	case !f.Lock.Known:
-		return shut("work", statusShow, "the API does not say whether another replacement is under way")
+		return shut("work", statusShow, "the API does not say whether another change of the control planes is under way")
 	case !f.Work.Known:
 		return shut("work", statusShow, "it is unknown what else changes hosts now")
 	case f.Work.Value != "":
@@ -171,14 +171,23 @@ func (f Facts) gateRelease() Gate {
 	return open("release")
 }
 
+// device says how a person changes the name or the BMC of the new host: by flags, or in the file
+// of a site that grows.
+func (w Wish) device(flags string) string {
+	if w.Grows {
+		return "change the entry of the new host in controlPlane.fencing of the file, then: sudo holdfast topology apply --install-config FILE --address ADDRESS"
+	}
+	return flags
+}
+
 func (f Facts) gateBMC(w Wish) Gate {
 	switch {
 	case w.New.BMC == "":
-		return shut("bmc", "--bmc-address", "the address of the new host's BMC is missing: a host that nobody can fence cannot be one of two")
+		return shut("bmc", w.device("--bmc-address"), "the address of the new host's BMC is missing: a host that nobody can fence cannot be one of two")
 	case !yes(f.Reached):
-		return shut("bmc", "--bmc-address, --bmc-username, --bmc-password-file or --bmc-fingerprint", "the BMC at %s does not answer from this host, refuses the account, or shows another certificate", w.New.BMC)
+		return shut("bmc", w.device("--bmc-address, --bmc-username, --bmc-password-file or --bmc-fingerprint"), "the BMC at %s does not answer from this host, refuses the account, or shows another certificate", w.New.BMC)
 	case yes(f.Ours):
-		return shut("bmc", "--bmc-address", "the BMC at %s is that of this host: see whether two plugs are swapped", w.New.BMC)
+		return shut("bmc", w.device("--bmc-address"), "the BMC at %s is that of this host: see whether two plugs are swapped", w.New.BMC)
 	case !f.Ours.Known:
 		return shut("bmc", "--uuid", "the BMC at %s does not say which machine it is part of", w.New.BMC)
 	}
@@ -209,9 +218,9 @@ func (f Facts) gateVolumes(w Wish) Gate {
 func (f Facts) gateName(w Wish) Gate {
 	switch w.New.Name {
 	case "":
-		return shut("name", "--new-name", "the new host has no name")
+		return shut("name", w.device("--new-name"), "the new host has no name")
 	case f.Host:
-		return shut("name", "--new-name", "%s is the name of this host", w.New.Name)
+		return shut("name", w.device("--new-name"), "%s is the name of this host", w.New.Name)
 	}
 	return open("name")
 }

@@ -120,7 +120,7 @@ func TestWhatPeopleReadIsApproved(t *testing.T) {
 	f.Wish, f.Asks = new(wish()), machine
 	for _, list := range [][]rule{plannedRules, alarmRules, retiredRules, newcomerRules, joiningRules} {
 		for _, r := range list {
-			if r.id == "planned.gates" {
+			if r.id == gateRule.id {
 				continue // the words of a gate
 			}
 			text.WriteString(r.step + " " + r.id + " (" + string(r.act) + "): " + r.words(f) + "\n")
@@ -237,5 +237,18 @@ func TestNoTwoRulesHaveOneName(t *testing.T) {
 			t.Errorf("two rules are called %s", l.Rule)
 		}
 		seen[l.Rule] = true
+	}
+}
+
+func TestEitherKindOfPlanTakesItselfBackIfAnotherOneHasTheLock(t *testing.T) {
+	for kind, f := range map[string]Facts{"a replacement": start(false, false).facts(), "a growth": lone().facts()} {
+		f.Lock = state.Known("")
+		if d := Decide(f); d.Rule != "lock.take" || d.Act != CopyPlan {
+			t.Errorf("%s without a lock: %+v", kind, d)
+		}
+		f.Lock = state.Known("p2")
+		if d := Decide(f); d.Rule != "lock.lost" || d.Plan == nil || d.Plan.Stage != Aborted {
+			t.Errorf("%s whose lock another plan has: %+v", kind, d)
+		}
 	}
 }

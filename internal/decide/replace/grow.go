@@ -1,6 +1,10 @@
 package replace
 
-import "github.com/holdfast/holdfast/internal/model/state"
+import (
+	"slices"
+
+	"github.com/holdfast/holdfast/internal/model/state"
+)
 
 // A site of one control plane grows in this order (docs/adr/0092): first the lone host becomes
 // one of two without a peer, as a survivor is after its peer was retired. It serves all the time
@@ -62,35 +66,19 @@ func joinFile(f Facts) string {
 }
 
 // growRules are those of a growing site in which everything can still be taken back.
-var growRules = []rule{
-	{
+var growRules = slices.Concat(
+	[]rule{{
 		step: "R1", id: "grow.abort", act: WritePlan, when: asksAbort,
 		words: says("the plan is taken back, as was asked: this host goes on as the only control plane"),
 		plan:  abort(says("an administrator took it back")),
-	},
-	{
-		step: "R1", id: "grow.lost-lock", act: WritePlan,
-		when:  func(f Facts) bool { return f.Lock.Known && f.Lock.Value != "" && f.Lock.Value != f.Plan.ID },
-		words: says("another change of the control planes holds the lock: this plan takes itself back"),
-		plan:  abort(says("another change of the control planes was under way")),
-	},
-	{
-		step: "R1", id: "grow.lock", act: CopyPlan,
-		when:  func(f Facts) bool { return state.Is(f.Lock, "") },
-		words: says("the cluster gets a copy of the plan, which keeps other work away"),
-	},
-	{
-		step: "R1", id: "grow.gates", act: Wait,
-		when:  func(f Facts) bool { return len(Closed(GrowGates(f, wished(f)))) > 0 },
-		words: func(f Facts) string { return Closed(GrowGates(f, wished(f)))[0].Words },
-		way:   func(f Facts) string { return Closed(GrowGates(f, wished(f)))[0].Way },
-	},
-	{
+	}},
+	lockRules,
+	[]rule{gateRule, {
 		step: "R1", id: "grow.begin", act: WritePlan, when: always,
 		words: says("%s becomes one of two: from here on the plan only goes forward, and %s serves all the time", here, here),
 		plan:  to(Widening),
-	},
-}
+	}},
+)
 
 // wideningRules make the lone host one of two without a peer. Each act may be cut off: until
 // etcd is taken from kubelet, kubelet starts it at boot as ever; after that the record says sole,

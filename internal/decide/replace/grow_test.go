@@ -211,7 +211,7 @@ func TestAGrowingSiteEndsWithTwoHostsOrServesAsOne(t *testing.T) {
 	}
 	for _, list := range [][]rule{growRules, wideningRules} {
 		for _, r := range list {
-			if used[r.id] == 0 && r.id != "grow.lost-lock" && r.id != "grow.gates" {
+			if used[r.id] == 0 && r.id != "lock.lost" && r.id != gateRule.id {
 				t.Errorf("rule %s was never used", r.id)
 			}
 		}
@@ -259,6 +259,10 @@ var closingGrowth = []struct {
 	{"a full disk", "room", func(f *Facts, _ *Wish) { f.Room = state.Known(false) }},
 	{"no release", "release", func(f *Facts, _ *Wish) { f.Ships = state.Known(false) }},
 	{"the BMC of this host", "bmc", func(f *Facts, _ *Wish) { f.Ours = state.Known(true) }},
+	{"a BMC that does not answer", "bmc", func(f *Facts, _ *Wish) { f.Reached = state.Known(false) }},
+	{"no BMC named", "bmc", func(_ *Facts, w *Wish) { w.New.BMC = "" }},
+	{"a BMC that says nothing of its machine", "bmc", func(f *Facts, _ *Wish) { f.Ours.Known = false }},
+	{"no name", "name", func(_ *Facts, w *Wish) { w.New.Name = "" }},
 	{"this host's name", "name", func(_ *Facts, w *Wish) { w.New.Name = "cp-1" }},
 }
 
@@ -325,7 +329,7 @@ func TestWhatPeopleReadOfAGrowingSiteIsApproved(t *testing.T) {
 	f.Asks = machine
 	for _, list := range [][]rule{growRules, wideningRules, newcomerRules} {
 		for _, r := range list {
-			if r.id == "grow.gates" {
+			if r.id == gateRule.id {
 				continue // the words of a gate
 			}
 			text.WriteString(r.step + " " + r.id + " (" + string(r.act) + "): " + r.words(f) + "\n")

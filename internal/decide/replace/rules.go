@@ -203,8 +203,31 @@ func cameBack(f Facts) bool {
 	return yes(f.Contact) || f.Record.Known && f.Record.Value != state.EtcdSole
 }
 
+// lockRules take the lock of a plan that can still be taken back: the cluster's copy of it.
+var lockRules = []rule{
+	{
+		step: "R1", id: "lock.lost", act: WritePlan,
+		when:  func(f Facts) bool { return f.Lock.Known && f.Lock.Value != "" && f.Lock.Value != f.Plan.ID },
+		words: says("another change of the control planes holds the lock: this plan takes itself back"),
+		plan:  abort(says("another change of the control planes was under way")),
+	},
+	{
+		step: "R1", id: "lock.take", act: CopyPlan,
+		when:  func(f Facts) bool { return state.Is(f.Lock, "") },
+		words: says("the cluster gets a copy of the plan, which keeps other work away"),
+	},
+}
+
+// gateRule waits until all gates are open. Its words are those of the first one that is not.
+var gateRule = rule{
+	step: "R1", id: "gates", act: Wait,
+	when:  func(f Facts) bool { return len(Closed(GatesOf(f, wished(f)))) > 0 },
+	words: func(f Facts) string { return Closed(GatesOf(f, wished(f)))[0].Words },
+	way:   func(f Facts) string { return Closed(GatesOf(f, wished(f)))[0].Way },
+}
+
 // plannedRules are those of R1, in which everything can still be taken back.
-var plannedRules = []rule{
+var plannedRules = slices.Concat([]rule{
 	{
 		step: "R1", id: "planned.abort", act: WritePlan, when: asksAbort,
 		words: says("the plan is taken back, as was asked: nothing was changed at %s", old),
@@ -215,17 +238,7 @@ var plannedRules = []rule{
 		words: says("%s is back, and joins again as after any loss: the plan takes itself back", old),
 		plan:  abort(says("%s came back before it was retired", old)),
 	},
-	{
-		step: "R1", id: "planned.lost-lock", act: WritePlan,
-		when:  func(f Facts) bool { return f.Lock.Known && f.Lock.Value != "" && f.Lock.Value != f.Plan.ID },
-		words: says("another replacement holds the lock: this plan takes itself back"),
-		plan:  abort(says("another replacement was under way")),
-	},
-	{
-		step: "R1", id: "planned.lock", act: CopyPlan,
-		when:  func(f Facts) bool { return state.Is(f.Lock, "") },
-		words: says("the cluster gets a copy of the plan, which keeps other work away"),
-	},
+}, lockRules, []rule{
 	{
 		// The old host is switched off first, because one whose mainboard is dead may read On.
 		step: "R1", id: "planned.off", act: SwitchOff,
@@ -234,12 +247,7 @@ var plannedRules = []rule{
 		},
 		words: says("%s is switched off through its BMC, and stays off", old),
 	},
-	{
-		step: "R1", id: "planned.gates", act: Wait,
-		when:  func(f Facts) bool { return len(Closed(Gates(f, wished(f)))) > 0 },
-		words: func(f Facts) string { return Closed(Gates(f, wished(f)))[0].Words },
-		way:   func(f Facts) string { return Closed(Gates(f, wished(f)))[0].Way },
-	},
+	gateRule,
 	{
 		step: "R1", id: "planned.unproved", act: Wait,
 		when:  func(f Facts) bool { _, ok := f.off(f.Plan.Accepts.Gone); return !ok },
@@ -255,7 +263,7 @@ var plannedRules = []rule{
 			})
 		},
 	},
-}
+})
 
 // alarmRules stop everything if the old host is in contact although it should not be.
 var alarmRules = []rule{

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/holdfast/holdfast/internal/decide/incident"
+	"github.com/holdfast/holdfast/internal/decide/replace"
 	"github.com/holdfast/holdfast/internal/decide/rotation"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/survey"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -36,7 +37,7 @@ func (r *Reconciler) gather(ctx context.Context, version *configv1.ClusterVersio
 	g.seen.Nodes, g.seen.Now = nodes.Items, r.Now() // no word of a host is from after this moment, if clocks agree
 	addresses := controlPlanes(nodes.Items)
 	g.seen.Etcd = r.Etcd(ctx, addresses)
-	for _, read := range []func(context.Context, *gathered) error{r.pacemaker, r.pools, r.rotations, r.incidents, r.brought, r.workloads} {
+	for _, read := range []func(context.Context, *gathered) error{r.pacemaker, r.pools, r.rotations, r.plan, r.incidents, r.brought, r.workloads} {
 		if err := read(ctx, g); err != nil {
 			return nil, err
 		}
@@ -113,6 +114,14 @@ func (r *Reconciler) rotations(ctx context.Context, g *gathered) (err error) {
 		}
 	}
 	g.seen.Rotations, err = known(out, err, "read the wishes for rotations")
+	return err
+}
+
+// plan says which plan replaces a control plane or adds one.
+func (r *Reconciler) plan(ctx context.Context, g *gathered) (err error) {
+	var lock corev1.ConfigMap
+	err = client.IgnoreNotFound(r.Live.Get(ctx, client.ObjectKey{Namespace: replace.LockNamespace, Name: replace.LockName}, &lock))
+	g.seen.Plan, err = known(replace.InForce(lock.Data), err, "read the plan that changes control planes")
 	return err
 }
 

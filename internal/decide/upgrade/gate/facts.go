@@ -26,8 +26,10 @@ type Facts struct {
 	Etcd Etcd
 	// Upgrade is the digest to which an upgrade is under way; empty for none.
 	Upgrade state.Fact[string]
-	// Work names what else changes hosts now: a replacement, a rotation, a
-	// configuration, updates, a Job.
+	// Plan says which plan replaces a control plane or adds one; empty for none.
+	Plan state.Fact[string]
+	// Work names what else changes hosts now: a rotation, a configuration, updates, a
+	// Job.
 	Work state.Fact[[]string]
 	// Incidents names open incidents.
 	Incidents state.Fact[[]string]

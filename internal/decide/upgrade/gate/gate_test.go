@@ -54,7 +54,7 @@ func good(t *testing.T) Facts {
 	return Facts{
 		Now: noon, From: from, To: &to, Level: v("1.35.0"), Soak: 24 * time.Hour, Hosts: []Host{host("cp-1", false), host("cp-2", false), host("w-1", true)},
 		Etcd:    Etcd{state.Known([]Member{member("cp-1"), member("cp-2")}), state.Known(true), empty, state.Known(false), state.Known(v("3.6.0")), state.Known(v("3.6.0"))},
-		Upgrade: state.Known(""), Work: empty, Incidents: empty, Deprecated: state.Known([]Use{{"flowcontrol/v1beta3", v("1.37.0"), "x"}}), Observed: 24 * time.Hour,
+		Upgrade: state.Known(""), Plan: state.Known(""), Work: empty, Incidents: empty, Deprecated: state.Known([]Use{{"flowcontrol/v1beta3", v("1.37.0"), "x"}}), Observed: 24 * time.Hour,
 		Webhooks: empty, Budgets: empty, Immovable: empty, StoredVersions: state.Known([]string{"a/v1"}), Backups: state.Known(Backups{Newest: noon.Add(-24 * time.Hour), Before: noon.Add(-24 * time.Hour), Wanted: true}),
 		Window: state.Known(""), OnBattery: state.Known(false),
 	}
@@ -87,6 +87,8 @@ var situations = []struct {
 	{"release: another major release", Begin, func(f *Facts) { f.To.Kubernetes, f.Deprecated = Version{2, 36, 0}, state.Known([]Use(nil)) }},
 	{"idle: a rotation", Begin, func(f *Facts) { f.Work = state.Known([]string{"a rotation of etcd's CA"}) }},
 	{"idle: another upgrade", Begin, func(f *Facts) { f.Upgrade = state.Known("sha256:9") }},
+	{"plan: a growth", Begin, func(f *Facts) { f.Plan = state.Known("the plan p1 of ada brings cp-2") }},
+	{"plan: it took its lock in the moment in which the upgrade began", Between, func(f *Facts) { f.Plan = state.Known("the plan p1 of ada replaces cp-2") }},
 	{"hosts: one is away", Between, func(f *Facts) { f.Hosts[1].Ready = state.Known(false) }},
 	{"workers: one is away, and says nothing", Begin, func(f *Facts) {
 		f.Hosts[2] = Host{Name: "w-1", Worker: true, Ready: state.Known(false), Release: state.Known("sha256:1"), Kubelet: f.Hosts[2].Kubelet, Proxy: f.Hosts[2].Proxy}
@@ -208,7 +210,7 @@ func TestEachGateSaysWhatClosesIt(t *testing.T) {
 // TestAGateHoldsOnlyTheStepsThatNeedIt: no host is taken away for a part, so what only a host
 // that is away could harm holds none.
 func TestAGateHoldsOnlyTheStepsThatNeedIt(t *testing.T) {
-	ofHosts := []ID{"steps", "packages", "disk", "fetched", "edited-files", "webhooks", "disruption-budgets"}
+	ofHosts := []ID{"plan", "steps", "packages", "disk", "fetched", "edited-files", "webhooks", "disruption-budgets"}
 	open := make(map[ID]bool)
 	for _, s := range situations {
 		if s.at == Commit || s.at == Close {

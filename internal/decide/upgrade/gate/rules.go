@@ -41,6 +41,7 @@ const (
 var rules = []rule{
 	{"release", Must, Begin, release},
 	{"idle", Must, Begin, idle},
+	{"plan", Must, Begin | Between, plan},
 	{"hosts", Must, always, hosts},
 	{"workers", May, always, workersReady},
 	{"mixed-release", Must, Begin, oneRelease},
@@ -104,6 +105,18 @@ func idle(f Facts) []finding {
 		return append(out, block("", "Commit it, or go back, before another one begins", "an upgrade to another release is under way"))
 	}
 	return out
+}
+
+// plan closes the gate while a plan changes the control planes. It is also asked between hosts,
+// since a plan may take its lock in the moment in which an upgrade begins.
+func plan(f Facts) []finding {
+	switch {
+	case !f.Plan.Known:
+		return []finding{unknown("", "whether a plan replaces or adds a control plane")}
+	case f.Plan.Value != "":
+		return []finding{{Wait, "", f.Plan.Value, "Wait until the plan is whole, or take it back with --abort while it can be"}}
+	}
+	return nil
 }
 
 func hosts(f Facts) []finding {

@@ -168,6 +168,7 @@ func (u Upgrade) facts(digest string) (f gate.Facts, known bool) {
 			f.Upgrade.Value = u.Record.To
 		}
 	}
+	f.Plan = u.Plan
 	f.Backups = u.toldOfBackups().Backups(u.site(), u.Running)
 	for _, h := range u.Hosts {
 		host := h.Told.Value.Facts

@@ -33,7 +33,9 @@ var (
 type site struct {
 	version *configv1.ClusterVersion
 	record  *cluster.Record
-	hosts   []annotation.Host
+	// plan says which plan changes the control planes.
+	plan  string
+	hosts []annotation.Host
 	// backups is what hosts tell of their backups.
 	backups map[string]backup.Summary
 }
@@ -108,7 +110,7 @@ func (s *site) underWay(arrived int) *site {
 // read reads the site as the API has it. cp-1 holds a virtual IP.
 func (s *site) read(t *testing.T) Upgrade {
 	t.Helper()
-	o := Objects{Now: noon, Version: s.version, Record: state.Known("")}
+	o := Objects{Now: noon, Version: s.version, Record: state.Known(""), Plan: state.Known(s.plan)}
 	if s.record != nil {
 		text, err := annotation.Encode(annotation.RecordOf(*s.record))
 		if err != nil {

@@ -32,7 +32,9 @@ type Objects struct {
 	// Record is the text of the record, empty for none; it is unknown if nobody could
 	// read it.
 	Record state.Fact[string]
-	Hosts  []Host
+	// Plan says which plan replaces a control plane or adds one; empty for none.
+	Plan  state.Fact[string]
+	Hosts []Host
 }
 
 // Host is what the API has of one host.

@@ -102,6 +102,9 @@ func (u Upgrade) Start(s Start) (Change, error) {
 	if digest == u.Running && !r.Started {
 		return u.Rollback()
 	}
+	if plan := u.Plan.Value; plan != "" && !r.Started {
+		return Change{}, refuse("%s: an upgrade waits until it is whole or taken back", plan)
+	}
 	if err := u.follows(digest); err != nil {
 		return Change{}, err
 	}

@@ -41,6 +41,8 @@ type Seen struct {
 	// Rotations names the authorities whose rotation is under way, Incidents the
 	// incidents that are open.
 	Rotations, Incidents state.Fact[[]string]
+	// Plan says which plan replaces a control plane or adds one; empty for none.
+	Plan state.Fact[string]
 	// Slow is what costs more to find out, and may be some minutes old.
 	Slow Slow
 	// Parts are in the order in which they follow.
@@ -147,7 +149,7 @@ func (v Survey) facts(s Seen) gate.Facts {
 	from := v.Releases[v.Site.Running]
 	f := gate.Facts{
 		Now: s.Now, From: from, Level: gate.Version{Major: from.Kubernetes.Major, Minor: from.Kubernetes.Minor}, Soak: v.Wish.Soak,
-		Etcd: etcdOf(s, v.hosts), Upgrade: state.Known(""), Incidents: s.Incidents, Work: v.work(s), Window: v.window(s),
+		Etcd: etcdOf(s, v.hosts), Upgrade: state.Known(""), Plan: s.Plan, Incidents: s.Incidents, Work: v.work(s), Window: v.window(s),
 		Deprecated: s.Slow.Deprecated, Observed: s.Slow.Observed, Webhooks: s.Slow.Webhooks, Budgets: s.Slow.Budgets, Immovable: s.Slow.Immovable, StoredVersions: s.Slow.Stored,
 		Backups: v.told.Backups(v.Site, from.Digest),
 	}

@@ -1,0 +1,34 @@
+package replace
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// The ConfigMap that is the lock: the cluster's copy of the plan that is in force. It is there from
+// the first step of a plan until the plan is over.
+const (
+	LockNamespace = "kube-system"
+	LockName      = "holdfast-replace"
+	// LockKey holds the ID of the plan, LockCopy the plan.
+	LockKey  = "plan-id"
+	LockCopy = "plan"
+)
+
+// InForce says which plan holds the lock, and how it is followed. It is empty if the ConfigMap
+// names none. Other work on hosts waits for that plan.
+func InForce(lock map[string]string) string {
+	id := lock[LockKey]
+	if id == "" {
+		return ""
+	}
+	var p Plan
+	if err := json.Unmarshal([]byte(lock[LockCopy]), &p); err != nil || p.ID != id || p.New.Name == "" {
+		return fmt.Sprintf("the plan %s changes the control planes (ConfigMap %s/%s has no copy of it that can be read)", id, LockNamespace, LockName)
+	}
+	does, follow := "replaces "+p.Old.Name, "sudo holdfast host replace "+p.Old.Name
+	if p.Grows {
+		does, follow = "brings "+p.New.Name+" as the second control plane", "sudo holdfast topology apply"
+	}
+	return fmt.Sprintf("the plan %s of %s %s; to follow it, on %s: %s", id, p.By, does, p.Survivor, follow)
+}

@@ -1,0 +1,36 @@
+package replace
+
+import (
+	"encoding/json"
+	"testing"
+)
+
+func TestTheLockSaysWhichPlanIsInForce(t *testing.T) {
+	text := func(p Plan) string {
+		t.Helper()
+		out, err := json.Marshal(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(out)
+	}
+	grows := Plan{ID: "p1", Grows: true, Survivor: "cp-1", New: New{Name: "cp-2"}, By: "ada"}
+	replaces := Plan{ID: "p1", Survivor: "cp-1", Old: Old{Name: "cp-2"}, New: New{Name: "cp-3"}, By: "ada"}
+	unread := "the plan p1 changes the control planes (ConfigMap kube-system/holdfast-replace has no copy of it that can be read)"
+	for _, c := range []struct {
+		lock map[string]string
+		want string
+	}{
+		{nil, ""},
+		{map[string]string{LockCopy: text(grows)}, ""},
+		{map[string]string{LockKey: "p1", LockCopy: text(grows)}, "the plan p1 of ada brings cp-2 as the second control plane; to follow it, on cp-1: sudo holdfast topology apply"},
+		{map[string]string{LockKey: "p1", LockCopy: text(replaces)}, "the plan p1 of ada replaces cp-2; to follow it, on cp-1: sudo holdfast host replace cp-2"},
+		{map[string]string{LockKey: "p1"}, unread},
+		{map[string]string{LockKey: "p1", LockCopy: "{"}, unread},
+		{map[string]string{LockKey: "p1", LockCopy: text(Plan{ID: "p2", New: New{Name: "cp-2"}})}, unread},
+	} {
+		if got := InForce(c.lock); got != c.want {
+			t.Errorf("%v: %q, want %q", c.lock, got, c.want)
+		}
+	}
+}
