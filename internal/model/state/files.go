@@ -30,8 +30,6 @@ const (
 	// FencingDir holds one root-only file NAME.json (FencingDevice) for each
 	// host that may be fenced.
 	FencingDir = "/etc/holdfast/fencing"
-	// NodesPath keeps the last list of the cluster's nodes on a host.
-	NodesPath = "/var/lib/holdfast/network/nodes.json"
 	// FencingPendingDir holds a file for each target whose device is newer than the
 	// Secret of the cluster: the API was away when the account was rotated.
 	FencingPendingDir = "/var/lib/holdfast/fencing/pending"

@@ -39,6 +39,9 @@ type Node struct {
 	Kept []string `json:",omitempty"`
 }
 
+// NodesPath is the file in which a host keeps the last whole list of the cluster's nodes.
+const NodesPath = "/var/lib/holdfast/network/nodes.json"
+
 // CompareNodes orders nodes by name.
 func CompareNodes(a, b Node) int { return strings.Compare(a.Name, b.Name) }
 

@@ -27,6 +27,7 @@ var namesRecords = map[string]string{
 	"internal/decide/explain":        "tells a person",
 	"internal/decide/confirm":        "tells a person",
 	"internal/decide/wiping":         "a host that is wiped has none of them any more",
+	"internal/install/readdress":     "gives them the addresses of another place, while nothing that reads them runs",
 	"internal/install/installer":     "finds the accounts of BMCs among the files of a backup",
 	"internal/model/backup":          "lists them among the files of a host that a backup holds",
 }

@@ -1,0 +1,68 @@
+package cli
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/cli/command"
+	decide "github.com/holdfast/holdfast/internal/decide/readdress"
+	install "github.com/holdfast/holdfast/internal/install/readdress"
+)
+
+func TestAllMistakesInTheAddressesOfHostsAreToldAtOnce(t *testing.T) {
+	f := readdressFlags{addresses: []string{"cp-1", "=192.0.2.1", "cp-2=192.0.2.x", "cp-3=192.0.2.3", "cp-3=192.0.2.4"}}
+	_, err := f.hosts()
+	if err == nil {
+		t.Fatal("no error")
+	}
+	for _, want := range []string{`--address "cp-1": must be NAME=ADDRESS`, `--address "=192.0.2.1": must be NAME`, `"192.0.2.x" is no IP address`, "cp-3 is named twice"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%v does not say %q", err, want)
+		}
+	}
+	f.addresses = []string{"cp-1=192.0.2.1,2001:db8::1"}
+	got, err := f.hosts()
+	if err != nil || len(got["cp-1"]) != 2 || got["cp-1"][1] != netip.MustParseAddr("2001:db8::1") {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
+func TestAMoveIsShownHostByHostAndItsEndIsSuccess(t *testing.T) {
+	plan := &decide.Plan{ID: "m1", By: "ada", At: time.Unix(0, 0).UTC()}
+	r := moveReport{Plan: plan, Hosts: []movedHost{
+		{"cp-1", install.Doing{Plan: "m1", At: decide.To, Words: "waits until etcd answers"}},
+		{"cp-2", install.Doing{Plan: "m1", At: decide.From, Words: "gives the files other addresses", Problem: "disk full"}},
+		{"worker-1", install.Doing{}},
+		{"worker-2", install.Doing{Plan: "m1", At: decide.To, Over: true}},
+	}}
+	var out strings.Builder
+	err := r.print(&out, "text")
+	if code := command.ExitCode(err); code != 4 {
+		t.Errorf("exit code %d, %v", code, err)
+	}
+	const want = `move m1, announced by ada at 1970-01-01T00:00:00Z
+HOST      HAS            STATE
+cp-1      new addresses  waits until etcd answers
+cp-2      old addresses  gives the files other addresses: disk full
+worker-1  old addresses  says nothing of it yet
+worker-2  new addresses  the move is over
+`
+	if out.String() != want {
+		t.Errorf("got\n%s", out.String())
+	}
+	late, begun := r.without("m2")
+	if len(late) != 4 || begun != "cp-1" {
+		t.Errorf("another plan: late %v, begun %q", late, begun)
+	}
+	for i := range r.Hosts {
+		r.Hosts[i].Over = true
+	}
+	if err := r.print(&strings.Builder{}, "json"); err != nil {
+		t.Error(err)
+	}
+	if err := (moveReport{}).print(&out, "text"); err != nil || !strings.HasSuffix(out.String(), "no move is announced\n") {
+		t.Errorf("%v: %s", err, out.String())
+	}
+}
