@@ -23,11 +23,8 @@ import (
 
 // newReaddress returns the agent that takes this host to another place with its site. network
 // returns the host's network, which is made after it.
-func newReaddress(s *site.Site, network func() *hostnet.Network) (*readdress.Agent, error) {
-	name, err := host.Name()
-	if err != nil {
-		return nil, err
-	}
+func newReaddress(s *site.Site, network func() *hostnet.Network) *readdress.Agent {
+	name := func() string { return network().Cluster().View().Host.NodeName }
 	files := install.NewHost(name)
 	return &readdress.Agent{
 		Store: install.Store{}, Host: name, ControlPlane: s.Role.ControlPlane(), Now: time.Now,
@@ -56,7 +53,7 @@ func newReaddress(s *site.Site, network func() *hostnet.Network) (*readdress.Age
 				if err != nil {
 					return err
 				}
-				return install.Cluster(ctx, api, s, p, to, decide.Map(p, to, name, j))
+				return install.Cluster(ctx, api, s, p, to, decide.Map(p, to, name(), j))
 			},
 			Withdraw: func(ctx context.Context) error {
 				api, err := install.Open()
@@ -75,5 +72,5 @@ func newReaddress(s *site.Site, network func() *hostnet.Network) (*readdress.Age
 				})
 			},
 		},
-	}, nil
+	}
 }

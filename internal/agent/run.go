@@ -132,10 +132,7 @@ func runParts(ctx context.Context, s *site.Site, log *slog.Logger, address strin
 	var net *hostnet.Network
 	view := func() state.NetworkView { return net.Cluster().View() }
 	backups, spaces := newBackups(s, view), newSpace(s, view)
-	moves, err := newReaddress(s, func() *hostnet.Network { return net })
-	if err != nil {
-		return err
-	}
+	moves := newReaddress(s, func() *hostnet.Network { return net })
 	net, err = hostnet.New(ctx, hostnet.Options{
 		Site: s, Loops: loops, Log: log, Now: time.Now, Metrics: address, Infrastructure: moves.Infrastructure,
 		Collectors: []prometheus.Collector{status, certificates.Collector{}, leaves, config, backups, spaces, rotations},
@@ -143,22 +140,23 @@ func runParts(ctx context.Context, s *site.Site, log *slog.Logger, address strin
 	if err != nil {
 		return err
 	}
-	net.Listen(moves.Nodes)
-	group.Go(func() error { loops.Run(ctx, moves.Task()); return nil })
+	// follow runs tasks that hear of nodes.
+	follow := func(heard func([]state.Node), tasks ...loop.Task) {
+		net.Listen(heard)
+		group.Go(func() error { loops.Run(ctx, tasks...); return nil })
+	}
+	follow(moves.Nodes, moves.Task())
 	cluster := net.Cluster()
 	cluster.MayBoot = newSpare(s, cluster.View, status).mayBoot
 	config.Join(cluster)
-	net.Listen(config.Nodes)
-	group.Go(func() error { loops.Run(ctx, config.Task(), config.ShutdownTask()); return nil })
+	follow(config.Nodes, config.Task(), config.ShutdownTask())
 	group.Go(func() error { loops.Watch(ctx, config.Requests(state.AgentSocket)); return nil })
 	shelf := newShelf(s, cluster.View)
-	net.Listen(shelf.Nodes)
-	group.Go(func() error { loops.Run(ctx, shelf.Task()); return nil })
+	follow(shelf.Nodes, shelf.Task())
 	brings := parts.New(parts.Options{Unit: parts.ThisUnit(), Now: time.Now, Node: func() string { return cluster.View().Host.NodeName }})
 	if s.Role.ControlPlane() {
 		group.Go(func() error { loops.Run(ctx, leaves.Task()); return nil })
-		net.Listen(brings.Nodes)
-		group.Go(func() error { loops.Run(ctx, brings.Task()); return nil })
+		follow(brings.Nodes, brings.Task())
 		agent := controlplane.New(controlplane.Options{Site: s, Loops: loops, Log: log, Now: time.Now, Event: event, VIPs: func() []netip.Addr { return cluster.View().Settings.VIPs() }, Rotations: rotations})
 		net.Listen(agent.Nodes)
 		group.Go(func() error { return agent.Run(ctx) })
@@ -169,14 +167,12 @@ func runParts(ctx context.Context, s *site.Site, log *slog.Logger, address strin
 		if err != nil {
 			return err
 		}
-		net.Listen(follower.Nodes)
-		group.Go(func() error { loops.Run(ctx, follower.Task()); return nil })
+		follow(follower.Nodes, follower.Task())
 	}
 	missed := newDeleted(s, net, cluster.View)
 	group.Go(func() error { loops.Run(ctx, missed.Task()); return nil })
 	upgrades := newUpgrade(s, net, status, shelf, brings, event)
-	net.Listen(upgrades.Nodes)
-	group.Go(func() error { loops.Run(ctx, upgrades.Task(), upgrades.TellTask()); return nil })
+	follow(upgrades.Nodes, upgrades.Task(), upgrades.TellTask())
 	kubelets := &kubeletcert.Keeper{Servers: net.ConfigServers, Name: s.APIName(), CA: s.Identity.ConfigCA.Cert, Now: time.Now}
 	if s.Role.ControlPlane() {
 		kubelets.Sign = leaves.SignKubelet

@@ -17,11 +17,14 @@ func withoutBackupFlag(cmd *cobra.Command, to *bool) {
 	cmd.Flags().BoolVar(to, "without-backup", false, "go on without a good backup")
 }
 
+// nodeLister is what backupBefore has of the API.
+type nodeLister interface {
+	Nodes(ctx context.Context) ([]state.Node, error)
+}
+
 // backupBefore refuses a step that cannot be taken back unless the site has a good backup that is
 // young enough.
-func backupBefore(ctx context.Context, c interface {
-	Nodes(ctx context.Context) ([]state.Node, error)
-}, now time.Time, without bool) error {
+func backupBefore(ctx context.Context, c nodeLister, now time.Time, without bool) error {
 	if without {
 		return nil
 	}

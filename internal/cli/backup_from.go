@@ -50,7 +50,7 @@ func (f *fromFlags) place(text string) (p model.Place, isFile bool, err error) {
 		file := strings.TrimPrefix(text, "file://")
 		info, err := os.Stat(file)
 		if err != nil || !info.IsDir() {
-			return p, true, nil // who opens the file says what is wrong with it
+			return p, true, nil //nolint:nilerr // who opens the file says what is wrong with it
 		}
 		dir, err := filepath.Abs(file)
 		return model.Place{Target: model.Target{Name: "folder", Directory: &model.Directory{Path: dir}}, URL: file}, false, err

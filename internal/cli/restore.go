@@ -56,7 +56,7 @@ usage.`,
 		},
 	}
 	cmd.Flags().StringVar(&r.from, "from", "", "a backup, encrypted or not: a file, or s3:// or sftp://")
-	r.fromFlags.register(cmd)
+	r.register(cmd)
 	cmd.Flags().StringVar(&r.scratch, "scratch", "", "folder on a disk with room for a backup of a target (default: the folder for temporary files)")
 	_ = cmd.MarkFlagDirname("scratch")
 	cmd.Flags().StringVar(&r.identityFile, "identity", "", "file with the private key of age that opens it")

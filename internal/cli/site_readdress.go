@@ -202,7 +202,7 @@ func (m *move) announce(ctx context.Context) error {
 	if err := m.access.write(ctx, infra, string(data)); err != nil {
 		return fmt.Errorf("announce the move: %w", err)
 	}
-	return m.readdressFlags.await(ctx, m.streams, m.access, func(r moveReport) (string, bool) {
+	return m.await(ctx, m.streams, m.access, func(r moveReport) (string, bool) {
 		late, begun := r.without(m.plan.ID)
 		if begun != "" {
 			return begun + " carries out another move: it keeps that one", false

@@ -103,7 +103,7 @@ func (a *Agent) tell(ctx context.Context, f decide.Facts, s decide.Step, problem
 	if !a.listed() {
 		return nil
 	}
-	if err := a.Tell(ctx, a.Host, text); err != nil {
+	if err := a.Tell(ctx, a.Host(), text); err != nil {
 		return nil //nolint:nilerr // it is told again, and an API that is away keeps nobody from moving
 	}
 	a.told = text
@@ -120,11 +120,11 @@ func (a *Agent) ended(ctx context.Context, plan *decide.Plan) error {
 		if !a.shown() {
 			return nil
 		}
-		return a.Tell(ctx, a.Host, "")
+		return a.Tell(ctx, a.Host(), "")
 	}
 	d := install.Doing{Plan: plan.ID, Act: decide.Idle, Words: "the move is over", At: decide.To, Over: true}
 	if text := state.FormatAnnotation(d); a.told != text {
-		if err := errors.Join(a.Store.PutDoing(d), a.Tell(ctx, a.Host, text)); err != nil {
+		if err := errors.Join(a.Store.PutDoing(d), a.Tell(ctx, a.Host(), text)); err != nil {
 			return err
 		}
 		a.told = text
@@ -146,7 +146,7 @@ func (a *Agent) listed() bool {
 func (a *Agent) shown() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return slices.ContainsFunc(a.nodes, func(n state.Node) bool { return n.Name == a.Host && n.Annotations[install.Annotation] != "" })
+	return slices.ContainsFunc(a.nodes, func(n state.Node) bool { return n.Name == a.Host() && n.Annotations[install.Annotation] != "" })
 }
 
 // announced reports whether the API still announces a plan.

@@ -72,7 +72,7 @@ type World struct {
 type Agent struct {
 	World
 	Store        install.Store
-	Host         string
+	Host         func() string // the name of its node
 	ControlPlane bool
 	Now          func() time.Time
 
@@ -180,7 +180,7 @@ func (a *Agent) hear() error {
 	if bad := p.Check(); len(bad) > 0 {
 		return fmt.Errorf("annotation %s of the Infrastructure object: %w", kube.ReaddressAnnotation, &decide.RefusedError{Differences: bad})
 	}
-	return a.Store.Put(p, decide.Announced(p.From.Hosts[a.Host]))
+	return a.Store.Put(p, decide.Announced(p.From.Hosts[a.Host()]))
 }
 
 func (a *Agent) facts(ctx context.Context, plan *decide.Plan, journal decide.Journal) (decide.Facts, error) {
@@ -192,7 +192,7 @@ func (a *Agent) facts(ctx context.Context, plan *decide.Plan, journal decide.Jou
 	if err != nil {
 		return decide.Facts{}, err
 	}
-	f := decide.Facts{Host: a.Host, ControlPlane: a.ControlPlane, Plan: plan, Journal: journal, Addresses: addresses, Routes: routes, Boot: boot}
+	f := decide.Facts{Host: a.Host(), ControlPlane: a.ControlPlane, Plan: plan, Journal: journal, Addresses: addresses, Routes: routes, Boot: boot}
 	a.mu.Lock()
 	if !reflect.DeepEqual(a.seen, addresses) || a.since.IsZero() {
 		a.seen, a.since = addresses, a.Now()
@@ -226,7 +226,7 @@ func (a *Agent) members(ctx context.Context, f *decide.Facts) {
 	}
 	urls := map[string]decide.Side{}
 	for _, side := range []decide.Side{decide.From, decide.To} {
-		for _, own := range slices.Concat(f.Plan.Own(a.Host, side, f.Journal), f.Plan.Place(side).All()) {
+		for _, own := range slices.Concat(f.Plan.Own(f.Host, side, f.Journal), f.Plan.Place(side).All()) {
 			urls[etcdpod.PeerURL(own)] = side
 		}
 	}

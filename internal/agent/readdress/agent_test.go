@@ -43,7 +43,7 @@ func newLoner(t *testing.T) *loner {
 		is: netip.MustParsePrefix("10.98.0.11/24"), boot: "b1", files: decide.From, vips: decide.From,
 		urls: []string{etcdpod.PeerURL(addr("10.98.0.11"))}, shown: map[string]string{},
 	}
-	l.Agent = &Agent{Store: install.Store{Root: t.TempDir()}, Host: "cp-1", ControlPlane: true, Now: func() time.Time { now = now.Add(time.Second); return now }}
+	l.Agent = &Agent{Store: install.Store{Root: t.TempDir()}, Host: func() string { return "cp-1" }, ControlPlane: true, Now: func() time.Time { now = now.Add(time.Second); return now }}
 	l.World = World{
 		Kernel: func() ([]nodeaddress.Address, []state.HostRoute, error) {
 			return []nodeaddress.Address{{Interface: "eth0", Index: 2, Prefix: l.is, Usable: true}}, nil, nil
@@ -113,7 +113,7 @@ func (l *loner) announces(t *testing.T, change func(*decide.Plan)) {
 
 // hears gives the agent what the API says, if it answers.
 func (l *loner) hears() bool {
-	if _, err := l.World.Etcd(); err != nil {
+	if _, err := l.Etcd(); err != nil {
 		return false
 	}
 	in := kube.Infrastructure{BareMetal: true, APIVIPs: []netip.Addr{addr("10.98.0.5")}, IngressVIPs: []netip.Addr{addr("10.98.0.6")}, Readdress: l.text}
@@ -135,7 +135,7 @@ func (l *loner) runs(t *testing.T, times int) {
 		}
 		if l.boot != boot {
 			again := newLoner(t)
-			again.Store, l.Agent.World, again.World = l.Store, l.World, l.World
+			again.Store, again.Agent.World = l.Store, l.World
 			now := l.Now
 			l.Agent = again.Agent
 			l.Now = now

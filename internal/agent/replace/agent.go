@@ -103,7 +103,7 @@ func (a *Agent) job() (Job, error) {
 // idle reports whether there is nothing to decide. A plan that is over keeps its secrets
 // until the cluster's copy is gone.
 func (a *Agent) idle(j Job) bool {
-	return j.Order == nil && (j.Plan == nil || j.Plan.Stage.Over() && !a.Store.HasSecrets() && !(endedWhole(j.Plan) && a.Store.HasLoneSite()))
+	return j.Order == nil && (j.Plan == nil || j.Plan.Stage.Over() && !a.Store.HasSecrets() && (!endedWhole(j.Plan) || !a.Store.HasLoneSite()))
 }
 
 // tidy removes the files of a plan that is over. The site of a lone control plane stays if its

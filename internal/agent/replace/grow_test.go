@@ -131,7 +131,8 @@ func TestTheGatesOfAGrowingSiteNeedNoKeeper(t *testing.T) {
 }
 
 func TestTheSiteOfALoneControlPlaneIsRemovedOnceItsGrowthIsWhole(t *testing.T) {
-	for stage, kept := range map[replace.Stage]bool{replace.Whole: false, replace.Aborted: true, replace.Waiting: true} {
+	for _, stage := range []replace.Stage{replace.Whole, replace.Aborted, replace.Waiting} {
+		kept := stage != replace.Whole
 		s, root := newSite(), t.TempDir()
 		a := s.agent(root)
 		// The agent was cut off right after it removed the wish and the secrets.

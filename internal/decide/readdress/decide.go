@@ -2,7 +2,6 @@ package readdress
 
 import (
 	"fmt"
-	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -40,17 +39,15 @@ type Journal struct {
 // Announced returns the journal of a plan that has changed nothing. own are the addresses of
 // the host now.
 func Announced(own []netip.Addr) Journal {
-	return Journal{At: From, Settled: From, Told: From, Taken: map[Side][]netip.Addr{From: own}}
+	return Journal{At: From, Settled: From, Told: From, Taken: map[Side][]netip.Addr{From: own, To: nil}}
 }
 
 // Begun returns the journal of a host that moves to a side, with its own addresses there.
 func (j Journal) Begun(to Side, own []netip.Addr) Journal {
 	j.Moving, j.Changed, j.Over = to, "", false
-	j.Taken = maps.Clone(j.Taken)
-	if j.Taken == nil {
-		j.Taken = map[Side][]netip.Addr{}
-	}
-	j.Taken[to] = own
+	was := j.Taken[to.Other()]
+	j.Taken = make(map[Side][]netip.Addr, 2)
+	j.Taken[to], j.Taken[to.Other()] = own, was
 	return j
 }
 

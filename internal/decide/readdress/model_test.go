@@ -52,7 +52,7 @@ func (m model) answers() bool {
 
 func (m model) facts(i int) readdress.Facts {
 	p, h := plan(), m.hosts[i]
-	j := readdress.Journal{At: h.at, Moving: h.moving, Settled: h.settled, Over: h.over, Taken: map[readdress.Side][]netip.Addr{}}
+	j := readdress.Journal{At: h.at, Moving: h.moving, Settled: h.settled, Over: h.over}
 	f := readdress.Facts{Host: names[i], ControlPlane: true, Plan: &p, Journal: j, Same: time.Minute, Boot: "b1"}
 	switch h.changed {
 	case "now":

@@ -52,7 +52,7 @@ func (h *Host) addCertificates(own []netip.Addr, to decide.Place) error {
 
 // Trim takes the addresses of the place that the host has left out of its certificates.
 func (h *Host) Trim(p decide.Plan, at decide.Side, j decide.Journal) error {
-	old, own := p.Own(h.Name, at.Other(), j), p.Own(h.Name, at, j)
+	old, own := p.Own(h.Name(), at.Other(), j), p.Own(h.Name(), at, j)
 	vips, err := p.Place(at.Other()).VIPs()
 	if err != nil {
 		return err

@@ -69,8 +69,8 @@ var forgotten = []string{settings.Path, cib + ".sig"}
 type Host struct {
 	// Root is that of the host.
 	Root string
-	// Name is the name of its node.
-	Name string
+	// Name returns the name of its node.
+	Name func() string
 	Now  func() time.Time
 	// Write replaces a file durably and gives it to its owner. Remove removes a file or a
 	// folder; it is no error if there is none.
@@ -79,7 +79,7 @@ type Host struct {
 }
 
 // NewHost returns this host.
-func NewHost(name string) *Host {
+func NewHost(name func() string) *Host {
 	return &Host{Root: "/", Name: name, Now: time.Now, Write: host.WriteFileFor, Remove: os.RemoveAll}
 }
 
@@ -131,8 +131,8 @@ func (h *Host) files() ([]string, error) {
 
 // Move gives the files of the host the addresses of one side of a plan.
 func (h *Host) Move(p decide.Plan, to decide.Side, j decide.Journal) error {
-	m := decide.Map(p, to, h.Name, j)
-	if err := h.addCertificates(p.Own(h.Name, to, j), p.Place(to)); err != nil {
+	m := decide.Map(p, to, h.Name(), j)
+	if err := h.addCertificates(p.Own(h.Name(), to, j), p.Place(to)); err != nil {
 		return err
 	}
 	if err := h.ignition(p.Place(to)); err != nil {
@@ -143,7 +143,7 @@ func (h *Host) Move(p decide.Plan, to decide.Side, j decide.Journal) error {
 			return err
 		}
 		path := "/" + strings.TrimPrefix(strings.TrimPrefix(at, h.at(copies)), "/")
-		data, err := os.ReadFile(at)
+		data, err := os.ReadFile(at) //nolint:gosec // root alone writes in this folder
 		if err == nil {
 			data, err = h.changed(path, data, m, p.Place(to))
 		}

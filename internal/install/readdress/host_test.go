@@ -56,7 +56,7 @@ func newMachine(t *testing.T) *machine {
 	t.Helper()
 	m := &machine{}
 	m.Host = &Host{
-		Root: t.TempDir(), Name: "cp-1", Now: func() time.Time { return time.Unix(1_800_000_000, 0) },
+		Root: t.TempDir(), Name: func() string { return "cp-1" }, Now: func() time.Time { return time.Unix(1_800_000_000, 0) },
 		Write: func(path string, data []byte, mode fs.FileMode, _, _ int) error {
 			return m.Effect(func() error { return powercut.WriteFile(path, data, mode) })
 		},

@@ -24,7 +24,7 @@ func (s *Snapshot) Passwords(ctx context.Context, keys Keys) (passwords map[stri
 		password, err := passwordIn(v, keys)
 		if err != nil {
 			unread = append(unread, fmt.Sprintf("the account of the BMC of %s: %v", host, err))
-			return nil //nolint:nilerr // it is told
+			return nil // it is told
 		}
 		passwords[host] = password
 		return nil
@@ -45,7 +45,7 @@ func passwordIn(v Value, keys Keys) (secret.Text, error) {
 	text, _ := data["password"].(string)
 	password, err := base64.StdEncoding.DecodeString(text)
 	if err != nil || len(password) == 0 {
-		return "", fmt.Errorf("Secret %s has no password", o.Path()) //nolint:nilerr // the error would quote it
+		return "", fmt.Errorf("no password in Secret %s", o.Path()) // the cause would quote it
 	}
 	return secret.Text(password), nil
 }
