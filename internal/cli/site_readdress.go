@@ -179,6 +179,29 @@ func (a *moveAccess) write(ctx context.Context, infra *configv1.Infrastructure, 
 	return a.client.Patch(ctx, after, client.MergeFromWithOptions(infra, client.MergeFromWithOptimisticLock{}))
 }
 
+// free refuses a move while an upgrade or another change of the control planes is under way:
+// both write the files that a move writes.
+func (a *moveAccess) free(ctx context.Context) error {
+	plan, err := planInForce(ctx, a.client)
+	if err != nil {
+		return err
+	}
+	if plan.Value != "" {
+		return coded(command.ExitRefused, "refused, nothing was changed: %s", plan.Value)
+	}
+	var version configv1.ClusterVersion
+	err = a.client.Get(ctx, client.ObjectKey{Name: "version"}, &version)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("read ClusterVersion version: %w", err)
+	}
+	for _, c := range version.Status.Conditions {
+		if c.Type == configv1.OperatorProgressing && c.Status == configv1.ConditionTrue {
+			return coded(command.ExitRefused, "refused, nothing was changed: an upgrade goes on (%s); to follow it: holdfast upgrade status", c.Message)
+		}
+	}
+	return nil
+}
+
 func (m *move) announce(ctx context.Context) error {
 	if err := m.show(); err != nil {
 		return err
@@ -190,6 +213,9 @@ func (m *move) announce(ctx context.Context) error {
 	}
 	if m.here {
 		return m.keepHere()
+	}
+	if err := m.access.free(ctx); err != nil {
+		return err
 	}
 	infra, err := m.access.infrastructure(ctx)
 	if err != nil {

@@ -6,8 +6,16 @@ import (
 	"testing"
 	"time"
 
+	configv1 "github.com/openshift/api/config/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/cli/command"
 	decide "github.com/holdfast/holdfast/internal/decide/readdress"
+	"github.com/holdfast/holdfast/internal/decide/replace"
 	install "github.com/holdfast/holdfast/internal/install/readdress"
 )
 
@@ -64,5 +72,32 @@ worker-2  new addresses  the move is over
 	}
 	if err := (moveReport{}).print(&out, "text"); err != nil || !strings.HasSuffix(out.String(), "no move is announced\n") {
 		t.Errorf("%v: %s", err, out.String())
+	}
+}
+
+func TestNoMoveIsAnnouncedWhileControlPlanesChange(t *testing.T) {
+	scheme, err := kube.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	lock := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: replace.LockNamespace, Name: replace.LockName}, Data: map[string]string{replace.LockKey: "p1"}}
+	upgrade := &configv1.ClusterVersion{ObjectMeta: metav1.ObjectMeta{Name: "version"}}
+	upgrade.Status.Conditions = []configv1.ClusterOperatorStatusCondition{{Type: configv1.OperatorProgressing, Status: configv1.ConditionTrue, Message: "cp-1 is next"}}
+	rests := upgrade.DeepCopy()
+	rests.Status.Conditions[0].Status = configv1.ConditionFalse
+	for sentence, c := range map[string]struct {
+		objects []client.Object
+		why     string
+	}{
+		"nothing is under way":   {[]client.Object{rests}, ""},
+		"a replacement is":       {[]client.Object{rests, lock}, "the plan p1 changes the control planes"},
+		"an upgrade is":          {[]client.Object{upgrade}, "an upgrade goes on (cp-1 is next)"},
+		"there is no such thing": {nil, ""},
+	} {
+		a := &moveAccess{fake.NewClientBuilder().WithScheme(scheme).WithObjects(c.objects...).Build()}
+		err := a.free(t.Context())
+		if (err == nil) != (c.why == "") || err != nil && (!strings.Contains(err.Error(), c.why) || command.ExitCode(err) != command.ExitRefused) {
+			t.Errorf("%s: %v", sentence, err)
+		}
 	}
 }
