@@ -135,7 +135,7 @@ func (l *loner) runs(t *testing.T, times int) {
 		}
 		if l.boot != boot {
 			again := newLoner(t)
-			again.Store, again.Agent.World = l.Store, l.World
+			again.Store, again.World = l.Store, l.World
 			now := l.Now
 			l.Agent = again.Agent
 			l.Now = now
