@@ -1,6 +1,7 @@
 package loss_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -128,7 +129,10 @@ func (s site) moved(began time.Time) {
 	s.Helper()
 	first := s.names()[0]
 	s.eventually(movedWithin, "the move is over on every host", func() error {
-		out, err := s.Sh(s.Context(), first, asAdmin+"holdfast site readdress show")
+		// a host that boots stops what runs in it: nsenter then stops itself, and would wait for ever
+		ctx, stop := context.WithTimeout(s.Context(), 20*time.Second)
+		defer stop()
+		out, err := s.Sh(ctx, first, asAdmin+"holdfast site readdress show")
 		if err == nil && !strings.Contains(out, "no move is announced") {
 			err = errors.New(out)
 		}
