@@ -54,11 +54,11 @@ type World struct {
 	Forget func() error
 	// Reboot boots the host.
 	Reboot func(ctx context.Context) error
-	// Etcd opens the host's own etcd; nil on a worker.
+	// Etcd opens the host's own etcd. Only a control plane asks for it.
 	Etcd func() (Etcd, error)
 	// Cluster gives the objects of the cluster the addresses of a side.
 	Cluster func(ctx context.Context, p decide.Plan, to decide.Side, j decide.Journal) error
-	// Lead leads connections to where etcd's members were to where they are; nil on a worker.
+	// Lead leads connections to where etcd's members were to where they are.
 	Lead func(map[netip.Addr]netip.Addr) error
 	// Quiet stops Pacemaker, and with it kubelet and etcd, on a host that Pacemaker runs.
 	Quiet func(ctx context.Context) error
@@ -114,10 +114,10 @@ func (a *Agent) Infrastructure(in kube.Infrastructure) bool {
 }
 
 func (a *Agent) step(ctx context.Context) (loop.Result, error) {
-	if err := a.hear(); err != nil {
-		return loop.Result{}, err
-	}
 	plan, journal, err := a.Store.Load()
+	if err == nil {
+		plan, journal, err = a.hear(plan, journal)
+	}
 	if err != nil {
 		return loop.Result{}, err
 	}
@@ -140,7 +140,7 @@ func (a *Agent) step(ctx context.Context) (loop.Result, error) {
 // lead keeps the way to members of etcd that have moved. A table of an earlier run is taken
 // away once.
 func (a *Agent) lead(to decide.Mapping) error {
-	if a.Lead == nil || len(to) == 0 && a.unled {
+	if len(to) == 0 && a.unled {
 		return nil
 	}
 	if err := a.Lead(to); err != nil {
@@ -151,36 +151,34 @@ func (a *Agent) lead(to decide.Mapping) error {
 }
 
 // hear keeps a plan that the API announces. A plan that this host is carrying out stays, and
-// one that has changed nothing here is dropped once nobody announces it any more.
-func (a *Agent) hear() error {
+// one that has changed nothing here is dropped once nobody announces it any more. It returns
+// the plan that the host has then.
+func (a *Agent) hear(have *decide.Plan, journal decide.Journal) (*decide.Plan, decide.Journal, error) {
 	a.mu.Lock()
 	text, heard := a.announce, a.objects != nil
 	a.mu.Unlock()
 	if !heard {
-		return nil
-	}
-	have, journal, err := a.Store.Load()
-	if err != nil {
-		return err
+		return have, journal, nil
 	}
 	free := have == nil || journal.Free()
 	if text == "" {
 		if have != nil && free && !have.Local {
-			return a.Store.Drop()
+			return nil, decide.Journal{}, a.Store.Drop()
 		}
-		return nil
+		return have, journal, nil
 	}
 	var p decide.Plan
 	if err := json.Unmarshal([]byte(text), &p); err != nil {
-		return fmt.Errorf("annotation %s of the Infrastructure object: %w", kube.ReaddressAnnotation, err)
+		return nil, journal, fmt.Errorf("annotation %s of the Infrastructure object: %w", kube.ReaddressAnnotation, err)
 	}
 	if have != nil && (have.ID == p.ID || !free) {
-		return nil
+		return have, journal, nil
 	}
 	if bad := p.Check(); len(bad) > 0 {
-		return fmt.Errorf("annotation %s of the Infrastructure object: %w", kube.ReaddressAnnotation, &decide.RefusedError{Differences: bad})
+		return nil, journal, fmt.Errorf("annotation %s of the Infrastructure object: %w", kube.ReaddressAnnotation, &decide.RefusedError{Differences: bad})
 	}
-	return a.Store.Put(p, decide.Announced(p.From.Hosts[a.Host()]))
+	begins := decide.Announced(p.From.Hosts[a.Host()])
+	return &p, begins, a.Store.Put(p, begins)
 }
 
 func (a *Agent) facts(ctx context.Context, plan *decide.Plan, journal decide.Journal) (decide.Facts, error) {

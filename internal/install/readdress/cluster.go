@@ -32,7 +32,7 @@ func Open() (API, error) {
 	}{client.Bringer(), client}, nil
 }
 
-// named by kubeadm: joins and kube-proxy read the addresses in them.
+// configMaps are those of kubeadm: joins and kube-proxy read the addresses in them.
 var configMaps = []state.ObjectRef{
 	{APIVersion: "v1", Kind: "ConfigMap", Namespace: "kube-system", Name: "kubeadm-config"},
 	{APIVersion: "v1", Kind: "ConfigMap", Namespace: "kube-public", Name: "cluster-info"},

@@ -123,7 +123,7 @@ func TestWhatIsNotTheFileOfTheCatalogueIsNotKept(t *testing.T) {
 	if left, err := os.ReadDir(filepath.Dir(file)); err != nil || len(left) > 0 {
 		t.Errorf("%v is left, %v", left, err)
 	}
-	// What an earlier fetch left may be of another file: then all of it is fetched.
+	// An earlier fetch may have left bytes of another file: then all of it is fetched.
 	f := fetching(to, "x", file, want)
 	must(t, os.WriteFile(f.Part(), bytes.Repeat([]byte("o"), 500), 0o600))
 	must(t, f.Run(t.Context()))
