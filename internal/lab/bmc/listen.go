@@ -26,7 +26,7 @@ const (
 // closes the listener and the server. It returns nil if the context ended it.
 // A server can serve on several listeners at once.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
-	gate := &gate{Listener: ln, server: s, done: ctx.Done(), conns: map[net.Conn]struct{}{}}
+	gate := &gate{Listener: ln, server: s, done: ctx.Done(), conns: map[*heldConn]struct{}{}}
 	srv := &http.Server{
 		Handler:           s.Handler(),
 		ReadHeaderTimeout: headerTimeout,
@@ -36,7 +36,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	}
 	go gate.follow()
 	stop := context.AfterFunc(ctx, func() {
-		gate.drop()
+		gate.drop(every)
 		_ = srv.Close() // the listener's error comes back from Serve
 	})
 	defer stop()
@@ -56,7 +56,7 @@ type gate struct {
 
 	mu     sync.Mutex
 	closed bool // the socket does not listen
-	conns  map[net.Conn]struct{}
+	conns  map[*heldConn]struct{}
 }
 
 // Accept returns the next connection to serve. It keeps half-open ones and
@@ -74,9 +74,13 @@ func (g *gate) Accept() (net.Conn, error) {
 		case q.Unreachable:
 			_ = conn.Close()
 		case q.HalfOpen:
-			g.hold(conn)
+			g.hold(conn, true)
+			// The quirk may have ended before the connection was remembered.
+			if !g.server.Quirks().HalfOpen {
+				g.drop(unserved)
+			}
 		default:
-			return g.hold(conn), nil
+			return g.hold(conn, false), nil
 		}
 	}
 }
@@ -101,17 +105,18 @@ func (g *gate) listens() bool {
 }
 
 // hold remembers a connection until it is closed.
-func (g *gate) hold(conn net.Conn) net.Conn {
+func (g *gate) hold(conn net.Conn, silent bool) net.Conn {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	held := &heldConn{Conn: conn, gate: g}
+	held := &heldConn{Conn: conn, gate: g, silent: silent}
 	g.conns[held] = struct{}{}
 	return held
 }
 
 type heldConn struct {
 	net.Conn
-	gate *gate
+	gate   *gate
+	silent bool // accepted while half-open, never served
 }
 
 func (c *heldConn) Close() error {
@@ -129,8 +134,13 @@ func (g *gate) follow() {
 		if q.Unreachable != was.Unreachable {
 			g.listen(!q.Unreachable)
 		}
-		if q.Unreachable || (was.HalfOpen && !q.HalfOpen) {
-			g.drop()
+		// A client that comes right after the end of half-open is served: only those
+		// that came before lose their connection.
+		switch {
+		case q.Unreachable:
+			g.drop(every)
+		case was.HalfOpen && !q.HalfOpen:
+			g.drop(unserved)
 		}
 		was = q
 		select {
@@ -141,13 +151,20 @@ func (g *gate) follow() {
 	}
 }
 
-// drop closes all connections.
-func (g *gate) drop() {
+func every(*heldConn) bool      { return true }
+func unserved(c *heldConn) bool { return c.silent }
+
+// drop closes the connections that which names.
+func (g *gate) drop(which func(*heldConn) bool) {
 	g.mu.Lock()
-	conns := g.conns
-	g.conns = map[net.Conn]struct{}{}
+	var closing []*heldConn
+	for c := range g.conns {
+		if which(c) {
+			closing = append(closing, c)
+		}
+	}
 	g.mu.Unlock()
-	for c := range conns {
+	for _, c := range closing {
 		_ = c.Close()
 	}
 }

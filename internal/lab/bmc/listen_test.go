@@ -151,6 +151,21 @@ func TestQuirksMuteAndHalfOpenNeverAnswer(t *testing.T) {
 	}
 }
 
+// A client that comes right after the end of the quirk is new. It once lost its
+// connection when the server ended those from before a moment later.
+func TestAClientRightAfterHalfOpenIsServed(t *testing.T) {
+	s := newServer(t, &fakeMachine{})
+	addr := serve(t, s)
+	for range 50 {
+		s.SetQuirks(Quirks{HalfOpen: true})
+		time.Sleep(5 * time.Millisecond) // the server has to see the quirk before it ends
+		s.SetQuirks(Quirks{})
+		if _, err := read(client(t, s, 5*time.Second), addr); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestHalfOpenDoesNotSpeakTLSAndMuteDoes(t *testing.T) {
 	for name, q := range map[string]Quirks{"mute": {Mute: true}, "half-open": {HalfOpen: true}} {
 		s := newServer(t, &fakeMachine{})
