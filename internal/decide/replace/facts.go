@@ -99,7 +99,7 @@ type Facts struct {
 	// Verified is true if both hosts have tested that they can fence each other.
 	Verified state.Fact[bool]
 
-	// About this host while the site grows.
+	// About this host while the site grows or shrinks.
 
 	// Manifest is true if the file is there from which the etcd keeper runs etcd.
 	Manifest state.Fact[bool]
@@ -107,6 +107,12 @@ type Facts struct {
 	Asked state.Fact[bool]
 	// Kubelets is true while kubelet runs etcd, Podmans once podman does and has its data.
 	Kubelets, Podmans state.Fact[bool]
+	// Pod is true if kubelet's file of etcd is ready beside kubelet's folder, or in it. Boots is
+	// true if kubelet starts at boot without Pacemaker. Runs is true while Corosync or Pacemaker
+	// runs or starts at boot. Paired is true while this host has a file by which it is one of two:
+	// Corosync's list, the record of etcd, a device. Halted is true if Pacemaker was told not to
+	// start etcd.
+	Pod, Boots, Runs, Paired, Halted state.Fact[bool]
 }
 
 // Node has the parts of the Node of the old host's name.

@@ -22,8 +22,11 @@ func GrowGates(f Facts, w Wish) []Gate {
 
 // GatesOf returns the gates of a wish.
 func GatesOf(f Facts, w Wish) []Gate {
-	if w.Grows {
+	switch {
+	case w.Grows:
 		return GrowGates(f, w)
+	case w.Shrinks:
+		return ShrinkGates(f, w)
 	}
 	return Gates(f, w)
 }
@@ -59,10 +62,15 @@ func (f Facts) gateLearner() Gate {
 
 // joinFile is the command that writes the join file of the newcomer.
 func joinFile(f Facts) string {
-	if f.Plan.Grows {
-		return "sudo holdfast topology apply --join-file FILE"
+	return command(f) + " --join-file FILE"
+}
+
+// command is the command that follows the plan, and that takes in what a person changes.
+func command(f Facts) string {
+	if f.Plan.Grows || f.Plan.Shrinks {
+		return "sudo holdfast topology apply"
 	}
-	return "sudo holdfast host replace " + f.Plan.Old.Name + " --join-file FILE"
+	return "sudo holdfast host replace " + f.Plan.Old.Name
 }
 
 // growRules are those of a growing site in which everything can still be taken back.

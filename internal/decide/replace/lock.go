@@ -23,12 +23,15 @@ func InForce(lock map[string]string) string {
 		return ""
 	}
 	var p Plan
-	if err := json.Unmarshal([]byte(lock[LockCopy]), &p); err != nil || p.ID != id || p.New.Name == "" {
+	if err := json.Unmarshal([]byte(lock[LockCopy]), &p); err != nil || p.ID != id || p.New.Name+p.Old.Name == "" {
 		return fmt.Sprintf("the plan %s changes the control planes (ConfigMap %s/%s has no copy of it that can be read)", id, LockNamespace, LockName)
 	}
-	does, follow := "replaces "+p.Old.Name, "sudo holdfast host replace "+p.Old.Name
-	if p.Grows {
-		does, follow = "brings "+p.New.Name+" as the second control plane", "sudo holdfast topology apply"
+	does := "replaces " + p.Old.Name
+	switch {
+	case p.Grows:
+		does = "brings " + p.New.Name + " as the second control plane"
+	case p.Shrinks:
+		does = "takes " + p.Old.Name + " out: one control plane stays"
 	}
-	return fmt.Sprintf("the plan %s of %s %s; to follow it, on %s: %s", id, p.By, does, p.Survivor, follow)
+	return fmt.Sprintf("the plan %s of %s %s; to follow it, on %s: %s", id, p.By, does, p.Survivor, command(Facts{Plan: &p}))
 }

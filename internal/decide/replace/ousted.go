@@ -31,9 +31,12 @@ type Self struct {
 
 // Ousts says that the plan took a machine out of the place of a host; empty if it did not.
 func (p Plan) Ousts(name string, m state.Machine) string {
-	gone := p.Stage == Retired || p.Stage == Joining || p.Stage == Whole
+	gone := p.Stage == Retired || p.Stage == Joining || p.Stage == Narrowing || p.Stage == Whole
 	if !gone || p.Old.Name != name || m.UUID == "" || !equalUUID(p.Old.Machine.UUID, m.UUID) || equalUUID(p.Newcomer.Machine.UUID, m.UUID) {
 		return ""
+	}
+	if p.Shrinks {
+		return "the site goes on without " + name + " since " + p.Begun.UTC().Format(time.RFC3339) + ", by " + p.By
 	}
 	return "another machine takes the place of " + name + " since " + p.Begun.UTC().Format(time.RFC3339) + ", by " + p.By
 }

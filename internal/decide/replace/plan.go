@@ -1,8 +1,8 @@
-// Package replace decides how another machine becomes the second of two control planes: in the
-// place of a lost one, or beside a lone one. It decides whether that may begin (Gates), which
+// Package replace decides how another machine becomes the second of two control planes, in the
+// place of a lost one or beside a lone one, and how one of two goes for good. It decides whether that may begin (Gates), which
 // step comes next (Decide), and what a person reads about each step. It is a function of
 // facts, as decide/handover is. The agent of the host that stays carries the steps out
-// (docs/adr/0083, docs/adr/0092).
+// (docs/adr/0083, docs/adr/0092, docs/adr/0096).
 //
 // The plan on the disk of that host remembers only what nothing else shows: the wish of a
 // person, that the old host is retired, that Corosync has loaded the new key, and that the
@@ -33,21 +33,26 @@ const (
 	Widening Stage = "widening"
 	Waiting  Stage = "waiting"
 	Joining  Stage = "joining" // the newcomer may enter the cluster of the hosts
-	Whole    Stage = "whole"
-	Aborted  Stage = "aborted"
+	// Narrowing is the stage of a site that shrinks in which the host that stays becomes a lone
+	// control plane. It comes after Retired.
+	Narrowing Stage = "narrowing"
+	Whole     Stage = "whole"
+	Aborted   Stage = "aborted"
 )
 
 // Over reports whether a plan is at its end.
 func (s Stage) Over() bool { return s == Whole || s == Aborted }
 
-// Plan is one replacement, or the growth of a site from one control plane to two. It holds no
-// secret: those lie in a file beside it.
+// Plan is one replacement, the growth of a site from one control plane to two, or the way back.
+// It holds no secret: those lie in a file beside it.
 type Plan struct {
 	Format int    `json:"format"`
 	ID     string `json:"id"`
 	// Grows is true if New is the second control plane of a site that had one. Then Old is
 	// empty.
 	Grows bool `json:"grows,omitempty"`
+	// Shrinks is true if no other machine takes the place of Old. Then New is empty.
+	Shrinks bool `json:"shrinks,omitempty"`
 	// Survivor is the host that stays, whose agent carries the plan out.
 	Survivor string `json:"survivor"`
 	Old      Old    `json:"old"`
@@ -121,8 +126,9 @@ func (a Accepts) equal(b Accepts) bool {
 // back if Abort is true.
 type Wish struct {
 	ID string `json:"id"`
-	// Grows is that of the plan.
+	// Grows and Shrinks are those of the plan.
 	Grows   bool    `json:"grows,omitempty"`
+	Shrinks bool    `json:"shrinks,omitempty"`
 	Old     string  `json:"old"`
 	New     New     `json:"new"`
 	By      string  `json:"by"`
@@ -138,16 +144,22 @@ type Wish struct {
 
 // Work says what a plan does, for the beginning of an error.
 func (p Plan) Work() string {
-	if p.Grows {
+	switch {
+	case p.Grows:
 		return "bring " + p.New.Name
+	case p.Shrinks:
+		return "go on without " + p.Old.Name
 	}
 	return "replace " + p.Old.Name
 }
 
 // about says what a wish is about, for the middle of a sentence.
 func (w Wish) about() string {
-	if w.Grows {
+	switch {
+	case w.Grows:
 		return "for a second control plane, " + w.New.Name + ","
+	case w.Shrinks:
+		return "for one control plane, without " + w.Old + ","
 	}
 	return "of the replacement of " + w.Old
 }
@@ -159,7 +171,7 @@ func Begin(f Facts, w Wish) Plan {
 		old = Old{}
 	}
 	return Plan{
-		Format: Format, ID: w.ID, Grows: w.Grows, Survivor: f.Host, New: w.New, By: w.By, Why: w.Why, Accepts: w.Accepts,
+		Format: Format, ID: w.ID, Grows: w.Grows, Shrinks: w.Shrinks, Survivor: f.Host, New: w.New, By: w.By, Why: w.Why, Accepts: w.Accepts,
 		Old:   old,
 		Begun: f.Now, Written: f.Now, Stage: Planned,
 	}

@@ -38,6 +38,13 @@ const (
 	FirstRing   Act = "first-ring"   // puts this host alone into a new cluster of Corosync, and starts Pacemaker
 	SetAlone    Act = "set-alone"    // sets Pacemaker up for this host without a peer
 	TakeEtcd    Act = "take-etcd"    // takes etcd from kubelet
+	PutPod      Act = "put-pod"      // makes kubelet's file of etcd, beside the folder that kubelet reads
+	KubeletBoot Act = "kubelet-boot" // has kubelet start at boot without Pacemaker
+	StopEtcd    Act = "stop-etcd"    // has Pacemaker stop etcd, and not start it again
+	GivePod     Act = "give-pod"     // moves kubelet's file of etcd into kubelet's folder
+	EndRing     Act = "end-ring"     // stops Pacemaker and Corosync for good, and nothing that they started
+	EndPair     Act = "end-pair"     // stops the etcd keeper, and removes the files of one of two
+	Dress       Act = "dress"        // sets the objects of the cluster, and writes site.json of a lone control plane
 	Finish      Act = "finish"       // leaves the start of kubelet at boot to Pacemaker, then writes the plan
 	JoinRing    Act = "join-ring"    // writes the newcomer into corosync.conf, which Corosync reads again
 	DropLock    Act = "drop-lock"    // deletes the cluster's copy
@@ -95,6 +102,10 @@ func table(f Facts) []rule {
 		return slices.Concat(amendRules, growRules)
 	case f.Plan.Stage == Planned:
 		return slices.Concat(amendRules, plannedRules)
+	case f.Plan.Stage == Retired && f.Plan.Shrinks:
+		return slices.Concat(amendRules, alarmRules, retiredRules, narrowRules)
+	case f.Plan.Stage == Narrowing:
+		return narrowingRules
 	case f.Plan.Stage == Retired:
 		return slices.Concat(amendRules, alarmRules, retiredRules, newcomerRules)
 	case f.Plan.Stage == Widening:
@@ -188,7 +199,7 @@ var amendRules = []rule{{
 // wished returns the wish of the plan, for the gates.
 func wished(f Facts) Wish {
 	p := f.Plan
-	return Wish{ID: p.ID, Grows: p.Grows, Old: p.Old.Name, New: p.New, By: p.By, Accepts: p.Accepts}
+	return Wish{ID: p.ID, Grows: p.Grows, Shrinks: p.Shrinks, Old: p.Old.Name, New: p.New, By: p.By, Accepts: p.Accepts}
 }
 
 func abort(why func(Facts) string) func(Facts) *Plan {
@@ -365,7 +376,7 @@ var retiredRules = []rule{
 			return (f.in(f.Plan.Old.Name, f.Ring) || f.in(f.Plan.Old.Name, f.Known)) && !f.gone()
 		},
 		words: says("nothing proves in this moment that %s is off, so it is not taken out of Corosync", old),
-		way:   says("switch %s off; if its BMC is dead: sudo holdfast host replace %s --is-gone SERIAL", old, old),
+		way:   says("switch %s off; if its BMC is dead: %s --is-gone SERIAL", old, command),
 	},
 	{
 		step: "R3", id: "retired.unknown", act: Wait, when: func(f Facts) bool { return !f.bare() },

@@ -1,0 +1,319 @@
+package replace
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/testkit/golden"
+)
+
+// shrinking is a host that stays, and one that was switched off for good, while a site shrinks.
+// It is compared as a whole, so the model test visits every one that can be reached.
+type shrinking struct {
+	up, etcd, podman bool // etcd serves, and podman runs it
+	oldOn            bool
+
+	// What the old host left behind.
+	keyFile, keyRuns, reloaded bool // the new key
+	ringOld, cibOld            bool
+	lock, token, join, grave   bool
+	leftover, pods, node       bool
+
+	// The host that stays.
+	retirement              bool
+	record                  bool // of one of two, with the other files of a pair
+	pod, static, boots      bool // kubelet's file of etcd, beside its folder or in it; kubelet at boot
+	halted                  bool // Pacemaker was told not to start etcd
+	clusterBoots, runs      bool // Corosync and Pacemaker
+	stage                   Stage
+	abort, dressed, toldOff bool
+}
+
+func two() shrinking {
+	return shrinking{
+		up: true, etcd: true, podman: true, ringOld: true, cibOld: true, leftover: true, pods: true, node: true, record: true, clusterBoots: true, runs: true, stage: Planned,
+	}
+}
+
+func (w shrinking) contact() bool { return w.up && w.runs && w.oldOn && w.ringOld && !w.keyRuns }
+
+func (w shrinking) facts() Facts {
+	p := &Plan{
+		Format: Format, ID: "p1", Shrinks: true, Survivor: "cp-1", Stage: w.stage, Reloaded: w.reloaded, By: "ada", Accepts: Accepts{NoBackup: true},
+		Old: Old{Name: oldName, UID: "u-old", Machine: state.Machine{UUID: "2", Serial: "S2"}},
+	}
+	record, planes := state.EtcdNone, 2
+	if w.record {
+		record = state.EtcdSole
+	}
+	if w.dressed {
+		planes = 1
+	}
+	f := Facts{
+		Now: noon, Host: "cp-1", Plan: p, Peer: oldName, PowerAt: noon, ControlPlanes: planes, Record: state.Known(record), Contact: state.Known(w.contact()),
+		Serves: state.Known(w.etcd), StandIn: state.Known(false), Answers: state.Known(w.oldOn), Alive: state.Known(false), OldMachine: p.Old.Machine,
+		Key: state.Known(w.keyFile), Refused: state.Known(true), Retirement: state.Known(w.retirement), Work: state.Known(""), Volumes: state.Known[[]string](nil),
+		Pod: state.Known(w.pod || w.static), Boots: state.Known(w.boots), Runs: state.Known(w.clusterBoots || w.runs),
+		Paired: state.Known(w.record || w.retirement), Kubelets: state.Known(w.static), Podmans: state.Known(w.podman),
+		Power: state.Known(state.PowerOff),
+	}
+	if w.oldOn {
+		f.Power = state.Known("On")
+	}
+	ring, known := []string{"cp-1"}, []string{"cp-1"}
+	if w.ringOld {
+		ring = append(ring, oldName)
+	}
+	if w.cibOld {
+		known = append(known, oldName)
+	}
+	f.Ring = state.Known(ring)
+	if w.runs {
+		f.Known, f.Halted = state.Known(known), state.Known(w.halted)
+	}
+	if w.abort {
+		f.Wish = &Wish{ID: "p1", Shrinks: true, Abort: true}
+	}
+	if w.etcd {
+		w.seesCluster(&f)
+	}
+	return f
+}
+
+func (w shrinking) seesCluster(f *Facts) {
+	lock, pods := "", 0
+	if w.lock {
+		lock = "p1"
+	}
+	if w.pods {
+		pods = 3
+	}
+	f.Voters, f.Learner, f.Lock, f.Pods = state.Known(1), state.Known(state.MemberID(0)), state.Known(lock), state.Known(pods)
+	f.OldNode = state.Known(Node{There: w.node, UID: "u-old"})
+	f.Tombstone, f.Token, f.JoinKey, f.Leftover = state.Known(w.grave), state.Known(w.token), state.Known(w.join), state.Known(w.leftover)
+}
+
+// acted returns the worlds after an act, one for each place at which it may be cut off.
+func (w shrinking) acted(t *testing.T, d Decision) []shrinking {
+	n := w
+	flags := map[Act]*bool{ //nolint:exhaustive // the others change more than one thing
+		CopyPlan: &n.lock, PutToken: &n.token, ChangeJoin: &n.join, PutGrave: &n.grave, Retire: &n.retirement, PutPod: &n.pod, KubeletBoot: &n.boots,
+	}
+	if to := flags[d.Act]; to != nil {
+		*to = true
+		return []shrinking{n}
+	}
+	gone := map[Act]*bool{DropNode: &n.node, DropSecret: &n.leftover, LeaveRing: &n.ringOld, Forget: &n.cibOld, DropLock: &n.lock, SwitchOff: &n.oldOn} //nolint:exhaustive // the same
+	if to := gone[d.Act]; to != nil {
+		*to = false
+		return []shrinking{n}
+	}
+	switch d.Act {
+	case WritePlan:
+		n.stage = d.Plan.Stage
+	case ChangeKey:
+		n.keyFile = true
+		half := n
+		n.keyRuns, n.reloaded = true, true
+		return []shrinking{half, n}
+	case DropPods:
+		n.pods = n.node
+	case StopEtcd:
+		n.halted = true
+		half := n // Pacemaker was told, and etcd has not ended
+		n.etcd, n.podman = false, false
+		return []shrinking{half, n}
+	case GivePod:
+		n.static, n.pod = true, false
+	case EndRing:
+		boots := n // they start no more at boot, and still run
+		boots.clusterBoots = false
+		n.clusterBoots, n.runs, n.ringOld = false, false, false
+		return []shrinking{boots, n}
+	case EndPair:
+		half := n
+		half.record = false
+		n.record, n.retirement = false, false
+		return []shrinking{half, n}
+	case Dress:
+		n.dressed = true
+	case Wait, Idle:
+	default:
+		t.Fatalf("unknown act %q", d.Act)
+	}
+	return []shrinking{n}
+}
+
+func (w shrinking) happens() []shrinking {
+	var out []shrinking
+	add := func(when bool, change func(*shrinking)) {
+		if when {
+			n := w
+			change(&n)
+			out = append(out, n)
+		}
+	}
+	add(w.up, func(n *shrinking) { n.up, n.etcd, n.podman, n.runs, n.keyRuns = false, false, false, false, false }) // power cut
+	add(!w.up, func(n *shrinking) { n.up, n.runs, n.keyRuns = true, n.clusterBoots, n.keyFile })
+	add(w.etcdStarts(), func(n *shrinking) { n.etcd, n.podman = true, !n.static })
+	add(!w.abort && w.stage == Planned, func(n *shrinking) { n.abort = true })
+	add(!w.oldOn && !w.toldOff, func(n *shrinking) { n.oldOn, n.toldOff = true, true }) // somebody switches it on, once
+	add(w.oldOn && !w.contact(), func(n *shrinking) { n.oldOn = false })
+	return out
+}
+
+// etcdStarts reports whether etcd of the host starts without a person and without the plan. While
+// the old host is listed it is off, and its BMC says so.
+func (w shrinking) etcdStarts() bool {
+	switch {
+	case !w.up || w.etcd:
+		return false
+	case w.static:
+		return w.boots
+	}
+	return w.runs && w.record && !w.halted
+}
+
+func (w shrinking) mistakes() (out []string) {
+	is := func(bad bool, what string) {
+		if bad {
+			out = append(out, what)
+		}
+	}
+	is(w.podman && w.static, "podman and kubelet both run etcd")
+	is(w.stage == Aborted && (w.retirement || w.grave || w.static || !w.record), "the plan was taken back after something was changed")
+	is(w.static && !w.halted && (w.runs || w.clusterBoots), "kubelet has etcd, and Pacemaker may start it, too")
+	is(w.static && (w.ringOld || w.cibOld && w.runs || !w.retirement && w.record), "kubelet has etcd while the old host may come back as one of two")
+	is(!w.record && (!w.static || w.runs || w.clusterBoots), "the record is gone while Pacemaker may start etcd")
+	is(!w.clusterBoots && !w.boots, "nobody starts kubelet at boot")
+	is(w.dressed && (w.record || w.clusterBoots || !w.static), "site.json says one control plane, and the host is one of two")
+	is(w.stage == Whole && (!w.dressed || !w.etcd && w.up && !w.etcdStarts()), "whole, and something is missing")
+	return out
+}
+
+// TestAShrinkingSiteEndsWithOneHostOrServesAsOneOfTwo visits every state that crashes, power cuts
+// and an old host that is switched on again can bring about. In each one etcd starts again without
+// a person, by itself or by the next act of the plan, which needs no API. Each one can end.
+func TestAShrinkingSiteEndsWithOneHostOrServesAsOneOfTwo(t *testing.T) {
+	before, queue, used := map[shrinking][]shrinking{two(): nil}, []shrinking{two()}, map[string]int{}
+	for len(queue) > 0 {
+		w := queue[0]
+		queue = queue[1:]
+		if bad := w.mistakes(); len(bad) > 0 {
+			t.Fatalf("%v: %+v", bad, w)
+		}
+		next := w.happens()
+		if w.up {
+			d := Decide(w.facts())
+			used[d.Rule]++
+			if d.Rule == "nothing-fits" || d.Words == "" || d.Act == WritePlan && d.Plan == nil {
+				t.Fatalf("not explained: %+v: %+v", d, w)
+			}
+			if w.up && !w.etcd && !w.etcdStarts() && w.runs == w.clusterBoots && d.Act != StopEtcd && d.Act != GivePod && d.Act != SwitchOff && !w.contact() {
+				t.Fatalf("etcd does not start, and the decision is %+v: %+v", d, w)
+			}
+			next = append(next, w.acted(t, d)...)
+		}
+		for _, n := range next {
+			if _, seen := before[n]; !seen {
+				queue = append(queue, n)
+			}
+			before[n] = append(before[n], w)
+		}
+	}
+	t.Logf("%d states", len(before))
+	ends := backwards(before, func(w shrinking) bool { return w.stage.Over() && !w.lock })
+	for w := range before {
+		if !ends[w] {
+			t.Fatalf("no way leads to an end, and the decision is %+v: %+v", Decide(w.facts()), w)
+		}
+	}
+	for _, list := range [][]rule{narrowRules, narrowingRules} {
+		for _, r := range list {
+			if used[r.id] == 0 {
+				t.Errorf("rule %s was never used", r.id)
+			}
+		}
+	}
+}
+
+func readyToShrink() (Facts, Wish) {
+	f := two().facts()
+	w := wished(f)
+	w.At, f.Plan, f.Wish = noon, nil, nil
+	return f, w
+}
+
+// closingShrink has a change for each gate of a shrinking site.
+var closingShrink = []struct {
+	name, gate string
+	change     func(*Facts, *Wish)
+}{
+	{"a site of one control plane", "two", func(f *Facts, _ *Wish) { f.ControlPlanes = 1 }},
+	{"this host", "here", func(_ *Facts, w *Wish) { w.Old = "cp-1" }},
+	{"the record says pair", "sole", func(f *Facts, _ *Wish) { f.Record = state.Known(state.EtcdPair) }},
+	{"the other host runs", "silent", func(f *Facts, _ *Wish) { f.Contact = state.Known(true) }},
+	{"a BMC that was not asked", "off", func(f *Facts, _ *Wish) { f.Power.Known = false }},
+	{"etcd does not answer", "etcd", func(f *Facts, _ *Wish) { f.Serves = state.Known(false) }},
+	{"two voters", "alone", func(f *Facts, _ *Wish) { f.Voters = state.Known(2) }},
+	{"no backup", "backup", func(_ *Facts, w *Wish) { w.Accepts.NoBackup = false }},
+	{"an upgrade (L86)", "work", func(f *Facts, _ *Wish) { f.Work = state.Known("the site is upgraded") }},
+	{"the account that the old host knows", "account", func(f *Facts, _ *Wish) { f.Refused = state.Known(false) }},
+	{"a volume of the old host", "volumes", func(f *Facts, _ *Wish) { f.Volumes = state.Known([]string{"pv-1"}) }},
+}
+
+func TestEachGateOfAShrinkingSiteClosesForItsOwnReasonOnly(t *testing.T) {
+	f, w := readyToShrink()
+	if shut := Closed(ShrinkGates(f, w)); len(shut) > 0 {
+		t.Fatalf("closed without a reason: %+v", shut)
+	}
+	f.Wish = &w
+	if d := Decide(f); d.Rule != "rest.begin" || !d.Plan.Shrinks || d.Plan.New != (New{}) || d.Plan.Old.Name != oldName {
+		t.Errorf("the plan is not begun: %+v", d)
+	}
+	seen := map[string]bool{}
+	for _, c := range closingShrink {
+		f, w := readyToShrink()
+		c.change(&f, &w)
+		shut := Closed(ShrinkGates(f, w))
+		if len(shut) != 1 || shut[0].ID != c.gate {
+			t.Errorf("%s: closed are %+v, want %s", c.name, shut, c.gate)
+		}
+		seen[c.gate] = true
+		if f.Wish = &w; Decide(f).Act != Wait {
+			t.Errorf("%s: a plan is begun: %+v", c.name, Decide(f))
+		}
+	}
+	for _, g := range ShrinkGates(f, w) {
+		if !seen[g.ID] {
+			t.Errorf("nothing here closes the gate %s", g.ID)
+		}
+	}
+}
+
+func TestTheHostThatWentIsToldSoWhenItWakesUp(t *testing.T) {
+	w := two()
+	for stage, out := range map[Stage]bool{Planned: false, Retired: true, Narrowing: true, Whole: true, Aborted: false} {
+		w.stage = stage
+		says := w.facts().Plan.Ousts(oldName, state.Machine{UUID: "2"})
+		if (says != "") != out || out && !strings.HasPrefix(says, "the site goes on without cp-2 since") {
+			t.Errorf("%s: %q", stage, says)
+		}
+	}
+}
+
+func TestWhatPeopleReadOfAShrinkingSiteIsApproved(t *testing.T) {
+	var text strings.Builder
+	f := two().facts()
+	for _, list := range [][]rule{narrowRules, narrowingRules} {
+		for _, r := range list {
+			text.WriteString(r.step + " " + r.id + " (" + string(r.act) + "): " + r.words(f) + "\n")
+			if r.way != nil {
+				text.WriteString("  type: " + r.way(f) + "\n")
+			}
+		}
+	}
+	text.WriteString(InForce(map[string]string{LockKey: "p1", LockCopy: `{"id":"p1","shrinks":true,"survivor":"cp-1","by":"ada","old":{"name":"cp-2"}}`}) + "\n")
+	golden.Check(t, "shrink-words.txt", []byte(text.String()))
+}
