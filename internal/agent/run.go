@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/holdfast/holdfast/internal/adapter/backup/catalogue"
 	"github.com/holdfast/holdfast/internal/adapter/eventlog"
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/kube"
@@ -32,16 +31,13 @@ import (
 	"github.com/holdfast/holdfast/internal/agent/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/agent/parts"
 	"github.com/holdfast/holdfast/internal/agent/releases"
-	"github.com/holdfast/holdfast/internal/agent/replace"
 	"github.com/holdfast/holdfast/internal/agent/rotation"
 	"github.com/holdfast/holdfast/internal/agent/space"
 	"github.com/holdfast/holdfast/internal/agent/twonode"
 	"github.com/holdfast/holdfast/internal/cli/command"
 	decide "github.com/holdfast/holdfast/internal/decide/deleted"
-	"github.com/holdfast/holdfast/internal/model/backup"
 	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/state"
-	"github.com/holdfast/holdfast/internal/render/manifests"
 )
 
 func newRun(streams command.Streams) *cobra.Command {
@@ -162,6 +158,12 @@ func runParts(ctx context.Context, s *site.Site, log *slog.Logger, address strin
 		group.Go(func() error { return agent.Run(ctx) })
 		group.Go(func() error { loops.Run(ctx, newDoctorPublisher().task()); return nil })
 		runEtcd(ctx, group, loops, net, backups, spaces)
+		// A lone control plane has no plan, or one by which it has just become one.
+		plans, err := newReplacement(s, log, cluster.View)
+		if err != nil {
+			return err
+		}
+		group.Go(func() error { loops.Run(ctx, plans.Task()); return nil })
 	} else {
 		follower, err := newFollower(net, log)
 		if err != nil {
@@ -202,36 +204,7 @@ func runPair(ctx context.Context, group *errgroup.Group, s *site.Site, log *slog
 	group.Go(func() error { incidents.Run(ctx, loops); return nil })
 	steps := twonode.NewHost(slog.NewLogLogger(log.Handler(), slog.LevelInfo).Writer())
 	group.Go(func() error { loops.Run(ctx, steps.ReleaseTask()); return nil })
-	replacement, err := newReplacement(s, log, view)
-	if err != nil {
-		return err
-	}
-	group.Go(func() error { loops.Run(ctx, replacement.Task()); return nil })
 	return nil
-}
-
-// newReplacement returns the agent that brings another machine as the second control plane if a
-// person wants it.
-func newReplacement(s *site.Site, log *slog.Logger, view func() state.NetworkView) (*replace.Agent, error) {
-	name, err := host.Name()
-	if err != nil {
-		return nil, err
-	}
-	return replace.New(replace.ThisHost(replace.Options{
-		Host: name, Cluster: manifests.InfrastructureName(s.Config), ControlPlanes: s.Topology().ControlPlanes,
-		Address: func() string {
-			if own := view().Host.Addresses; len(own) > 0 {
-				return own[0].String()
-			}
-			return ""
-		},
-		Manifest: controlplane.EtcdManifest,
-		Backup: func(context.Context) state.Fact[time.Time] {
-			newest, err := (catalogue.Catalogue{Dir: backup.Dir}).Newest()
-			return state.Fact[time.Time]{Value: newest, Known: err == nil}
-		},
-		Log: slog.NewLogLogger(log.Handler(), slog.LevelInfo),
-	})), nil
 }
 
 // newShelf returns what has the wanted releases lie on this host.

@@ -172,9 +172,9 @@ type hostReplacement struct {
 	now     func() time.Time
 	// pointer makes the Ignition file of a new machine.
 	pointer func(ctx context.Context, name string, life time.Duration) ([]byte, error)
-	// grows is true if the host is no replacement but the second control plane of a site that
-	// had one.
-	grows bool
+	// topology is true if the command changes the number of control planes: no host takes another
+	// one's place.
+	topology bool
 	// sight pins the certificate that a BMC shows, if nothing else vouches for it.
 	sight func(context.Context, state.FencingDevice) (state.FencingDevice, error)
 }
@@ -186,6 +186,8 @@ func (r *hostReplacement) run(ctx context.Context) error {
 	}
 	active := plan != nil && !plan.Stage.Over()
 	switch {
+	case active && (plan.Grows || plan.Shrinks):
+		return coded(command.ExitRefused, "refused: a plan to %s is under way; to follow it: %s", plan.Work(), "sudo "+plan.Command())
 	case active && plan.Old.Name != r.name:
 		return coded(command.ExitRefused, "refused: this host replaces %s, not %s: wait until that replacement is over", plan.Old.Name, r.name)
 	case r.abort:
@@ -240,20 +242,22 @@ func (r *hostReplacement) takeBack(ctx context.Context, plan *decide.Plan, activ
 	switch {
 	case err != nil:
 		return err
-	case !active && order != nil && order.Wish.Grows == r.grows && (r.grows || order.Wish.Old == r.name) && (plan == nil || plan.ID != order.Wish.ID):
+	case !active && order != nil && (order.Wish.Grows || order.Wish.Shrinks) == r.topology && (r.topology || order.Wish.Old == r.name) && (plan == nil || plan.ID != order.Wish.ID):
 		return r.store.DropOrder() // a wish whose gates are closed
-	case !active && r.grows:
+	case !active && r.topology:
 		return coded(command.ExitRefused, "there is no plan to take back")
 	case !active:
 		return coded(command.ExitRefused, "there is no plan for %s to take back", r.name)
-	case plan.Stage != decide.Planned && r.grows:
+	case plan.Stage != decide.Planned && plan.Shrinks:
+		return coded(command.ExitRefused, "refused: %s is retired, so there is only the way forward: %s", plan.Old.Name, r.again())
+	case plan.Stage != decide.Planned && r.topology:
 		return coded(command.ExitRefused, "refused: this host has become one of two, so there is only the way forward: %s", r.again())
 	case plan.Stage != decide.Planned:
 		return coded(command.ExitRefused, "refused: %s is retired, so there is only the way forward: holdfast host replace %s", r.name, r.name)
 	case order == nil:
 		order = &replacement.Order{}
 	}
-	order.Wish.ID, order.Wish.Grows, order.Wish.Old, order.Wish.Abort = plan.ID, plan.Grows, plan.Old.Name, true
+	order.Wish.ID, order.Wish.Grows, order.Wish.Shrinks, order.Wish.Old, order.Wish.Abort = plan.ID, plan.Grows, plan.Shrinks, plan.Old.Name, true
 	if err := r.store.PutOrder(*order); err != nil {
 		return err
 	}

@@ -79,8 +79,8 @@ func (r *hostReplacement) ended(plan *decide.Plan) error {
 		return printData(r.streams.Out, r.output, plan)
 	}
 	what, who := "the replacement of "+plan.Old.Name, plan.Old.Name
-	if plan.Grows {
-		what, who = "the plan to bring "+plan.New.Name, plan.Survivor
+	if plan.Grows || plan.Shrinks {
+		what, who = "the plan to "+plan.Work(), plan.Survivor
 	}
 	if plan.Stage == decide.Aborted {
 		_, err := fmt.Fprintf(r.streams.Out, "taken back: %s; nothing was changed at %s\n", plan.Ended, who)
@@ -89,17 +89,20 @@ func (r *hostReplacement) ended(plan *decide.Plan) error {
 		}
 		return err
 	}
-	whole := plan.Old.Name + " was replaced"
-	if plan.Grows {
-		whole = plan.New.Name + " is the second control plane"
+	whole := plan.Old.Name + " was replaced: either host may be lost"
+	switch {
+	case plan.Grows:
+		whole = plan.New.Name + " is the second control plane: either host may be lost"
+	case plan.Shrinks:
+		whole = plan.Survivor + " is the only control plane: its disk holds everything"
 	}
-	_, err := fmt.Fprintf(r.streams.Out, "%s: either host may be lost\n", whole)
+	_, err := fmt.Fprintln(r.streams.Out, whole)
 	return err
 }
 
 // again is the command that follows the plan.
 func (r *hostReplacement) again() string {
-	if r.grows {
+	if r.topology {
 		return "sudo holdfast topology apply"
 	}
 	return "sudo holdfast host replace " + r.name

@@ -22,10 +22,10 @@ import (
 func newTopology(streams Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "topology",
-		Short: "Make one control plane of a living site two",
-		Long: `A site of one control plane becomes a site of two while it serves. The number of control
-planes stands in install-config.yaml: edit a copy of the site's file, and give it to these
-commands on the control plane, as root.`,
+		Short: "Make one control plane of a living site two, or two one",
+		Long: `A site of one control plane becomes a site of two while it serves, and a site of two becomes
+one of one. The number of control planes stands in install-config.yaml: edit a copy of the
+site's file, and give it to these commands as root, on the control plane that stays.`,
 	}
 	cmd.AddCommand(newTopologyPlan(streams), newTopologyApply(streams))
 	return cmd
@@ -35,7 +35,11 @@ commands on the control plane, as root.`,
 type topologyFlags struct {
 	file, address, uuid, by, reason, joinFile, output string
 	noBackup, yes, abort                              bool
-	timeout, joinLife                                 time.Duration
+	// of a site that shrinks
+	keepAccount                bool
+	ownUser, ownPassword, gone string
+	lost                       []string
+	timeout, joinLife          time.Duration
 }
 
 func newTopologyPlan(streams Streams) *cobra.Command {
@@ -48,12 +52,13 @@ site gets its control planes: packages, files and units of this host, objects of
 and what the agent of this host does then. It changes nothing.
 
 The file may differ in controlPlane.replicas, in controlPlane.fencing, which names the BMCs of
-both hosts, and in platform.baremetal.hosts. The site needs virtual IPs.
+both hosts, and in platform.baremetal.hosts. A site that grows needs virtual IPs.
 
 Exit codes: 0 the site can get there; 1 it failed; 2 the file is refused, and each reason is
 named with its field; 7 refused, because the site is not what the command needs.`,
-		Example: `  sudo holdfast topology plan --install-config two.yaml --address 192.0.2.12`,
-		Args:    cobra.NoArgs,
+		Example: `  sudo holdfast topology plan --install-config two.yaml --address 192.0.2.12
+  sudo holdfast topology plan --install-config one.yaml`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			f.by = "nobody"
 			f.timeout, f.joinLife = time.Hour, time.Hour
@@ -72,13 +77,18 @@ func newTopologyApply(streams Streams) *cobra.Command {
 	f := topologyFlags{timeout: time.Hour, joinLife: 24 * time.Hour}
 	cmd := &cobra.Command{
 		Use:   "apply",
-		Short: "Make this control plane the first of two, and let the second one in",
-		Long: `Makes this lone control plane one of two without a peer, and then lets the new host in.
+		Short: "Make this control plane the first of two, or the only one",
+		Long: `With a file of two control planes it makes this lone control plane one of two without a peer, and then lets the new host in.
 This host serves all the time, but for some seconds in which etcd goes from kubelet to
 Pacemaker. From then on it starts alone after a power cut until the new host is a voter, however
 long that takes. 'holdfast topology plan' shows the steps.
 
-The command prepares this host and the cluster's objects, writes the wish, and follows the
+With a file of one control plane it takes the other host out for good: switch that one off
+first (sudo poweroff there). Nothing may be read from its disk as a member of this cluster any
+more. Then this host gives etcd back to kubelet, which costs some seconds in which the API is
+away, and leaves Corosync and Pacemaker. From then on its disk holds everything.
+
+For two control planes, the command prepares this host and the cluster's objects, writes the wish, and follows the
 plan that the agent of this host carries out, even if the command has ended or this host was
 booted. Run it again without --install-config to follow, and with --join-file to get the file
 with which the new machine is installed.
@@ -93,7 +103,8 @@ timeout, and goes on by itself; 7 refused, because a gate is closed or there is 
 not confirmed; 1 it failed; 2 wrong usage, or the file is refused.`,
 		Example: `  sudo holdfast topology apply --install-config two.yaml --address 192.0.2.12 --join-file cp-2.ign
   sudo holdfast topology apply                  follow the plan that has begun
-  sudo holdfast topology apply --abort`,
+  sudo holdfast topology apply --abort
+  sudo holdfast topology apply --install-config one.yaml --keep-bmc-account`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			f.by = cmp.Or(f.by, login())
@@ -116,6 +127,12 @@ not confirmed; 1 it failed; 2 wrong usage, or the file is refused.`,
 	flags.StringVar(&f.reason, "reason", "", "why")
 	flags.BoolVar(&f.yes, "yes", false, "do not ask")
 	flags.BoolVar(&f.abort, "abort", false, "take the plan back, while it has changed nothing yet")
+	const fewer = "for one control plane: "
+	flags.StringVar(&f.ownUser, "own-bmc-username", "", fewer+"user at this host's own BMC, whose password was changed")
+	flags.StringVar(&f.ownPassword, "own-bmc-password-file", "", fewer+"file with the new password of this host's own BMC: the other host knows the old one")
+	flags.BoolVar(&f.keepAccount, "keep-bmc-account", false, fewer+"keep the account with which the other host could switch this host off")
+	flags.StringVar(&f.gone, "is-gone", "", fewer+"serial number of the other machine, if its BMC is silent and you have seen that it has no power")
+	flags.StringSliceVar(&f.lost, "accept-lost", nil, fewer+"volumes whose data are lost with the other host")
 	return cmd
 }
 
@@ -131,11 +148,17 @@ func (f *topologyFlags) check(begins bool) error {
 	if begins && f.file == "" {
 		wrong("--install-config: is needed, because it says which control planes the site is to have")
 	}
-	if _, err := netip.ParseAddr(f.address); begins && err != nil {
+	if _, err := netip.ParseAddr(f.address); begins && f.address != "" && err != nil {
 		wrong("--address %q: must be the IP address that the new host will have: etcd and Corosync know it by that address", f.address)
 	}
 	if f.abort && (f.file != "" || f.joinFile != "") {
 		wrong("--abort: cannot be combined with --install-config or --join-file")
+	}
+	if (f.ownUser == "") != (f.ownPassword == "") {
+		wrong("--own-bmc-username: needs --own-bmc-password-file, and the other way round")
+	}
+	if f.ownPassword != "" && f.keepAccount {
+		wrong("--keep-bmc-account: cannot be combined with --own-bmc-password-file")
 	}
 	if f.by == "" {
 		wrong("--by: must name who does it")
@@ -163,10 +186,10 @@ func newGrowth(streams Streams, f topologyFlags, begins bool) (*growth, error) {
 	}
 	r := hostReplacement{
 		replaceFlags: replaceFlags{
-			uuid: f.uuid, by: f.by, reason: f.reason, joinFile: f.joinFile, output: f.output, noBackup: f.noBackup, yes: f.yes, abort: f.abort,
+			ownUser: f.ownUser, ownPassword: f.ownPassword, keepAccount: f.keepAccount, gone: f.gone, lost: f.lost, uuid: f.uuid, by: f.by, reason: f.reason, joinFile: f.joinFile, output: f.output, noBackup: f.noBackup, yes: f.yes, abort: f.abort,
 			timeout: f.timeout, joinLife: f.joinLife, bmc: replaceBMC{verification: bmc.VerificationEnabled},
 		},
-		streams: streams, store: replacement.ThisStore(), sleep: host.Sleep, now: time.Now, pointer: joinPointer, sight: fence.Sight, grows: true,
+		streams: streams, store: replacement.ThisStore(), sleep: host.Sleep, now: time.Now, pointer: joinPointer, sight: fence.Sight, topology: true,
 	}
 	return &growth{hostReplacement: r, file: f.file, address: f.address, effects: onThisHost()}, nil
 }
@@ -178,10 +201,10 @@ func (g *growth) run(ctx context.Context) error {
 	}
 	active := plan != nil && !plan.Stage.Over()
 	switch {
-	case active && !plan.Grows:
+	case active && !plan.Grows && !plan.Shrinks:
 		return coded(command.ExitRefused, "refused: this host replaces %s: wait until that replacement is over", plan.Old.Name)
 	case active:
-		g.name = plan.New.Name
+		g.name = cmp.Or(plan.New.Name, plan.Old.Name)
 	}
 	switch {
 	case g.abort:
@@ -190,10 +213,17 @@ func (g *growth) run(ctx context.Context) error {
 		return coded(command.ExitRefused, "refused: the plan has begun: run the command without --install-config to follow it")
 	case active && g.file == "":
 		return g.follow(ctx, plan.ID)
-	case g.file == "" && plan != nil && plan.Grows:
+	case g.file == "" && plan != nil && (plan.Grows || plan.Shrinks):
 		return g.ended(plan)
 	case g.file == "":
-		return &UsageError{Err: errors.New("--install-config and --address: are needed to begin")}
+		return &UsageError{Err: errors.New("--install-config: is needed to begin")}
 	}
-	return g.begin(ctx, plan)
+	file, err := g.read()
+	if err != nil {
+		return err
+	}
+	if fewer(file) {
+		return g.shrink(ctx, plan, file)
+	}
+	return g.begin(ctx, plan, file)
 }

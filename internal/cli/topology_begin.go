@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -42,6 +43,11 @@ type growthEffects struct {
 	own   func() (uuid, serial string, err error)
 	test  func(context.Context, state.FencingDevice) fence.Report
 	steps func(context.Context, *site.Site) ([]plan.Step, error)
+	// here returns the site of this host, peer the name of the other control plane, and keep
+	// writes down which site this host becomes.
+	here func() (*site.Site, error)
+	peer func() (string, error)
+	keep func(*site.Site) error
 	// prepare gives this host and the cluster what those of two control planes have.
 	prepare func(ctx context.Context, w widening, say func(format string, a ...any)) error
 }
@@ -49,12 +55,13 @@ type growthEffects struct {
 func onThisHost() growthEffects {
 	return growthEffects{
 		lone: func(plan *replace.Plan) (*site.Site, error) { return loneSiteOf("/", plan) }, name: host.Name, own: fence.OwnIdentity, test: fence.TestDevice, steps: grow.NewHost().Steps, prepare: prepare,
+		here: func() (*site.Site, error) { s, _, err := ownSite("/"); return s, err }, peer: peerOfThisHost, keep: keepTarget,
 	}
 }
 
 // begin shows what will be done, asks, prepares host and cluster, writes the order and follows it.
-func (g *growth) begin(ctx context.Context, plan *replace.Plan) error {
-	w, err := g.widening(plan)
+func (g *growth) begin(ctx context.Context, plan *replace.Plan, file *config.InstallConfig) error {
+	w, err := g.widening(plan, file)
 	if err != nil {
 		return err
 	}
@@ -97,7 +104,18 @@ func (g *growth) plan(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	w, err := g.widening(last)
+	file, err := g.read()
+	if err != nil {
+		return err
+	}
+	if fewer(file) {
+		w, err := g.narrowing(file)
+		if err != nil {
+			return err
+		}
+		return g.showNarrowing(w)
+	}
+	w, err := g.widening(last, file)
 	if err != nil {
 		return err
 	}
@@ -105,20 +123,28 @@ func (g *growth) plan(ctx context.Context) error {
 	return g.show(ctx, w)
 }
 
-// widening reads the file and compares it with this site. The plan is the last one, nil for none.
-func (g *growth) widening(last *replace.Plan) (widening, error) {
-	var w widening
-	var err error
-	if w.have, err = g.effects.lone(last); err != nil {
-		return w, err
-	}
+// read reads the edited file.
+func (g *growth) read() (*config.InstallConfig, error) {
 	data, err := readFile(g.streams.In, g.file)
 	if err != nil {
-		return w, &UsageError{Err: err}
+		return nil, &UsageError{Err: err}
 	}
 	file, err := config.Parse(data)
 	if err != nil {
-		return w, &UsageError{Err: fmt.Errorf("%s: %w", g.file, err)}
+		return nil, &UsageError{Err: fmt.Errorf("%s: %w", g.file, err)}
+	}
+	return file, nil
+}
+
+// widening compares the file with this site. The plan is the last one, nil for none.
+func (g *growth) widening(last *replace.Plan, file *config.InstallConfig) (widening, error) {
+	var w widening
+	var err error
+	if _, err := netip.ParseAddr(g.address); err != nil {
+		return w, &UsageError{Err: fmt.Errorf("--address %q: must be the IP address that the new host will have: etcd and Corosync know it by that address", g.address)}
+	}
+	if w.have, err = g.effects.lone(last); err != nil {
+		return w, err
 	}
 	name, err := g.effects.name()
 	if err != nil {

@@ -42,7 +42,7 @@ func newGrowthRun(t *testing.T, agent func(n int, g *growthRun)) *growthRun {
 		t.Fatal(err)
 	}
 	h := run.r.hostReplacement
-	h.name, h.grows = "", true
+	h.name, h.topology = "", true
 	run.growth = &growth{hostReplacement: h, file: file, address: "192.168.7.12", effects: growthEffects{
 		lone: func(*decide.Plan) (*site.Site, error) {
 			return sitetest.New(t, one).For(state.RoleBootstrap).Settled(), nil
@@ -208,12 +208,12 @@ func TestAGateOfAGrowthNamesOnlyFlagsThatTheCommandHas(t *testing.T) {
 }
 
 func TestAllMistakesOfATopologyCommandAreToldAtOnce(t *testing.T) {
-	f := topologyFlags{address: "cp-2", timeout: -time.Second, joinLife: time.Second}
+	f := topologyFlags{address: "cp-2", ownUser: "ada", timeout: -time.Second, joinLife: time.Second}
 	err := f.check(true)
 	if _, usage := errors.AsType[*UsageError](err); !usage {
 		t.Fatal(err)
 	}
-	for _, field := range []string{"--install-config", "--address", "--by", "--join-life", "--timeout"} {
+	for _, field := range []string{"--install-config", "--address", "--own-bmc-username", "--by", "--join-life", "--timeout"} {
 		if !strings.Contains(err.Error(), field) {
 			t.Errorf("%s is not named: %v", field, err)
 		}

@@ -89,9 +89,8 @@ func in(namespaces ...string) cache.ByObject {
 	return cache.ByObject{Namespaces: out}
 }
 
-// isTwoNode asks whether the cluster is a two-node one. That does not change
-// while it lives, so an operator has what it needs from its first minute, or ends
-// and asks again.
+// isTwoNode asks whether the cluster is a two-node one. An operator has what it needs from its
+// first minute, or ends and asks again; so it does when that changes (topologyWatch).
 func isTwoNode(ctx context.Context, cfg *rest.Config) (bool, error) {
 	scheme, err := newScheme()
 	if err != nil {
@@ -103,7 +102,7 @@ func isTwoNode(ctx context.Context, cfg *rest.Config) (bool, error) {
 	}
 	var infra configv1.Infrastructure
 	for {
-		err := c.Get(ctx, client.ObjectKey{Name: "cluster"}, &infra)
+		err := c.Get(ctx, client.ObjectKey{Name: clusterObject}, &infra)
 		if err == nil && infra.Status.ControlPlaneTopology != "" {
 			return infra.Status.ControlPlaneTopology == configv1.DualReplicaTopologyMode, nil
 		}

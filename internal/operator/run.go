@@ -91,6 +91,9 @@ func (o options) run(ctx context.Context, streams command.Streams) error {
 	if err := errors.Join(addGuards(manager), addInfrastructure(manager), addIngress(manager), o.addMachineConfig(manager, two), o.addUpgrade(manager, two)); err != nil {
 		return err
 	}
+	if err := manager.Add(&topologyWatch{manager, two}); err != nil {
+		return err
+	}
 	return manager.Start(ctx)
 }
 

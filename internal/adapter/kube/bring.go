@@ -124,10 +124,20 @@ func (b *Bringer) Established(ctx context.Context, r state.ObjectRef) (bool, err
 // One that somebody else has made since, under the same name, stays. An object that is no
 // more than a name has no fields for anybody to own.
 func (b *Bringer) Delete(ctx context.Context, r state.ObjectRef) (bool, error) {
+	return b.remove(ctx, r, func(o *found) bool { return len(o.ManagedFields) == 0 || slices.ContainsFunc(o.ManagedFields, ofInstall) })
+}
+
+// Remove deletes an object, whoever has made it. An object that is not there is no error.
+func (b *Bringer) Remove(ctx context.Context, r state.ObjectRef) error {
+	_, err := b.remove(ctx, r, func(*found) bool { return true })
+	return err
+}
+
+func (b *Bringer) remove(ctx context.Context, r state.ObjectRef, may func(*found) bool) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	o, path, err := b.get(ctx, r)
-	if err == nil && (o == nil || len(o.ManagedFields) > 0 && !slices.ContainsFunc(o.ManagedFields, ofInstall)) {
+	if err == nil && (o == nil || !may(o)) {
 		return false, nil
 	}
 	if err == nil {

@@ -30,6 +30,12 @@ func Forget(node string) host.Cmd {
 // knows.
 func Destroy() host.Cmd { return host.Command("pcs", "cluster", "destroy") }
 
+// Disable makes Pacemaker stop a resource, and not start it again.
+func Disable(resource string) host.Cmd { return host.Command("pcs", "resource", "disable", resource) }
+
+// Maintain makes Pacemaker leave every resource as it is, also when Pacemaker ends.
+func Maintain() host.Cmd { return host.Command("pcs", "property", "set", "maintenance-mode=true") }
+
 // onCIB and onCorosync are the subcommands by which pcs changes only a file.
 // For any other subcommand it ignores the file: `pcs -f FILE cluster destroy`
 // destroys.

@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// The files of a replacement. The command writes the wish and the lone site, the agent all
+// The files of a replacement. The command writes the wish and the two sites, the agent all
 // others. Files below /run are gone after a boot.
 const (
 	WishPath     = "/var/lib/holdfast/replace/wish.json"
@@ -30,6 +30,10 @@ const (
 	// (docs/adr/0092), with the secrets in it. `holdfast topology apply` writes it, and the
 	// agent removes it once the plan is whole.
 	LoneSitePath = "/var/lib/holdfast/replace/lone-site.json"
+
+	// TargetSitePath is the site.json that this host gets once its site has shrunk to one control
+	// plane (docs/adr/0096), with the secrets in it. The command writes it, and the agent removes it.
+	TargetSitePath = "/var/lib/holdfast/replace/target-site.json"
 
 	// OustedPath is there once this host found that another machine has its place. It lies
 	// on the old host's disk.
@@ -97,6 +101,9 @@ func (s Store) DropSecrets() error { return s.drop(SecretsPath) }
 
 // DropLoneSite removes the site of a lone control plane whose growth is whole.
 func (s Store) DropLoneSite() error { return s.drop(LoneSitePath) }
+
+// DropTargetSite removes the site that a host gets, once it has it or the plan was taken back.
+func (s Store) DropTargetSite() error { return s.drop(TargetSitePath) }
 
 // HasSecrets reports whether there are secrets of any plan. It is true if that is unknown.
 func (s Store) HasSecrets() bool { return s.has(SecretsPath) }

@@ -33,6 +33,15 @@ func (r *Agent) out(name string, machine state.Machine) (string, error) {
 	return (&replace.Door{Store: replacement.ThisStore()}).Out(name, machine)
 }
 
+// EtcdPod renders the file from which kubelet runs the only etcd.
+func EtcdPod(self decide.Node) ([]byte, error) {
+	address, err := netip.ParseAddr(self.Address)
+	if err != nil {
+		return nil, fmt.Errorf("address of %s: %w", self.Name, err)
+	}
+	return etcdmanifest.Static(etcdmanifest.Node{Name: self.Name, Address: address}, payload.Image("etcd"))
+}
+
 // EtcdManifest renders etcd's manifest for one of two hosts, as the operator does.
 func EtcdManifest(nodes []decide.Node, self string) ([]byte, error) {
 	bundle, err := os.ReadFile(state.EtcdPKIDir + "/ca.crt")

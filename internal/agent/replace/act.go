@@ -30,6 +30,8 @@ func (h *here) world() World {
 		replace.LeaveRing: h.leaveRing, replace.Forget: h.forget, replace.Retire: h.retire, replace.DropRetire: h.dropRetire, replace.DropMember: h.dropMember,
 		replace.PutDevice: h.putDevice, replace.SetFencing: h.setFencing, replace.JoinRing: h.joinRing,
 		replace.PutManifest: h.putManifest, replace.FirstRing: h.firstRing, replace.SetAlone: h.setAlone, replace.TakeEtcd: h.takeEtcd, replace.Finish: h.finish,
+		replace.PutPod: h.putPod, replace.KubeletBoot: h.kubeletBoot, replace.StopEtcd: h.stopEtcd, replace.GivePod: h.givePod,
+		replace.EndRing: h.endRing, replace.EndPair: h.endPair, replace.Dress: h.dress,
 	}}
 }
 
@@ -133,7 +135,7 @@ func (h *here) putGrave(ctx context.Context, job Job) error {
 			return err
 		}
 		entry := retired.Host{
-			Name: p.Old.Name, UID: p.Old.UID, System: p.Old.Machine.UUID, ControlPlane: true, When: p.Begun, By: p.By, Why: "holdfast host replace", Off: true,
+			Name: p.Old.Name, UID: p.Old.UID, System: p.Old.Machine.UUID, ControlPlane: true, When: p.Begun, By: p.By, Why: p.Command(), Off: true,
 		}
 		if node.UID == p.Old.UID {
 			entry.Machine = node.MachineID

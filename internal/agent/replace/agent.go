@@ -109,7 +109,7 @@ func (a *Agent) idle(j Job) bool {
 // tidy removes the files of a plan that is over. The site of a lone control plane stays if its
 // growth was taken back, because the same command may go on from there.
 func (a *Agent) tidy(plan *replace.Plan) error {
-	errs := []error{a.Store.DropOrder(), a.Store.DropSecrets()}
+	errs := []error{a.Store.DropOrder(), a.Store.DropSecrets(), a.Store.DropTargetSite()}
 	if endedWhole(plan) {
 		errs = append(errs, a.Store.DropLoneSite())
 	}

@@ -64,6 +64,9 @@ func (d *Door) Out(name string, machine state.Machine) (string, error) {
 
 // strange answers a host that no plan names.
 func (d *Door) strange(name string, plan *replace.Plan) (configserver.Entry, error) {
+	if plan != nil && !plan.Stage.Over() && plan.Shrinks {
+		return configserver.Entry{}, joining.Refusal(fmt.Sprintf("this site goes on with one control plane, without %s: no other one is let in", plan.Old.Name))
+	}
 	if plan != nil && !plan.Stage.Over() {
 		return configserver.Entry{}, joining.Refusal(fmt.Sprintf("%s takes the place of %s here, not %s", plan.New.Name, plan.Old.Name, name))
 	}

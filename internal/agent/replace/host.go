@@ -41,9 +41,14 @@ type Options struct {
 	Host, Cluster string
 	ControlPlanes int
 	// Address returns this host's own address, empty while it is unknown. Manifest renders
-	// etcd's manifest for one of two hosts. Only a site that grows needs them.
+	// etcd's manifest for one of two hosts. Only a site that grows or shrinks needs them.
 	Address  func() string
 	Manifest func(nodes []decide.Node, self string) ([]byte, error)
+	// Pod renders the file from which kubelet runs the only etcd. Dress gives the cluster's
+	// objects and this host what those of one control plane have, and starts the agent anew. Only
+	// a site that shrinks needs them.
+	Pod   func(self decide.Node) ([]byte, error)
+	Dress func(context.Context) error
 	// Backup returns the time of the newest good backup. It may be nil: then that is unknown.
 	Backup func(context.Context) state.Fact[time.Time]
 	Log    *log.Logger
@@ -180,7 +185,10 @@ func (h *here) look(ctx context.Context, job Job) replace.Facts {
 	h.keeper(ctx, &f)
 	h.newcomer(ctx, &f, job)
 	h.disk(ctx, &f, job) // it compares the device with the newcomer
-	h.cluster(ctx, &f, job)
+	// Later that costs minutes while the API is away, in which etcd would wait for kubelet.
+	if job.Plan == nil || job.Plan.Stage != replace.Narrowing {
+		h.cluster(ctx, &f, job)
+	}
 	h.old(ctx, &f, job)
 	f.Now = h.now()
 	return f
@@ -240,10 +248,11 @@ func (h *here) disk(ctx context.Context, f *replace.Facts, job Job) {
 		f.Retirement = state.Known(r.Known)
 	}
 	h.grows(ctx, f, job)
+	h.shrinks(ctx, f, job)
 	f.Room = h.room()
 	_, err := release.Current(h.path(""))
 	f.Ships = state.Known(err == nil)
-	if job.Plan != nil {
+	if job.Plan != nil && !job.Plan.Shrinks {
 		h.fencing(ctx, f, job)
 	}
 }

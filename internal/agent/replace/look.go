@@ -26,7 +26,7 @@ func (h *here) newcomer(ctx context.Context, f *replace.Facts, job Job) {
 		f.Asks, f.AskedAt = replace.Newcomer{Machine: r.Machine, Address: r.Address}, r.At
 		f.Arch = state.Known(r.Arch == runtime.GOARCH)
 	}
-	if job.Order == nil || job.Plan != nil && job.Plan.Stage != replace.Planned && f.Asks == (replace.Newcomer{}) {
+	if job.Order == nil || job.Order.Wish.Shrinks || job.Plan != nil && job.Plan.Stage != replace.Planned && f.Asks == (replace.Newcomer{}) {
 		return
 	}
 	own, err := h.own()
@@ -64,8 +64,8 @@ func (h *here) old(ctx context.Context, f *replace.Facts, job Job) {
 	name := ""
 	switch {
 	case job.Plan != nil && !job.Plan.Stage.Over():
-		if job.Plan.Stage == replace.Joining || yes(f.Device) {
-			return // the device is the newcomer's by now
+		if job.Plan.Stage == replace.Joining || job.Plan.Stage == replace.Narrowing || yes(f.Device) {
+			return // the device is the newcomer's by now, or nobody's
 		}
 		name, f.OldAddress, f.OldMachine = job.Plan.Old.Name, job.Plan.Old.Address, job.Plan.Old.Machine
 	case job.Order != nil:
@@ -204,6 +204,11 @@ func (h *here) cluster(ctx context.Context, f *replace.Facts, job Job) {
 		grave, there := graves.Of(name)
 		f.Tombstone = fact(there && grave.UID == job.Plan.Old.UID, err)
 		f.Given = fact(there && !grave.Open(), err)
+	}
+	if job.Plan.Grows {
+		graves, err := api.Retired(ctx, next)
+		grave, there := graves.Of(next)
+		f.Given = fact(!there || !grave.Open(), err)
 	}
 	conditions, err := api.Conditions(ctx)
 	// The tests of both BMCs are among its Jobs: the new token made all of them begin anew.

@@ -18,7 +18,7 @@ func (h *here) secrets(ctx context.Context, f *replace.Facts, api API, job Job, 
 	}
 	f.Token = has(etcdSpace, tokenName, tokenKey, []byte(job.Secrets.Token))
 	f.JoinKey = has(jointoken.KeyNamespace, jointoken.KeySecret, jointoken.KeyField, job.Secrets.JoinKey)
-	if job.Order != nil {
+	if job.Order != nil && next != "" {
 		f.Account = has(fence.SecretNamespace, fence.SecretPrefix+next, "password", []byte(job.Order.Device.Password))
 	}
 	if job.Plan.Old.Name == "" {

@@ -17,7 +17,8 @@ type Patch struct {
 // Merge returns the patch by which an object of the API, as it is now, gets what differs
 // between two renderings of it. A field that is the same in both stays, whoever wrote it.
 // A field that differs and that somebody has changed is set if always is true; else it
-// stays. A list of words gets the words that are new, and keeps those that others added.
+// stays. A list of words gets the words that are new, loses those that only was has, and keeps
+// those that others added.
 func Merge(was, is, now map[string]any, always bool) Patch {
 	var p Patch
 	p.Fields = p.merge("", was, is, now, always)
@@ -33,9 +34,12 @@ func (p *Patch) merge(path string, was, is, now map[string]any, always bool) map
 		if reflect.DeepEqual(old, wanted) {
 			continue
 		}
-		if tree, ok := wanted.(map[string]any); ok {
-			before, _ := old.(map[string]any)
-			there, _ := living.(map[string]any)
+		before, hadTree := old.(map[string]any)
+		there, hasTree := living.(map[string]any)
+		tree, wantsTree := wanted.(map[string]any)
+		// Where others have changed a part that goes, their fields in it stay.
+		theirs := wanted == nil && hadTree && hasTree && !reflect.DeepEqual(old, living)
+		if wantsTree || theirs {
 			if inner := p.merge(at, before, tree, there, always); inner != nil {
 				out[key] = inner
 			}
@@ -70,20 +74,26 @@ func union(a, b map[string]any) map[string]bool {
 	return out
 }
 
-// joined returns a list of words as it is now, with those that are new. Anything else
-// becomes what is wanted.
+// joined returns a list of words as it is now, with those that are new and without those that
+// are no longer wanted. Anything else becomes what is wanted.
 func joined(old, wanted, living any) any {
-	had, _ := words(old)
+	had, listed := words(old)
 	want, ok := words(wanted)
 	have, also := words(living)
-	if !ok || !also {
+	if gone := wanted == nil && listed; !also || !ok && !gone {
 		return wanted
 	}
-	out := slices.Clone(living.([]any))
+	out := slices.DeleteFunc(slices.Clone(living.([]any)), func(e any) bool {
+		w, _ := e.(string)
+		return slices.Contains(had, w) && !slices.Contains(want, w)
+	})
 	for _, w := range want {
 		if !slices.Contains(had, w) && !slices.Contains(have, w) {
 			out = append(out, w)
 		}
+	}
+	if len(out) == 0 && wanted == nil {
+		return nil
 	}
 	return out
 }

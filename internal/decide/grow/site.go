@@ -1,5 +1,5 @@
 // Package grow decides how a living site of one control plane becomes one of two
-// (docs/adr/0092). It takes data and returns data; internal/install/grow writes.
+// (docs/adr/0092), and one of two becomes one of one (docs/adr/0096). It takes data and returns data; internal/install/grow writes.
 package grow
 
 import (
@@ -13,19 +13,32 @@ import (
 	"github.com/holdfast/holdfast/internal/model/site"
 )
 
-// The numbers of control planes before and afterwards.
-const before, after = 1, 2
+// The numbers of control planes of the two kinds of site.
+const one, two = 1, 2
+
+var inWords = map[int]string{one: "one", two: "two"}
 
 // RefusedError lists everything for which a site cannot become what a file says. No value
 // in it is a secret.
-type RefusedError struct{ Differences []config.Difference }
+type RefusedError struct {
+	// To is the number of control planes that was asked for.
+	To          int
+	Differences []config.Difference
+}
 
 func (e *RefusedError) Error() string {
-	lines := []string{"this site of one control plane cannot become one of two as the file says it:"}
+	lines := []string{fmt.Sprintf("this site of %s cannot become one of %s as the file says it:", plural(one+two-e.To), inWords[e.To])}
 	for _, d := range e.Differences {
 		lines = append(lines, "  "+explain(d))
 	}
 	return strings.Join(lines, "\n")
+}
+
+func plural(n int) string {
+	if n == one {
+		return "one control plane"
+	}
+	return inWords[n] + " control planes"
 }
 
 func explain(d config.Difference) string {
@@ -75,15 +88,53 @@ func Site(have *site.Site, file *config.InstallConfig, host string) (*site.Site,
 		refused[i].How = left(refused[i].How)
 	}
 	refused = append(refused, gates(have.Config, file)...)
-	refused = append(refused, numbers(have.Config, file)...)
+	refused = append(refused, numbers(have.Config, file, two)...)
 	refused = append(refused, accounts(file, host)...)
 	refused = append(refused, places(have.Config)...)
-	if len(refused) > 0 {
-		slices.SortStableFunc(refused, func(a, b config.Difference) int { return strings.Compare(a.Path, b.Path) })
-		return nil, &RefusedError{Differences: refused}
+	if err := refusal(two, refused); err != nil {
+		return nil, err
 	}
 	out := *have
-	out.Config = merged(have.Config, file)
+	out.Config = withNumber(have.Config, file, two)
+	out.Config.FeatureSet, out.Config.FeatureGates = file.FeatureSet, file.FeatureGates
+	return &out, nil
+}
+
+func refusal(to int, found []config.Difference) error {
+	if len(found) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(found, func(a, b config.Difference) int { return strings.Compare(a.Path, b.Path) })
+	return &RefusedError{To: to, Differences: found}
+}
+
+// Lone returns the site of one control plane that this site of two becomes by an edited
+// install-config. have is the site.json of the host that stays. The file is what config.Parse
+// returns. It may differ as in Site.
+//
+// The feature set stays: a cluster cannot leave it. Only the gate of two control planes goes.
+func Lone(have *site.Site, file *config.InstallConfig) (*site.Site, error) {
+	found, err := config.Compare(have.Config, file)
+	if err != nil {
+		return nil, err
+	}
+	refused := slices.DeleteFunc(found, func(d config.Difference) bool { return follows(d, have.Config) || d.Path == "featureSet" })
+	for i := range refused {
+		refused[i].How = left(refused[i].How)
+	}
+	refused = append(refused, gates(have.Config, file)...)
+	refused = append(refused, numbers(have.Config, file, one)...)
+	if err := refusal(one, refused); err != nil {
+		return nil, err
+	}
+	out := *have
+	out.Config = withNumber(have.Config, file, one)
+	out.Config.FeatureSet = config.CustomNoUpgrade
+	out.Config.FeatureGates = slices.DeleteFunc(slices.Clone(have.Config.FeatureGates), func(entry string) bool {
+		gate, ok := config.ParseFeatureGate(entry)
+		return ok && gate.Name == config.DualReplicaGate
+	})
+	out.BMCs = nil
 	return &out, nil
 }
 
@@ -146,14 +197,15 @@ func gatesOf(c *config.InstallConfig) map[string]string {
 }
 
 // numbers says which numbers of control planes this is for.
-func numbers(have, file *config.InstallConfig) []config.Difference {
+func numbers(have, file *config.InstallConfig, to int) []config.Difference {
 	const path = "controlPlane.replicas"
 	now, wanted := fmt.Sprint(have.ControlPlaneReplicas()), fmt.Sprint(file.ControlPlaneReplicas())
+	from := one + two - to
 	switch {
-	case have.ControlPlaneReplicas() != before:
-		return []config.Difference{{Path: path, Now: now, File: wanted, How: "only a site of one control plane becomes one of two"}}
-	case file.ControlPlaneReplicas() != after:
-		return []config.Difference{{Path: path, Now: now, File: wanted, How: "set it to 2 in the file"}}
+	case have.ControlPlaneReplicas() != from:
+		return []config.Difference{{Path: path, Now: now, File: wanted, How: fmt.Sprintf("only a site of %s becomes one of %s", plural(from), inWords[to])}}
+	case file.ControlPlaneReplicas() != to:
+		return []config.Difference{{Path: path, Now: now, File: wanted, How: fmt.Sprintf("set it to %d in the file", to)}}
 	}
 	return nil
 }
@@ -174,7 +226,7 @@ func accounts(file *config.InstallConfig, host string) []config.Difference {
 			}
 		}
 	}
-	if len(slices.Compact(slices.Sorted(slices.Values(names)))) != after || len(names) != after {
+	if len(slices.Compact(slices.Sorted(slices.Values(names)))) != two || len(names) != two {
 		say("the BMCs of exactly the two control planes are needed, each once: each must be able to switch the other off")
 	}
 	if !slices.Contains(names, host) {
@@ -199,14 +251,16 @@ func places(have *config.InstallConfig) []config.Difference {
 	}}
 }
 
-// merged returns the configuration of the site with what the file may change.
-func merged(have, file *config.InstallConfig) *config.InstallConfig {
+// withNumber returns the configuration of the site with a number of control planes, and with
+// what of hosts the file may change.
+func withNumber(have, file *config.InstallConfig, replicas int) *config.InstallConfig {
 	out := *have
-	out.ControlPlane.Replicas = new(int64(after))
+	out.ControlPlane.Replicas = new(int64(replicas))
 	out.ControlPlane.Fencing = file.ControlPlane.Fencing
-	out.FeatureSet, out.FeatureGates = file.FeatureSet, file.FeatureGates
-	metal := *have.Platform.BareMetal
-	metal.Hosts = file.Platform.BareMetal.Hosts
-	out.Platform.BareMetal = &metal
+	if have.Platform.BareMetal != nil && file.Platform.BareMetal != nil {
+		metal := *have.Platform.BareMetal
+		metal.Hosts = file.Platform.BareMetal.Hosts
+		out.Platform.BareMetal = &metal
+	}
 	return &out
 }

@@ -202,6 +202,62 @@ func TestTheGateOfTwoMayStandInTheFileOrNot(t *testing.T) {
 	}
 }
 
+// alone is the file of sitetest.TwoDual with one control plane.
+func alone(t *testing.T, more string) *config.InstallConfig { t.Helper(); return edited(t, one+more) }
+
+func TestTheSiteOfOneIsTheLivingOneWithTheFilesNumber(t *testing.T) {
+	have := living(t, sitetest.TwoDual+"featureSet: CustomNoUpgrade\nfeatureGates: [Other=true, DualReplicaTopology=true]\n")
+	want, err := grow.Lone(have, alone(t, "featureSet: CustomNoUpgrade\nfeatureGates: [Other=true]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(have.Identity, want.Identity); diff != "" || want.Role != have.Role || want.BMCs != nil {
+		t.Errorf("another identity or role (%s), or BMCs %v: %s", want.Role, want.BMCs, diff)
+	}
+	got := want.Topology()
+	if got.Fencing || got.ControlPlanes != 1 || got.FeatureSet != config.CustomNoUpgrade || len(got.FeatureGates) != 1 {
+		t.Errorf("topology %+v", got)
+	}
+	if have.Config.ControlPlaneReplicas() != 2 || len(have.Config.FeatureGates) != 2 {
+		t.Error("the living site was changed")
+	}
+	data, err := grow.Kept(want).Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := site.Unmarshal(data); err != nil {
+		t.Errorf("a host could not read its site.json: %v", err)
+	}
+	// and it can become one of two again
+	if again, err := grow.Site(want, edited(t, sitetest.TwoDual+"featureSet: CustomNoUpgrade\nfeatureGates: [Other=true]\n"), "cp-1"); err != nil || !again.Topology().Fencing {
+		t.Errorf("the way back: %v", err)
+	}
+}
+
+func TestASiteOfTwoBecomesOneByAFileThatSaysSoAndChangesNothingElse(t *testing.T) {
+	for sentence, c := range map[string]struct {
+		have string
+		file func(*config.InstallConfig)
+		path string
+		why  string
+	}{
+		"a site of one":  {one, func(*config.InstallConfig) {}, "controlPlane.replicas", "only a site of two control planes becomes one of one"},
+		"a file of two":  {sitetest.TwoDual, func(c *config.InstallConfig) { c.ControlPlane.Replicas = new(int64(2)) }, "controlPlane.replicas", "set it to 1"},
+		"another domain": {sitetest.TwoDual, func(c *config.InstallConfig) { c.Metadata.Name = "store" }, "metadata.name", "leave it as it is"},
+		"another gate": {sitetest.TwoDual, func(c *config.InstallConfig) {
+			c.FeatureSet, c.FeatureGates = config.CustomNoUpgrade, []string{"Other=true"}
+		}, "featureGates[Other]", "leave the gates as they are"},
+	} {
+		file := alone(t, "")
+		c.file(file)
+		got, err := grow.Lone(living(t, c.have), file)
+		var refused *grow.RefusedError
+		if got != nil || !errors.As(err, &refused) || len(refused.Differences) != 1 || refused.Differences[0].Path != c.path || !strings.Contains(err.Error(), c.why) {
+			t.Errorf("%s: %v", sentence, err)
+		}
+	}
+}
+
 func TestTheHostsOfThePlatformMayGo(t *testing.T) {
 	have := living(t, one+"    hosts:\n    - {name: cp-1, bootMACAddress: \"52:54:00:00:00:01\", bmc: {address: \"https://10.99.0.111/redfish/v1/Systems/1\", username: admin, password: hush-9}}\n")
 	want, err := grow.Site(have, edited(t, sitetest.TwoDual), "cp-1")

@@ -57,6 +57,21 @@ func work(step twonode.Step, node, digest string) Work {
 	return Work{Step: step, Node: node, Name: short(name), Key: key(string(step), node, digest)}
 }
 
+// JobNames returns the names of the Jobs that the set-up of hosts may have left.
+func JobNames(hosts []string) []string {
+	var out []string
+	for _, step := range []twonode.Step{twonode.Auth, twonode.Fencing, twonode.Manifest, twonode.Setup, twonode.HandOver, twonode.Finish} {
+		if step == twonode.Setup {
+			out = append(out, work(step, "", "").Name)
+			continue
+		}
+		for _, h := range hosts {
+			out = append(out, work(step, h, "").Name)
+		}
+	}
+	return out
+}
+
 // key identifies what a Job is made from.
 func key(parts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))

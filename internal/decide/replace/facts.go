@@ -71,7 +71,8 @@ type Facts struct {
 	OldNode   state.Fact[Node]
 	Pods      state.Fact[int] // pods that are bound to the old Node
 	Tombstone state.Fact[bool]
-	// Given is true if the tombstone says that a host has the name again.
+	// Given is true if the tombstone says that a host has the name again. While the site grows it
+	// is that of the new host's name, and true if there is none.
 	Given state.Fact[bool]
 	// Token and JoinKey are true if the Secrets have those of this plan, Account if the
 	// Secret of the new host's BMC does. Leftover is true if the old host's Secret is still

@@ -68,9 +68,9 @@ func joinFile(f Facts) string {
 // command is the command that follows the plan, and that takes in what a person changes.
 func command(f Facts) string {
 	if f.Plan.Grows || f.Plan.Shrinks {
-		return "sudo holdfast topology apply"
+		return "sudo " + f.Plan.Command()
 	}
-	return "sudo holdfast host replace " + f.Plan.Old.Name
+	return "sudo " + f.Plan.Command() + " " + f.Plan.Old.Name
 }
 
 // growRules are those of a growing site in which everything can still be taken back.

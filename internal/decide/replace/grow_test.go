@@ -21,7 +21,7 @@ type growing struct {
 	clusterBoots                bool // Corosync and Pacemaker start at boot
 	stage                       Stage
 	newcomers, abort            bool
-	lock, token, account        bool // in the cluster
+	lock, token, account, grave bool // in the cluster; grave: a host of the newcomer's name was taken out
 	asks, entered, synced, good bool // the newcomer
 }
 
@@ -78,7 +78,7 @@ func (w growing) facts() Facts {
 		voters = 2
 	}
 	f.Voters, f.Learner, f.Lock = state.Known(voters), state.Known(state.MemberID(0)), state.Known(lock)
-	f.Token, f.Account = state.Known(w.token), state.Known(w.account)
+	f.Token, f.Account, f.Given = state.Known(w.token), state.Known(w.account), state.Known(!w.grave)
 	return f
 }
 
@@ -106,6 +106,8 @@ func (w growing) acted(t *testing.T, d Decision) []growing {
 		n.retirement = false
 	case DropLock:
 		n.lock = false
+	case GiveName:
+		n.grave = false
 	case PutDevice:
 		half := n
 		half.device = true
@@ -165,6 +167,7 @@ func (w growing) mistakes() (out []string) {
 	is(w.stage == Aborted && (w.token || w.manifest || w.retirement || w.ringOwn || !w.static), "the plan was taken back after something was changed")
 	is(!w.static && (w.record == state.EtcdNone || !w.manifest || !w.alone || !w.clusterBoots), "etcd is taken from kubelet, and nobody can start it after a power cut")
 	is(w.ringNew && (w.static || !w.fences || !w.device || w.stage != Joining && w.stage != Whole), "the newcomer is listed and cannot be fenced, or kubelet runs etcd")
+	is(w.grave && w.ringNew, "the newcomer is listed, and a guard keeps its kubelet out")
 	is(w.stage == Whole && (!w.synced || !w.good || w.retirement || !w.token || !w.account), "whole, and something is missing")
 	return out
 }
@@ -173,7 +176,9 @@ func (w growing) mistakes() (out []string) {
 // a newcomer that comes and goes can bring about. In each one etcd starts again without a
 // person, and each one can end.
 func TestAGrowingSiteEndsWithTwoHostsOrServesAsOne(t *testing.T) {
-	before, queue, used := map[growing][]growing{lone(): nil}, []growing{lone()}, map[string]int{}
+	again := lone()
+	again.grave = true // the site shrank before
+	before, queue, used := map[growing][]growing{lone(): nil, again: nil}, []growing{lone(), again}, map[string]int{}
 	for len(queue) > 0 {
 		w := queue[0]
 		queue = queue[1:]

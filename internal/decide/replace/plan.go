@@ -153,6 +153,14 @@ func (p Plan) Work() string {
 	return "replace " + p.Old.Name
 }
 
+// Command is the command of which the plan is.
+func (p Plan) Command() string {
+	if p.Grows || p.Shrinks {
+		return "holdfast topology apply"
+	}
+	return "holdfast host replace"
+}
+
 // about says what a wish is about, for the middle of a sentence.
 func (w Wish) about() string {
 	switch {

@@ -452,7 +452,8 @@ var joiningRules = []rule{
 	},
 	{
 		// Until then a guard keeps kubelets of retired names out.
-		step: "R6", id: "joining.name", act: GiveName, when: func(f Facts) bool { return !yes(f.Given) && f.Plan.New.Name == f.Plan.Old.Name },
+		step: "R6", id: "joining.name", act: GiveName,
+		when:  func(f Facts) bool { return !yes(f.Given) && (f.Plan.New.Name == f.Plan.Old.Name || f.Plan.Grows) },
 		words: says("the name %s is given to the new host", next),
 	},
 	{

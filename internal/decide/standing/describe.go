@@ -21,7 +21,7 @@ func Describe(f Facts) View {
 	d := describer{Facts: f}
 	d.Pacemaker = decided(f.Pacemaker)
 	d.electing = f.Pacemaker.Known && !d.Pacemaker.Known
-	d.Hosts = slices.Clone(f.Hosts)
+	d.Hosts = f.present()
 	slices.SortFunc(d.Hosts, func(a, b Host) int {
 		if a.ControlPlane != b.ControlPlane {
 			if a.ControlPlane {
@@ -45,6 +45,21 @@ func Describe(f Facts) View {
 	v.Status = d.status(v)
 	v.Summary = d.summary(v)
 	return v
+}
+
+// present returns the hosts without control planes that the site no longer has: it has fewer than
+// are heard of, and these were taken out. Only reports of the past name them.
+func (f Facts) present() []Host {
+	planes := 0
+	for _, h := range f.Hosts {
+		if h.ControlPlane {
+			planes++
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(f.Hosts), func(h Host) bool {
+		former := h.ControlPlane && !h.Kubelet.Known && f.Retired.Known && f.Retired.Value[h.Name] != ""
+		return former && f.ControlPlanes.Known && planes > f.ControlPlanes.Value
+	})
 }
 
 // describer adds to the facts what several parts of a view derive from them.

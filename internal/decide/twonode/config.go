@@ -1,5 +1,7 @@
 package twonode
 
+import "slices"
+
 // Config describes the set-up of Corosync and Pacemaker: either all that is
 // wanted, or the parts of the present set-up that the wanted one is compared
 // with.
@@ -11,6 +13,17 @@ type Config struct {
 	// ResourceDefaults and OperationDefaults belong to a person: Holdfast gives
 	// each of its settings to the resource itself.
 	ResourceDefaults, OperationDefaults []Setting
+}
+
+// Halted reports whether Pacemaker was told not to start a resource.
+func (c Config) Halted(id string) bool {
+	return slices.ContainsFunc(c.Resources, func(r Resource) bool {
+		meta := r.Meta
+		if r.Clone != nil {
+			meta = append(slices.Clone(meta), r.Clone.Meta...)
+		}
+		return r.ID == id && slices.ContainsFunc(meta, func(s Setting) bool { return s.Name == "target-role" && s.Value == "Stopped" })
+	})
 }
 
 // Corosync is the cluster in corosync.conf. A host that is in no cluster has no

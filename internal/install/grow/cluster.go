@@ -20,6 +20,8 @@ type API interface {
 	Exists(ctx context.Context, r state.ObjectRef) (bool, error)
 	Fields(ctx context.Context, r state.ObjectRef) (map[string]any, error)
 	Merge(ctx context.Context, r state.ObjectRef, status bool, fields, patch map[string]any) (written bool, err error)
+	Delete(ctx context.Context, r state.ObjectRef) (bool, error)
+	Remove(ctx context.Context, r state.ObjectRef) error
 }
 
 // Open returns the cluster's API by the account of the administrator on this host.
@@ -69,6 +71,9 @@ func bring(ctx context.Context, api API, c manifests.Change) (left []string, err
 		return nil, err
 	case manifests.Set, manifests.Offer:
 		return merge(ctx, api, c)
+	case manifests.Remove:
+		_, err := api.Delete(ctx, c.ObjectRef)
+		return nil, err
 	}
 	return nil, fmt.Errorf("%s: nobody says how to bring it", c.ObjectRef)
 }

@@ -233,44 +233,50 @@ func (h *Host) free() error {
 // has otherwise, without site.json. What is the same stays as machine configurations and
 // people have left it; what differs belongs to Holdfast alone, and no MachineConfig sets it.
 func Difference(have, want *site.Site) (ignition.Config, error) {
+	out, gone, err := difference(have, want)
+	for _, f := range gone.Files {
+		err = errors.Join(err, fmt.Errorf("one of two control planes has no %s, which this host has: nothing takes it away", f.Path))
+	}
+	for _, u := range gone.Units {
+		err = errors.Join(err, fmt.Errorf("one of two control planes has no %s, which this host has: nothing takes it away", u.Name))
+	}
+	return out, err
+}
+
+// difference also returns what only the first one has.
+func difference(have, want *site.Site) (out, gone ignition.Config, err error) {
 	was, err := renderhost.Config(have, have.Role, nil)
 	if err != nil {
-		return ignition.Config{}, err
+		return out, gone, err
 	}
 	is, err := renderhost.Config(want, want.Role, nil)
 	if err != nil {
-		return ignition.Config{}, err
+		return out, gone, err
 	}
-	var out ignition.Config
-	var errs []error
-	out.Files, err = differing(was.Files, is.Files, func(f state.File) string { return f.Path })
-	errs = append(errs, err)
+	out.Files, gone.Files = differing(was.Files, is.Files, func(f state.File) string { return f.Path })
 	out.Files = slices.DeleteFunc(out.Files, func(f state.File) bool { return f.Path == site.Path })
-	out.Units, err = differing(was.Units, is.Units, func(u ignition.Unit) string { return u.Name })
-	errs = append(errs, err)
-	return out, errors.Join(errs...)
+	out.Units, gone.Units = differing(was.Units, is.Units, func(u ignition.Unit) string { return u.Name })
+	return out, gone, nil
 }
 
-// differing returns what of a list another one lacks or has otherwise, in order. An entry
-// that only the other one has is an error.
-func differing[T any](was, is []T, name func(T) string) ([]T, error) {
+// differing returns what of a list another one lacks or has otherwise, in order, and what only the
+// other one has.
+func differing[T any](was, is []T, name func(T) string) (out, gone []T) {
 	all := map[string]T{}
 	for _, e := range is {
 		all[name(e)] = e
 	}
-	var errs []error
 	for _, e := range was {
 		now, there := all[name(e)]
 		if !there {
-			errs = append(errs, fmt.Errorf("one of two control planes has no %s, which this host has: nothing takes it away", name(e)))
+			gone = append(gone, e)
 		}
 		if reflect.DeepEqual(now, e) {
 			delete(all, name(e))
 		}
 	}
-	var out []T
 	for _, key := range slices.Sorted(maps.Keys(all)) {
 		out = append(out, all[key])
 	}
-	return out, errors.Join(errs...)
+	return out, gone
 }

@@ -2,9 +2,12 @@ package manifests
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
+	"slices"
 
 	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -23,11 +26,14 @@ const (
 	Set Way = "set"
 	// Offer changes the fields that differ, where they are still as they were installed.
 	Offer Way = "offer"
+	// Remove deletes an object that the new site does not have.
+	Remove Way = "remove"
 )
 
 // Change is what a living cluster lacks of an object, or has otherwise.
 type Change struct {
-	// Document is the object as the new site has it. It may hold a password.
+	// Document is the object as the new site has it, or as the old one has it if it is removed.
+	// It may hold a password.
 	Document
 	Way Way
 	// Before is the object as the old site has it, nil if that has none.
@@ -44,14 +50,52 @@ func Growth(have, want *site.Site) ([]Change, error) {
 	if err := alike(have, want); err != nil {
 		return nil, err
 	}
-	return difference(have, want)
+	list, gone, err := difference(have, want)
+	return list, errors.Join(err, stays(gone))
+}
+
+// Shrinkage returns what the cluster of a site becomes with fewer control planes, in the order in
+// which it is applied. The topology comes first: from then on the operator keeps no guards of two
+// control planes, and one of them refuses to change anything that was handed over.
+func Shrinkage(have, want *site.Site) ([]Change, error) {
+	if err := alike(have, want); err != nil {
+		return nil, err
+	}
+	list, gone, err := difference(have, want)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(list, func(a, b Change) int { return cmp.Compare(rank(a), rank(b)) })
+	for _, f := range gone {
+		d, err := parseDocument(f.Data)
+		if err != nil {
+			return nil, fmt.Errorf("manifest %s: %w", f.Path, err)
+		}
+		list = append(list, Change{Document: d, Way: Remove, Before: f.Data, Status: path.Dir(f.Path) == Statuses})
+	}
+	return slices.DeleteFunc(list, func(c Change) bool { return c.Way == Remove && c.Status }), nil
+}
+
+func rank(c Change) int {
+	if c.Status {
+		return 0
+	}
+	return 1
+}
+
+// stays returns an error if a site has objects that another one lacks.
+func stays(gone []state.File) error {
+	if len(gone) == 0 {
+		return nil
+	}
+	return fmt.Errorf("the cluster has %s, and the other one has none: nothing takes it away", gone[0].Path)
 }
 
 // Move returns what the cluster of a site becomes with other addresses, in the order in which
 // it is applied. The pod network comes last: its daemon reaches the API by a virtual IP.
 func Move(have, want *site.Site) ([]Change, error) {
-	list, err := difference(have, want)
-	if err != nil {
+	list, gone, err := difference(have, want)
+	if err := errors.Join(err, stays(gone)); err != nil {
 		return nil, err
 	}
 	was, err := networkObjects(have)
@@ -89,11 +133,12 @@ func networkObjects(s *site.Site) ([]Document, error) {
 	return out, nil
 }
 
-// difference returns what differs between the objects of two sites.
-func difference(have, want *site.Site) ([]Change, error) {
+// difference returns what differs between the objects of two sites, and the files of the objects
+// that only the old one has, sorted.
+func difference(have, want *site.Site) (changes []Change, gone []state.File, err error) {
 	was, err := bySite(have)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	guarding := map[string]bool{}
 	for _, o := range guardObjects(want.Config) {
@@ -103,13 +148,13 @@ func difference(have, want *site.Site) ([]Change, error) {
 	for _, o := range objects(want.Config, want.Topology()) {
 		files, err := o.files()
 		if err != nil {
-			return nil, fmt.Errorf("render manifest %s: %w", o.file, err)
+			return nil, nil, fmt.Errorf("render manifest %s: %w", o.file, err)
 		}
 		for _, f := range files {
 			c, err := o.change(f, was)
 			switch {
 			case err != nil:
-				return nil, err
+				return nil, nil, err
 			case c == nil:
 			case c.Status:
 				statuses = append(statuses, *c)
@@ -120,10 +165,10 @@ func difference(have, want *site.Site) ([]Change, error) {
 			}
 		}
 	}
-	for file := range was {
-		return nil, fmt.Errorf("the cluster has %s, and the other one has none: nothing takes it away", file)
+	for _, name := range slices.Sorted(maps.Keys(was)) {
+		gone = append(gone, was[name])
 	}
-	return append(append(list, statuses...), guards...), nil
+	return append(append(list, statuses...), guards...), gone, nil
 }
 
 // bySite returns the objects of a site by their files.

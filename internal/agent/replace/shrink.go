@@ -1,0 +1,70 @@
+package replace
+
+import (
+	"context"
+	"errors"
+
+	"github.com/holdfast/holdfast/internal/adapter/pacemaker"
+	"github.com/holdfast/holdfast/internal/decide/replace"
+	decide "github.com/holdfast/holdfast/internal/decide/twonode"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// These are the facts and the acts of a site that shrinks from two control planes to one, once the
+// host that goes was retired (docs/adr/0096). The steps on the host are those of agent/twonode.
+
+// shrinks reads the facts that only a shrinking site needs.
+func (h *here) shrinks(ctx context.Context, f *replace.Facts, job Job) {
+	if job.Plan == nil || job.Plan.Stage != replace.Narrowing {
+		return
+	}
+	h.keeperless(ctx, f) // the etcd keeper knows nothing of an etcd that kubelet runs
+	steps := h.steps()
+	podmans, err := steps.PodmanHasEtcd(ctx)
+	f.Podmans = fact(podmans, err)
+	if state.Is(f.Kubelets, true) {
+		f.Pod = state.Known(true)
+	} else if pod, err := h.pod(); err == nil {
+		ready, err := steps.PodReady(pod)
+		f.Pod = fact(ready, err)
+	}
+	f.Boots = fact(steps.KubeletBoots(ctx), nil)
+	runs, err := steps.RingRuns(ctx)
+	f.Runs = fact(runs, err)
+	paired, err := steps.Paired()
+	f.Paired = fact(paired, err)
+	if text, err := h.run(ctx, pacemaker.Configuration()); err == nil {
+		cib, err := decide.ParseCIB(text)
+		f.Halted = fact(cib.Halted(decide.Etcd), err)
+	}
+}
+
+// pod renders kubelet's file of etcd. Once it is in kubelet's folder nobody needs it any more.
+func (h *here) pod() ([]byte, error) {
+	own := h.ownAddress()
+	if h.Pod == nil || own == "" {
+		return nil, errors.New("the address of this host is not known yet")
+	}
+	return h.Pod(decide.Node{Name: h.Host, Address: own})
+}
+
+func (h *here) putPod(context.Context, Job) error {
+	pod, err := h.pod()
+	if err != nil {
+		return err
+	}
+	return h.steps().PutPod(pod)
+}
+
+func (h *here) kubeletBoot(ctx context.Context, _ Job) error { return h.steps().BootKubelet(ctx) }
+func (h *here) stopEtcd(ctx context.Context, _ Job) error    { return h.steps().StopEtcd(ctx) }
+func (h *here) givePod(context.Context, Job) error           { return h.steps().GivePod() }
+func (h *here) endRing(ctx context.Context, _ Job) error     { return h.steps().EndRing(ctx) }
+func (h *here) endPair(ctx context.Context, _ Job) error     { return h.steps().EndPair(ctx) }
+
+func (h *here) dress(ctx context.Context, _ Job) error {
+	if h.Dress == nil {
+		return errors.New("this host does not know how to become a lone control plane")
+	}
+	return h.Dress(ctx)
+}

@@ -1,0 +1,81 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/adapter/backup/catalogue"
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/adapter/replacement"
+	"github.com/holdfast/holdfast/internal/agent/controlplane"
+	"github.com/holdfast/holdfast/internal/agent/replace"
+	"github.com/holdfast/holdfast/internal/install/grow"
+	"github.com/holdfast/holdfast/internal/model/backup"
+	"github.com/holdfast/holdfast/internal/model/site"
+	"github.com/holdfast/holdfast/internal/model/state"
+	renderhost "github.com/holdfast/holdfast/internal/render/host"
+	"github.com/holdfast/holdfast/internal/render/manifests"
+)
+
+// newReplacement returns the agent that brings another machine as the second control plane, or
+// makes this host the only one, if a person wants it.
+func newReplacement(s *site.Site, log *slog.Logger, view func() state.NetworkView) (*replace.Agent, error) {
+	name, err := host.Name()
+	if err != nil {
+		return nil, err
+	}
+	return replace.New(replace.ThisHost(replace.Options{
+		Host: name, Cluster: manifests.InfrastructureName(s.Config), ControlPlanes: s.Topology().ControlPlanes,
+		Address: func() string {
+			if own := view().Host.Addresses; len(own) > 0 {
+				return own[0].String()
+			}
+			return ""
+		},
+		Manifest: controlplane.EtcdManifest, Pod: controlplane.EtcdPod,
+		Dress: func(ctx context.Context) error { return dress(ctx, s, name) },
+		Backup: func(context.Context) state.Fact[time.Time] {
+			newest, err := (catalogue.Catalogue{Dir: backup.Dir}).Newest()
+			return state.Fact[time.Time]{Value: newest, Known: err == nil}
+		},
+		Log: slog.NewLogLogger(log.Handler(), slog.LevelInfo),
+	})), nil
+}
+
+// dress makes this host, which has etcd under kubelet, and its cluster those of a lone control
+// plane. The agent that starts then belongs to one.
+func dress(ctx context.Context, have *site.Site, node string) error {
+	plan, err := replacement.ThisStore().Plan()
+	if err != nil || plan == nil {
+		return fmt.Errorf("the plan is gone: %w", err)
+	}
+	goes := plan.Old.Name
+	data, err := os.ReadFile(replacement.TargetSitePath)
+	if err != nil {
+		return err
+	}
+	want, err := site.Unmarshal(data)
+	if err != nil {
+		return err
+	}
+	changes, err := grow.Fewer(have, want)
+	if err != nil {
+		return err
+	}
+	api, err := grow.Open()
+	if err != nil {
+		return err
+	}
+	if _, err := grow.Shrink(ctx, api, changes, []string{node, goes}, time.Now()); err != nil {
+		return err
+	}
+	if err := grow.NewHost().Undress(ctx, want); err != nil {
+		return err
+	}
+	// This process belongs to one of two. Its own child would end with it, and look as if it had failed.
+	_, err = host.Run(ctx, host.Command("systemd-run", "--quiet", "--collect", "--no-block", "systemctl", "restart", renderhost.AgentUnit))
+	return err
+}
