@@ -179,7 +179,7 @@ func loneSiteOf(root string, last *replace.Plan) (*site.Site, error) {
 		return now, nil
 	}
 	data, err := os.ReadFile(filepath.Join(root, replacement.LoneSitePath))
-	if errors.Is(err, fs.ErrNotExist) || last != nil && last.Stage == replace.Whole {
+	if errors.Is(err, fs.ErrNotExist) || last != nil && !last.Shrinks && last.Stage == replace.Whole {
 		return nil, coded(command.ExitRefused, "refused: this site has %d control planes: only a site of one grows", now.Topology().ControlPlanes)
 	}
 	if err != nil {

@@ -168,7 +168,8 @@ func TestASiteWhoseGrowthIsWholeIsRefusedAtOnce(t *testing.T) {
 	write(site.Path, two)
 	write(replacement.LoneSitePath, one)
 	plan := func(s decide.Stage) *decide.Plan { return &decide.Plan{Grows: true, Stage: s} }
-	for _, last := range []*decide.Plan{nil, plan(decide.Planned), plan(decide.Aborted)} {
+	shrunk := &decide.Plan{Shrinks: true, Stage: decide.Whole} // the growth of a site that shrank before
+	for _, last := range []*decide.Plan{nil, plan(decide.Planned), plan(decide.Aborted), shrunk} {
 		if s, err := loneSiteOf(root, last); err != nil || s.Topology().ControlPlanes != 1 {
 			t.Errorf("%+v: the run that was cut off does not go on: %v", last, err)
 		}

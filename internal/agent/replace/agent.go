@@ -116,7 +116,11 @@ func (a *Agent) tidy(plan *replace.Plan) error {
 	return errors.Join(errs...)
 }
 
-func endedWhole(plan *replace.Plan) bool { return plan != nil && plan.Stage == replace.Whole }
+// endedWhole reports whether the last plan ended with two hosts. After one that ended with one host
+// the file of a lone site is that of a growth which a command prepares now.
+func endedWhole(plan *replace.Plan) bool {
+	return plan != nil && !plan.Shrinks && plan.Stage == replace.Whole
+}
 
 // act does one act. Before it writes a new plan it makes the secrets of that plan.
 func (a *Agent) act(ctx context.Context, d replace.Decision, job Job) error {

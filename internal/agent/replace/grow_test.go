@@ -131,13 +131,16 @@ func TestTheGatesOfAGrowingSiteNeedNoKeeper(t *testing.T) {
 }
 
 func TestTheSiteOfALoneControlPlaneIsRemovedOnceItsGrowthIsWhole(t *testing.T) {
-	for _, stage := range []replace.Stage{replace.Whole, replace.Aborted, replace.Waiting} {
-		kept := stage != replace.Whole
+	for _, c := range []struct {
+		stage   replace.Stage
+		shrinks bool // the plan before the growth that is prepared now
+	}{{stage: replace.Whole}, {stage: replace.Aborted}, {stage: replace.Waiting}, {replace.Whole, true}} {
+		stage, kept := c.stage, c.stage != replace.Whole || c.shrinks
 		s, root := newSite(), t.TempDir()
 		a := s.agent(root)
 		// The agent was cut off right after it removed the wish and the secrets.
 		err := errors.Join(
-			a.Store.PutPlan(replace.Plan{Format: replace.Format, ID: "p1", Grows: true, Survivor: "cp-1", New: replace.New{Name: "cp-2"}, Stage: stage}),
+			a.Store.PutPlan(replace.Plan{Format: replace.Format, ID: "p1", Grows: !c.shrinks, Shrinks: c.shrinks, Survivor: "cp-1", New: replace.New{Name: "cp-2"}, Stage: stage}),
 			a.Store.Write(a.Store.Path(replacement.LoneSitePath), []byte("secret"), 0o600),
 		)
 		if err != nil {

@@ -336,3 +336,21 @@ func TestALeaseThatChangesIsALivingKubelet(t *testing.T) {
 		t.Errorf("renewed: %+v", f.Alive)
 	}
 }
+
+// The plan of an earlier replacement stays on the disk. It once kept the BMC of the next new host from
+// being asked, and so its gate closed.
+func TestAReplacementAfterAnotherOneHasTheSameGates(t *testing.T) {
+	l, job := newLab(t)
+	next := order
+	next.Wish.ID, next.Wish.Old = "p2", "cp-2"
+	for _, stage := range []replace.Stage{replace.Whole, replace.Aborted} {
+		job.Plan.Stage, job.Order = stage, &next
+		f := l.look(t.Context(), job)
+		if !state.Is(f.Reached, true) || !state.Is(f.Ours, false) {
+			t.Errorf("after a plan that is %s the new BMC is not asked: %+v, %+v", stage, f.Reached, f.Ours)
+		}
+	}
+	if job.Plan.Stage = replace.Retired; l.look(t.Context(), job).Reached.Known {
+		t.Error("without a newcomer its BMC is asked while a plan is under way")
+	}
+}

@@ -26,7 +26,7 @@ func (h *here) newcomer(ctx context.Context, f *replace.Facts, job Job) {
 		f.Asks, f.AskedAt = replace.Newcomer{Machine: r.Machine, Address: r.Address}, r.At
 		f.Arch = state.Known(r.Arch == runtime.GOARCH)
 	}
-	if job.Order == nil || job.Order.Wish.Shrinks || job.Plan != nil && job.Plan.Stage != replace.Planned && f.Asks == (replace.Newcomer{}) {
+	if job.Order == nil || job.Order.Wish.Shrinks || job.begun() && f.Asks == (replace.Newcomer{}) {
 		return
 	}
 	own, err := h.own()
@@ -234,6 +234,12 @@ func (h *here) remember(f *replace.Facts, name string) {
 	if dev, err := h.files.Device(name); err == nil && f.OldMachine == (state.Machine{}) {
 		f.OldMachine = state.Machine{UUID: dev.UUID, Serial: dev.Serial}
 	}
+}
+
+// begun reports whether a plan is under way that can no longer be taken back. One that is over
+// says nothing of the next.
+func (j Job) begun() bool {
+	return j.Plan != nil && !j.Plan.Stage.Over() && j.Plan.Stage != replace.Planned
 }
 
 func names(job Job) (old, next string) {

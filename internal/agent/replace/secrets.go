@@ -31,7 +31,7 @@ func (h *here) secrets(ctx context.Context, f *replace.Facts, api API, job Job, 
 // refused finds out whether this host's own BMC still takes the account that the old host has.
 // The cluster's Secret holds that account until the plan writes the new one there.
 func (h *here) refused(ctx context.Context, f *replace.Facts, api API, job Job) {
-	if job.Order == nil || job.Order.Own.Password == "" || job.Plan != nil && job.Plan.Stage != replace.Planned {
+	if job.Order == nil || job.Order.Own.Password == "" || job.begun() {
 		return
 	}
 	data, err := api.Secret(ctx, fence.SecretNamespace, fence.SecretPrefix+h.Host)

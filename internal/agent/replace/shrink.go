@@ -58,7 +58,7 @@ func (h *here) putPod(context.Context, Job) error {
 
 func (h *here) kubeletBoot(ctx context.Context, _ Job) error { return h.steps().BootKubelet(ctx) }
 func (h *here) stopEtcd(ctx context.Context, _ Job) error    { return h.steps().StopEtcd(ctx) }
-func (h *here) givePod(context.Context, Job) error           { return h.steps().GivePod() }
+func (h *here) givePod(ctx context.Context, _ Job) error     { return h.steps().GivePod(ctx) }
 func (h *here) endRing(ctx context.Context, _ Job) error     { return h.steps().EndRing(ctx) }
 func (h *here) endPair(ctx context.Context, _ Job) error     { return h.steps().EndPair(ctx) }
 

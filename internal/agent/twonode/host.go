@@ -23,8 +23,12 @@ import (
 // DefaultWait bounds the wait of a step for the work of others.
 const DefaultWait = 3 * time.Minute
 
-// poll is the pause between two looks of a waiting step.
-const poll = time.Second
+// poll is the pause between two looks of a waiting step, pollAway that of one during which the API
+// is away.
+const (
+	poll     = time.Second
+	pollAway = 200 * time.Millisecond
+)
 
 // Host is everything that the steps touch.
 type Host struct {
@@ -118,6 +122,10 @@ func (h *Host) read(path string) ([]byte, error) {
 // missing, or nothing; its error is a reason to look again, and is part of the
 // final error.
 func (h *Host) until(ctx context.Context, what string, look func(context.Context) (missing string, err error)) error {
+	return h.untilEvery(ctx, poll, what, look)
+}
+
+func (h *Host) untilEvery(ctx context.Context, pause time.Duration, what string, look func(context.Context) (missing string, err error)) error {
 	if h.DryRun {
 		h.say("wait until %s", what)
 		return nil
@@ -135,7 +143,7 @@ func (h *Host) until(ctx context.Context, what string, look func(context.Context
 			h.say("waiting until %s: %s", what, now)
 			said = now
 		}
-		if sleep := h.Sleep(ctx, poll); sleep != nil {
+		if sleep := h.Sleep(ctx, pause); sleep != nil {
 			return fmt.Errorf("wait until %s: %s: %w", what, said, sleep)
 		}
 	}

@@ -57,7 +57,7 @@ func (h *Host) StopEtcd(ctx context.Context) error {
 		return err
 	}
 	asked, killed := h.Now(), false
-	return quiet.until(ctx, "etcd of Pacemaker has ended", func(ctx context.Context) (string, error) {
+	return quiet.untilEvery(ctx, pollAway, "etcd of Pacemaker has ended", func(ctx context.Context) (string, error) {
 		pid, held, err := h.holder()
 		if err != nil || !held {
 			return "", err
@@ -74,8 +74,22 @@ func (h *Host) StopEtcd(ctx context.Context) error {
 	})
 }
 
-// GivePod moves kubelet's file of etcd into the folder that kubelet reads.
-func (h *Host) GivePod() error { return h.withoutSecrets().move(keptPod, staticPod) }
+// GivePod moves kubelet's file of etcd into the folder that kubelet reads, and starts kubelet anew.
+//
+// A kubelet tells the API of a new static pod before it starts the pod. The API server waits for
+// etcd meanwhile, 34 s in the lab (2026-11-26), and so does etcd for the API server. A kubelet
+// that has just started does not know its Node yet: it starts the pod, and tells the API later.
+func (h *Host) GivePod(ctx context.Context) error {
+	quiet := h.withoutSecrets()
+	if there, err := h.exists(staticPod); err != nil {
+		return err
+	} else if !there {
+		if err := quiet.move(keptPod, staticPod); err != nil {
+			return err
+		}
+	}
+	return quiet.do(ctx, "it starts etcd before it asks the API", host.Command("systemctl", "restart", kubeletUnit))
+}
 
 // RingRuns reports whether Corosync or Pacemaker runs, starts at boot, or has a cluster.
 func (h *Host) RingRuns(ctx context.Context) (bool, error) {

@@ -71,7 +71,7 @@ func TestKubeletsFileOfEtcdIsMadeBesideItsFolderAndMovedOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	ready(true)
-	if err := s.GivePod(); err != nil || s.text(staticPod) != string(pod) || s.text(keptPod) != "" {
+	if err := errors.Join(s.GivePod(t.Context()), s.GivePod(t.Context())); err != nil || s.text(staticPod) != string(pod) || s.text(keptPod) != "" || !s.ran("systemctl restart kubelet.service") {
 		t.Errorf("%v, kubelet has %q", err, s.text(staticPod))
 	}
 	ready(true)

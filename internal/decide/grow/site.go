@@ -158,7 +158,7 @@ func follows(d config.Difference, have *config.InstallConfig) bool {
 	case strings.HasPrefix(d.Path, "featureGates"):
 		return true
 	}
-	return d.Path == "featureSet" && (d.File == config.CustomNoUpgrade && have.FeatureSet == "" || !customizable(have.FeatureSet))
+	return d.Path == "featureSet" && (customizable(d.File) || !customizable(have.FeatureSet))
 }
 
 // customizable reports whether a cluster with a feature set may have the gate of two
