@@ -158,12 +158,6 @@ func runParts(ctx context.Context, s *site.Site, log *slog.Logger, address strin
 		group.Go(func() error { return agent.Run(ctx) })
 		group.Go(func() error { loops.Run(ctx, newDoctorPublisher().task()); return nil })
 		runEtcd(ctx, group, loops, net, backups, spaces)
-		// A lone control plane has no plan, or one by which it has just become one.
-		plans, err := newReplacement(s, log, cluster.View)
-		if err != nil {
-			return err
-		}
-		group.Go(func() error { loops.Run(ctx, plans.Task()); return nil })
 	} else {
 		follower, err := newFollower(net, log)
 		if err != nil {
@@ -180,8 +174,8 @@ func runParts(ctx context.Context, s *site.Site, log *slog.Logger, address strin
 		kubelets.Sign = leaves.SignKubelet
 	}
 	group.Go(func() error { loops.Run(ctx, kubelets.Task()); return nil })
-	if s.Role.ControlPlane() && s.Topology().Fencing {
-		if err := runPair(ctx, group, s, log, loops, status, cluster.View); err != nil {
+	if s.Role.ControlPlane() {
+		if err := runTopology(ctx, group, s, log, loops, status, cluster.View); err != nil {
 			return err
 		}
 	}
@@ -198,13 +192,12 @@ func runEtcd(ctx context.Context, group *errgroup.Group, loops *loop.Loops, net 
 }
 
 // runPair runs the loops that only one of two control planes with fencing has.
-func runPair(ctx context.Context, group *errgroup.Group, s *site.Site, log *slog.Logger, loops *loop.Loops, status *pacemakerstatus.Collector, view func() state.NetworkView) error {
+func runPair(ctx context.Context, group *errgroup.Group, s *site.Site, log *slog.Logger, loops *loop.Loops, status *pacemakerstatus.Collector) {
 	group.Go(func() error { status.Run(ctx, loops); return nil })
 	incidents := incident.New(incident.Options{Site: s, Log: log, Now: time.Now})
 	group.Go(func() error { incidents.Run(ctx, loops); return nil })
 	steps := twonode.NewHost(slog.NewLogLogger(log.Handler(), slog.LevelInfo).Writer())
 	group.Go(func() error { loops.Run(ctx, steps.ReleaseTask()); return nil })
-	return nil
 }
 
 // newShelf returns what has the wanted releases lie on this host.

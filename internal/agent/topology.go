@@ -7,10 +7,14 @@ import (
 	"os"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/holdfast/holdfast/internal/adapter/backup/catalogue"
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/replacement"
 	"github.com/holdfast/holdfast/internal/agent/controlplane"
+	"github.com/holdfast/holdfast/internal/agent/loop"
+	"github.com/holdfast/holdfast/internal/agent/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/agent/replace"
 	"github.com/holdfast/holdfast/internal/install/grow"
 	"github.com/holdfast/holdfast/internal/model/backup"
@@ -19,6 +23,21 @@ import (
 	renderhost "github.com/holdfast/holdfast/internal/render/host"
 	"github.com/holdfast/holdfast/internal/render/manifests"
 )
+
+// runTopology runs the loops of one of two control planes, and the one that carries plans out which
+// change the control planes. A lone control plane has no plan, or one by which it has just become
+// one.
+func runTopology(ctx context.Context, group *errgroup.Group, s *site.Site, log *slog.Logger, loops *loop.Loops, status *pacemakerstatus.Collector, view func() state.NetworkView) error {
+	if s.Topology().Fencing {
+		runPair(ctx, group, s, log, loops, status)
+	}
+	plans, err := newReplacement(s, log, view)
+	if err != nil {
+		return err
+	}
+	group.Go(func() error { loops.Run(ctx, plans.Task()); return nil })
+	return nil
+}
 
 // newReplacement returns the agent that brings another machine as the second control plane, or
 // makes this host the only one, if a person wants it.

@@ -12,12 +12,13 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Grown returns the spec of the lab with some of its spare control planes in the site.
+// Grown returns the spec of the lab with another number of control planes in the site: some of
+// the spare ones besides, or fewer.
 func (s Spec) Grown(controlPlanes int) (Spec, error) {
 	most := s.ControlPlanes + s.SpareControlPlanes
-	if controlPlanes < s.ControlPlanes || controlPlanes > most {
-		return Spec{}, fmt.Errorf("control planes: %d: must be %d to %d: lab %s has %d, and %d spare",
-			controlPlanes, s.ControlPlanes, most, s.Name, s.ControlPlanes, s.SpareControlPlanes)
+	if controlPlanes < 1 || controlPlanes > most {
+		return Spec{}, fmt.Errorf("control planes: %d: must be 1 to %d: lab %s has %d, and %d spare",
+			controlPlanes, most, s.Name, s.ControlPlanes, s.SpareControlPlanes)
 	}
 	s.ControlPlanes, s.SpareControlPlanes = controlPlanes, most-controlPlanes
 	return s, nil

@@ -30,15 +30,12 @@ func (w *topologyWatch) Start(ctx context.Context) error {
 	}
 	changed := make(chan struct{}, 1)
 	look := func(object any) {
-		infra, ok := object.(*configv1.Infrastructure)
-		if !ok || infra.Name != clusterObject || infra.Status.ControlPlaneTopology == "" {
+		if !differs(object, w.twoNode) {
 			return
 		}
-		if two := infra.Status.ControlPlaneTopology == configv1.DualReplicaTopologyMode; two != w.twoNode {
-			select {
-			case changed <- struct{}{}:
-			default:
-			}
+		select {
+		case changed <- struct{}{}:
+		default:
 		}
 	}
 	handle, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: look, UpdateFunc: func(_, now any) { look(now) }})
@@ -52,6 +49,15 @@ func (w *topologyWatch) Start(ctx context.Context) error {
 	case <-changed:
 		return errTopology
 	}
+}
+
+// differs reports whether an object says that the cluster is of another kind.
+func differs(object any, twoNode bool) bool {
+	infra, ok := object.(*configv1.Infrastructure)
+	if !ok || infra.Name != clusterObject || infra.Status.ControlPlaneTopology == "" {
+		return false
+	}
+	return (infra.Status.ControlPlaneTopology == configv1.DualReplicaTopologyMode) != twoNode
 }
 
 // clusterObject is the name of the object that says what the cluster is.

@@ -70,13 +70,7 @@ func TestALostControlPlaneIsReplaced(t *testing.T) {
 	s.wakes(lost + "-old1")
 	s.eventually(wholeWithin, "the site is whole after the old host woke up", func() error { return s.Whole(t.Context()) })
 	w.judge()
-	s.eventually(wholeWithin, "the site says that it is healthy", func() error {
-		out, err := s.Sh(t.Context(), stays, "holdfast status")
-		if err != nil {
-			return fmt.Errorf("%w: %s", err, out)
-		}
-		return nil
-	})
+	s.eventually(wholeWithin, "the site says that it is healthy", func() error { return s.healthy(stays) })
 }
 
 // confirm gives a person's word that a host is off, once the protocol takes it.
@@ -142,21 +136,27 @@ func (s site) wakes(old string) {
 	if err := s.Clear(s.Context(), lab.ClearRequest{Host: old}); err != nil {
 		s.Fatal(err)
 	}
+	s.staysInert(old)
+}
+
+// staysInert follows a host that was taken out and is switched on again.
+func (s site) staysInert(old string) {
+	s.Helper()
 	woke := time.Now()
-	s.eventually(time.Minute, "the replaced host boots", func() error {
+	s.eventually(time.Minute, "the host that was taken out boots", func() error {
 		if h, err := s.PowerOf(s.Context(), old); err != nil || h.Power != lab.PowerOn {
 			return errors.Join(err, fmt.Errorf("power %s", h.Power))
 		}
 		return nil
 	})
-	s.eventually(offWithin, "the replaced host switches itself off", func() error {
+	s.eventually(offWithin, "the host that was taken out switches itself off", func() error {
 		for _, vip := range append(s.Lab.Layout.APIVIPs[:1:1], s.Lab.Layout.IngressVIPs[0]) {
 			if holders := s.Lab.Holders(vip); slices.Contains(holders, old) {
 				s.Errorf("%s is held by %v", vip, holders)
 			}
 		}
 		if out, err := s.Sh(s.Context(), old, "pgrep -x etcd || pgrep -x kubelet"); err == nil {
-			s.Errorf("the replaced host runs etcd or kubelet: %s", out)
+			s.Errorf("the host that was taken out runs etcd or kubelet: %s", out)
 		}
 		if h, err := s.PowerOf(s.Context(), old); err != nil || h.Power != lab.PowerOff {
 			return errors.Join(err, fmt.Errorf("power %s", h.Power))
@@ -167,7 +167,7 @@ func (s site) wakes(old string) {
 	if err != nil || !strings.Contains(string(cuts), `msg="host ended by itself" host=`+old) {
 		s.Errorf("%s did not go off by itself (%v)", old, err)
 	}
-	s.Logf("the replaced host switched itself off %.0f s after its boot", time.Since(woke).Seconds())
+	s.Logf("the host that was taken out switched itself off %.0f s after its boot", time.Since(woke).Seconds())
 }
 
 // writes are writes to the API of the host that stays.

@@ -124,7 +124,9 @@ func (b *Bringer) Established(ctx context.Context, r state.ObjectRef) (bool, err
 // One that somebody else has made since, under the same name, stays. An object that is no
 // more than a name has no fields for anybody to own.
 func (b *Bringer) Delete(ctx context.Context, r state.ObjectRef) (bool, error) {
-	return b.remove(ctx, r, func(o *found) bool { return len(o.ManagedFields) == 0 || slices.ContainsFunc(o.ManagedFields, ofInstall) })
+	return b.remove(ctx, r, func(o *found) bool {
+		return len(o.ManagedFields) == 0 || slices.ContainsFunc(o.ManagedFields, ofInstall)
+	})
 }
 
 // Remove deletes an object, whoever has made it. An object that is not there is no error.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -51,6 +52,8 @@ type Host struct {
 	// Report asks the etcd keeper, Container asks podman.
 	Report    func(context.Context) (state.EtcdReport, error)
 	Container func(context.Context) (podman.Process, error)
+	// Listens reports whether somebody listens at an address.
+	Listens func(ctx context.Context, address string) bool
 
 	hide *strings.Replacer // of the step under way
 }
@@ -58,7 +61,7 @@ type Host struct {
 // NewHost returns the host that this process runs on.
 func NewHost(out io.Writer) *Host {
 	return &Host{
-		Out: out, Wait: DefaultWait, Run: host.Run, Sleep: host.Sleep, Now: time.Now, Status: pacemaker.ReadStatus, Container: podman.State,
+		Out: out, Wait: DefaultWait, Run: host.Run, Sleep: host.Sleep, Now: time.Now, Status: pacemaker.ReadStatus, Container: podman.State, Listens: listens,
 		WriteDevices: func(ctx context.Context, files records.Files, devices []state.FencingDevice) error {
 			store := fence.NewStore()
 			store.Files = files
@@ -69,6 +72,20 @@ func NewHost(out io.Writer) *Host {
 			return explain.Ask(ctx, state.EtcdSocketPath)
 		},
 	}
+}
+
+// dialTime bounds a connection to this very host.
+const dialTime = 500 * time.Millisecond
+
+func listens(ctx context.Context, address string) bool {
+	ctx, cancel := context.WithTimeout(ctx, dialTime)
+	defer cancel()
+	c, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return false
+	}
+	_ = c.Close()
+	return true
 }
 
 // withoutSecrets returns the host for work that knows no secret, and so has none

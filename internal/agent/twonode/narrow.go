@@ -3,10 +3,11 @@ package twonode
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
+	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/pacemaker"
@@ -49,36 +50,43 @@ func (h *Host) enabled(ctx context.Context, unit string) bool {
 	return err == nil
 }
 
-// StopEtcd has Pacemaker stop etcd, and waits until nobody holds its data. An etcd that does not
-// end by itself is killed, as in TakeEtcd: it is the only member.
+// StopEtcd has Pacemaker stop etcd, and waits until nobody holds its data. Once the etcd keeper is
+// to stop it, the API server is ended: etcd would wait for it for seconds. An etcd that does not
+// end by itself even so is killed, as in TakeEtcd: it is the only member.
 func (h *Host) StopEtcd(ctx context.Context) error {
 	quiet := h.withoutSecrets()
 	if err := quiet.do(ctx, "kubelet starts it next", pacemaker.Disable(twonode.EtcdClone)); err != nil {
 		return err
 	}
-	asked, killed := h.Now(), false
+	var asked time.Time // zero until then: the keeper would start etcd again
+	killed := false
 	return quiet.untilEvery(ctx, pollAway, "etcd of Pacemaker has ended", func(ctx context.Context) (string, error) {
 		pid, held, err := h.holder()
 		if err != nil || !held {
 			return "", err
 		}
-		if r, err := h.Report(ctx); err != nil || r.Wish != state.EtcdStopped {
-			asked = h.Now() // until then the keeper would start it again
-			return "Pacemaker has not asked the etcd keeper to stop it", err
+		if asked.IsZero() {
+			if r, err := h.Report(ctx); err != nil || r.Wish != state.EtcdStopped {
+				return "Pacemaker has not asked the etcd keeper to stop it", err
+			}
+			asked = h.Now()
+			return "it ends", quiet.endAPIServer(ctx)
 		}
-		if n, err := strconv.Atoi(pid); err == nil && !killed && h.Now().Sub(asked) >= endTime {
+		if !killed && h.Now().Sub(asked) >= endTime {
 			killed = true
-			return "it was killed", quiet.do(ctx, "it waits for clients that do not hang up", host.Command("kill", "-KILL", strconv.Itoa(n)))
+			return "it was killed", quiet.do(ctx, "it waits for clients that do not hang up", host.Command("kill", "-KILL", pid))
 		}
 		return "it still has the data", nil
 	})
 }
 
-// GivePod moves kubelet's file of etcd into the folder that kubelet reads, and starts kubelet anew.
+// GivePod moves kubelet's file of etcd into the folder that kubelet reads. It ends an API server
+// that listens.
 //
-// A kubelet tells the API of a new static pod before it starts the pod. The API server waits for
-// etcd meanwhile, 34 s in the lab (2026-11-26), and so does etcd for the API server. A kubelet
-// that has just started does not know its Node yet: it starts the pod, and tells the API later.
+// kubelet tells the API of a new static pod, and of itself after a start, before it starts the pod.
+// An API server without etcd answers neither: kubelet waited 34 s for it in the lab, and after a
+// start of its own for ever (2026-11-26). Where nobody listens it goes on at once; it starts the
+// API server, too.
 func (h *Host) GivePod(ctx context.Context) error {
 	quiet := h.withoutSecrets()
 	if there, err := h.exists(staticPod); err != nil {
@@ -88,7 +96,24 @@ func (h *Host) GivePod(ctx context.Context) error {
 			return err
 		}
 	}
-	return quiet.do(ctx, "it starts etcd before it asks the API", host.Command("systemctl", "restart", kubeletUnit))
+	if !h.Listens(ctx, apiServer) {
+		return nil
+	}
+	return quiet.endAPIServer(ctx)
+}
+
+// apiServer is where this host's API server listens.
+const apiServer = "127.0.0.1:6443"
+
+// noProcess is the exit code of pkill where no process has the name.
+const noProcess = 1
+
+func (h *Host) endAPIServer(ctx context.Context) error {
+	err := h.do(ctx, "without etcd it would keep kubelet waiting; kubelet starts it again", host.Command("pkill", "--signal", "KILL", "--exact", "kube-apiserver"))
+	if run, failed := errors.AsType[*host.RunError](err); failed && run.ExitCode == noProcess {
+		return nil
+	}
+	return err
 }
 
 // RingRuns reports whether Corosync or Pacemaker runs, starts at boot, or has a cluster.

@@ -50,6 +50,15 @@ func TestAnEtcdThatPacemakerStopsIsKilledOnlyOnceItsKeeperIsToStopIt(t *testing.
 		if err := s.StopEtcd(t.Context()); err != nil || *kills != c.kills {
 			t.Errorf("%s: %v, killed %d times", name, err, *kills)
 		}
+		ended := 0
+		for _, line := range s.runs {
+			if strings.HasPrefix(line, "pkill --signal KILL --exact kube-apiserver") {
+				ended++
+			}
+		}
+		if ended != 1 {
+			t.Errorf("%s: the API server was ended %d times: %v", name, ended, s.runs)
+		}
 		if !s.ran("pcs resource disable etcd-clone") {
 			t.Errorf("%s: Pacemaker may start it again: %v", name, s.runs)
 		}
@@ -71,10 +80,18 @@ func TestKubeletsFileOfEtcdIsMadeBesideItsFolderAndMovedOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	ready(true)
-	if err := errors.Join(s.GivePod(t.Context()), s.GivePod(t.Context())); err != nil || s.text(staticPod) != string(pod) || s.text(keptPod) != "" || !s.ran("systemctl restart kubelet.service") {
+	if err := errors.Join(s.GivePod(t.Context()), s.GivePod(t.Context())); err != nil || s.text(staticPod) != string(pod) || s.text(keptPod) != "" || s.ran("pkill") {
 		t.Errorf("%v, kubelet has %q", err, s.text(staticPod))
 	}
 	ready(true)
+	s.Listens = func(_ context.Context, address string) bool { return address == "127.0.0.1:6443" }
+	if err := s.GivePod(t.Context()); err != nil || !s.ran("pkill --signal KILL --exact kube-apiserver") {
+		t.Errorf("an API server listens, and keeps kubelet waiting: %v, ran %v", err, s.runs)
+	}
+	s.programs["pkill"] = func([]string) (string, error) { return "", errors.New("no process") }
+	if err := s.GivePod(t.Context()); err != nil {
+		t.Errorf("where no API server runs: %v", err)
+	}
 }
 
 // ring is a host in a cluster of one, whose services run.

@@ -57,6 +57,7 @@ func newStand(t *testing.T) *stand {
 		},
 		Report:    func(context.Context) (state.EtcdReport, error) { return state.EtcdReport{}, errors.New("no agent") },
 		Container: func(context.Context) (podman.Process, error) { return podman.Process{}, nil },
+		Listens:   func(context.Context, string) bool { return false },
 	}
 	s.Out = &s.out
 	s.put("/etc/passwd", "root:x:0:0::/:/bin/sh\nhacluster:x:101:103::/:/bin/false\n")

@@ -294,7 +294,7 @@ func TestEachGateOfAShrinkingSiteClosesForItsOwnReasonOnly(t *testing.T) {
 
 func TestTheHostThatWentIsToldSoWhenItWakesUp(t *testing.T) {
 	w := two()
-	for stage, out := range map[Stage]bool{Planned: false, Retired: true, Narrowing: true, Whole: true, Aborted: false} {
+	for stage, out := range map[Stage]bool{Planned: false, Retired: true, Narrowing: true, Whole: true, Aborted: false} { //nolint:exhaustive // the others are no stages of a site that shrinks
 		w.stage = stage
 		says := w.facts().Plan.Ousts(oldName, state.Machine{UUID: "2"})
 		if (says != "") != out || out && !strings.HasPrefix(says, "the site goes on without cp-2 since") {

@@ -100,6 +100,30 @@ func TestAHostThatWasTakenOutIsNoAlarm(t *testing.T) {
 	}
 }
 
+// The incidents of a site that shrank still name the host that went.
+func TestAControlPlaneThatTheSiteNoLongerHasIsNoHostOfIt(t *testing.T) {
+	f := whole(t)
+	f.Hosts = []Host{{Name: "cp-1", ControlPlane: true, Kubelet: Know(Kubelet{}, "the API", now)}, {Name: "cp-2", ControlPlane: true}}
+	f.Retired = Know(map[string]string{"cp-2": "taken out of the cluster at 12:00 by kim"}, "the API", now)
+	listed := func(planes int) (names []string) {
+		f.ControlPlanes = Know(planes, "the API", now)
+		for _, h := range Describe(f).Hosts {
+			names = append(names, h.Name)
+		}
+		return names
+	}
+	if got := listed(1); !slices.Equal(got, []string{"cp-1"}) {
+		t.Errorf("a site of one: %v", got)
+	}
+	if got := listed(2); !slices.Equal(got, []string{"cp-1", "cp-2"}) {
+		t.Errorf("one of two that waits for another machine: %v", got)
+	}
+	f.Retired.Value = nil
+	if got := listed(1); len(got) != 2 {
+		t.Errorf("nobody took it out: %v", got)
+	}
+}
+
 // L32: one more voter is one too many, even if everything else is well.
 func TestAStrangerInEtcdIsSaidWithTheCommandThatRemovesIt(t *testing.T) {
 	report := etcdReport(t, "healthy")

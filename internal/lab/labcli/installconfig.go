@@ -25,7 +25,7 @@ func newInstallConfig(streams command.Streams, name *string) *cobra.Command {
 		Use:   "install-config",
 		Short: "Write the install-config of the site, grown or moved if wanted",
 		Long: `Write the install-config with which the site was installed. With --control-planes it has
-another number of control planes, to let the site grow by the lab's spare ones: their
+another number of control planes, to let the site grow by the lab's spare ones or shrink: their
 replicas and the accounts with which two fence each other, or the list of machines of
 three. With --moved it has the machine network, the virtual IPs and the rendezvousIP of
 the site after 'lab move', whether or not the lab has been moved yet. All else is as in

@@ -65,7 +65,7 @@ func staticContainer(self Node, image string) corev1.Container {
 		Name: "etcd", Image: image, ImagePullPolicy: corev1.PullIfNotPresent,
 		Command: append([]string{"etcd"}, staticFlags(self)...),
 		Ports:   []corev1.ContainerPort{{Name: probePort, ContainerPort: healthPort, Protocol: corev1.ProtocolTCP}},
-		Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
+		Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{ //nolint:exhaustive // kubeadm asks for no other
 			corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("100Mi"),
 		}},
 		LivenessProbe: probe("/livez", 10, 10, 8), ReadinessProbe: probe("/readyz", 0, 1, 3), StartupProbe: probe("/readyz", 10, 10, 24),

@@ -23,7 +23,7 @@ var dangerous = map[string][]string{
 	"internal/adapter/pacemaker.FenceFrom":    {"internal/fence/rehearsal"}, // fencing verify --disruptive
 	"internal/adapter/pacemaker.ConfirmDown":  {"internal/cli"},             // quorum confirm, by an administrator's confirmation
 	"internal/adapter/pacemaker.GrantQuorum":  {"internal/keeper"},
-	"internal/adapter/pacemaker.Destroy":      {"internal/agent/twonode"}, // the set-up, which first checks what exists
+	"internal/adapter/pacemaker.Destroy":      {"internal/agent/twonode"}, // the set-up, which first checks what exists, and the way back to one
 	"internal/adapter/pacemaker.EditCIB":      {"internal/agent/twonode"},
 	"internal/adapter/pacemaker.EditCorosync": {"internal/agent/twonode"},
 	"internal/adapter/pacemaker.ApplyCIB":     {"internal/agent/twonode"},
@@ -32,6 +32,8 @@ var dangerous = map[string][]string{
 	"internal/adapter/etcd.StartStandIn":      {"internal/keeper"},
 	"internal/adapter/etcd.Empty":             {"internal/keeper"},
 	"internal/fence.Run":                      {"cmd/fence-holdfast", "internal/agent/replace", "internal/cli"}, // a replacement and quorum confirm cut the power first
+	"internal/adapter/pacemaker.Disable":      {"internal/agent/twonode"},                                       // etcd goes back to kubelet, without a peer
+	"internal/adapter/pacemaker.Maintain":     {"internal/agent/twonode"},                                       // Pacemaker ends right after it
 	"internal/adapter/redfish.Open":           {"internal/fence", "internal/lab"},                               // all power orders take its result
 }
 

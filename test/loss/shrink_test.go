@@ -1,0 +1,99 @@
+package loss_test
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/lab"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+const (
+	// goesOnWithin has room for a record that says sole.
+	goesOnWithin = 2 * time.Minute
+	// shrinkWithin has room for the proof that the host is off, and for guards that are lifted.
+	shrinkWithin = 6 * time.Minute
+)
+
+// TestASiteShrinksFromTwoControlPlanesToOneAndGrowsAgain makes one of two control planes the only
+// one while clients write, cuts its power, wakes the other host up, and lets another machine in
+// under the name of the one that went.
+func TestASiteShrinksFromTwoControlPlanesToOneAndGrowsAgain(t *testing.T) {
+	s := up(t, 2)
+	stays, goes := s.ControlPlanes()[0], s.ControlPlanes()[1]
+	s.installConfig(stays, 1, "/root/one.yaml")
+	s.on(goes, "systemctl poweroff --no-block")
+	s.eventually(goesOnWithin, stays+" goes on alone", func() error {
+		r, err := s.Etcd(t.Context(), stays)
+		if err == nil && r.Snapshot.Record.Value.State != state.EtcdSole {
+			err = fmt.Errorf("its record says %s", r.Snapshot.Record.Value.State)
+		}
+		return err
+	})
+	w := s.write(stays)
+
+	began := time.Now()
+	out := s.on(stays, fmt.Sprintf("holdfast topology apply --install-config /root/one.yaml --keep-bmc-account --without-backup --yes --by test --timeout %s", shrinkWithin))
+	if !strings.Contains(out, stays+" is the only control plane") {
+		t.Errorf("the command says %s", out)
+	}
+	gap := w.rec.Copy().Gap("", w.from, w.rec.Since())
+	t.Logf("one control plane after %.0f s; nobody wrote for %.1f s", time.Since(began).Seconds(), gap.Length.Seconds())
+	s.eventually(wholeWithin, "the site of one says that it is healthy", func() error { return s.healthy(stays) })
+	if left, err := s.Sh(t.Context(), stays, "systemctl is-enabled corosync pacemaker; ls /etc/corosync/corosync.conf /etc/holdfast/fencing /var/lib/etcd/holdfast-record.json 2>/dev/null"); strings.Contains(left, "enabled") || strings.Contains(left, "/") {
+		t.Errorf("left of two hosts: %s, %v", left, err)
+	}
+
+	s.power(stays, "cut")
+	cut := time.Now()
+	s.power(stays, "on")
+	s.eventually(aloneWithin, "the only host starts without a person", func() error {
+		if w.rec.Last("") < w.rec.At(cut) {
+			return errors.New("nobody has written since")
+		}
+		return nil
+	})
+	t.Logf("clients wrote again %.0f s after a power cut of the only host", time.Since(cut).Seconds())
+
+	s.power(goes, "on")
+	s.staysInert(goes)
+
+	s.swap(goes)
+	s.installConfig(stays, 2, "/root/two.yaml")
+	grow := fmt.Sprintf("holdfast topology apply --install-config /root/two.yaml --address %s --without-backup --yes --by test", s.Address(goes, lab.V4))
+	s.eventually(widenWithin, "the host is one of two", func() error {
+		out, err := s.Sh(t.Context(), stays, grow+" --join-file /root/join.ign --timeout 20s")
+		if grow = "holdfast topology apply --by test"; strings.Contains(fmt.Sprint(out, err), "install the new machine") {
+			return nil
+		}
+		return fmt.Errorf("%s, %w", out, err)
+	})
+	s.install(goes, s.on(stays, "cat /root/join.ign"))
+	s.on(stays, fmt.Sprintf("holdfast topology apply --by test --timeout %s", joinWithin))
+	s.eventually(wholeWithin, "the site is whole", func() error { return s.Whole(t.Context()) })
+	s.on(stays, "holdfast fencing verify")
+	w.judge()
+}
+
+// installConfig gives a host the lab's install-config for a number of control planes.
+func (s site) installConfig(name string, controlPlanes int, path string) {
+	s.Helper()
+	file := filepath.Join(s.TempDir(), "install-config.yaml")
+	if _, err := s.Holdfast(s.Context(), "lab", "install-config", "--name", s.LabName(), "--control-planes", fmt.Sprint(controlPlanes), "--out", file); err != nil {
+		s.Fatal(err)
+	}
+	s.giveFile(name, file, path)
+}
+
+// healthy returns an error while the site says that it is not.
+func (s site) healthy(name string) error {
+	out, err := s.Sh(s.Context(), name, "holdfast status")
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, out)
+	}
+	return nil
+}
