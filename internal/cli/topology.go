@@ -78,26 +78,25 @@ func newTopologyApply(streams Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "apply",
 		Short: "Make this control plane the first of two, or the only one",
-		Long: `With a file of two control planes it makes this lone control plane one of two without a peer, and then lets the new host in.
-This host serves all the time, but for some seconds in which etcd goes from kubelet to
-Pacemaker. From then on it starts alone after a power cut until the new host is a voter, however
-long that takes. 'holdfast topology plan' shows the steps.
+		Long: `With a file of two control planes it makes this lone control plane one of two without a peer,
+and then lets the new host in. This host serves all the time, but for some seconds in which
+etcd goes from kubelet to Pacemaker. From then on it starts alone after a power cut until the
+new host is a voter, however long that takes.
 
-With a file of one control plane it takes the other host out for good: switch that one off
-first (sudo poweroff there). Nothing may be read from its disk as a member of this cluster any
-more. Then this host gives etcd back to kubelet, which costs some seconds in which the API is
-away, and leaves Corosync and Pacemaker. From then on its disk holds everything.
+With a file of one control plane it takes the other host out for good. Switch that one off
+first (sudo poweroff there), and wipe its disk before it gets to another network. Then this
+host gives etcd back to kubelet, with the API away for some seconds, and leaves Corosync and
+Pacemaker. From then on nothing takes over for it, and its disk holds everything.
 
-For two control planes, the command prepares this host and the cluster's objects, writes the wish, and follows the
-plan that the agent of this host carries out, even if the command has ended or this host was
-booted. Run it again without --install-config to follow, and with --join-file to get the file
-with which the new machine is installed.
+'holdfast topology plan' shows the steps. The command follows the plan that the agent of this
+host carries out, even if the command has ended or this host was booted. Run it again without
+--install-config to follow, and with --join-file to get the file with which a new machine is
+installed.
 
-Until the plan has begun you can take it back with --abort: this host stays prepared, and
-goes on as the only control plane. From then on it only goes forward. When the command ends,
-either host may be lost.
+You can take the plan back with --abort until this host becomes one of two, or the other host
+is retired. Then it only goes forward.
 
-Exit codes: 0 the new host is whole (with --abort: the plan is taken back); 3 it was not whole
+Exit codes: 0 the plan is whole (with --abort: it is taken back); 3 it was not whole
 at the timeout, and the message says what a person has to do; 4 it was not whole at the
 timeout, and goes on by itself; 7 refused, because a gate is closed or there is no way back; 8
 not confirmed; 1 it failed; 2 wrong usage, or the file is refused.`,

@@ -1,6 +1,7 @@
 package loss_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -155,7 +156,10 @@ func (s site) staysInert(old string) {
 				s.Errorf("%s is held by %v", vip, holders)
 			}
 		}
-		if out, err := s.Sh(s.Context(), old, "pgrep -x etcd || pgrep -x kubelet"); err == nil {
+		// a host that goes down stops what runs in it: nsenter then stops itself, and would wait for ever
+		ctx, stop := context.WithTimeout(s.Context(), 20*time.Second)
+		defer stop()
+		if out, err := s.Sh(ctx, old, "pgrep -x etcd || pgrep -x kubelet"); err == nil {
 			s.Errorf("the host that was taken out runs etcd or kubelet: %s", out)
 		}
 		if h, err := s.PowerOf(s.Context(), old); err != nil || h.Power != lab.PowerOff {

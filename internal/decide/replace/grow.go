@@ -67,10 +67,7 @@ func joinFile(f Facts) string {
 
 // command is the command that follows the plan, and that takes in what a person changes.
 func command(f Facts) string {
-	if f.Plan.Grows || f.Plan.Shrinks {
-		return "sudo " + f.Plan.Command()
-	}
-	return "sudo " + f.Plan.Command() + " " + f.Plan.Old.Name
+	return "sudo " + f.Plan.Command()
 }
 
 // growRules are those of a growing site in which everything can still be taken back.

@@ -153,12 +153,12 @@ func (p Plan) Work() string {
 	return "replace " + p.Old.Name
 }
 
-// Command is the command of which the plan is.
+// Command is the command that follows the plan.
 func (p Plan) Command() string {
 	if p.Grows || p.Shrinks {
 		return "holdfast topology apply"
 	}
-	return "holdfast host replace"
+	return "holdfast host replace " + p.Old.Name
 }
 
 // about says what a wish is about, for the middle of a sentence.
