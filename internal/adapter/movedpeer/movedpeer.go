@@ -5,15 +5,12 @@
 package movedpeer
 
 import (
-	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
 
 	"github.com/google/nftables"
-	"github.com/google/nftables/binaryutil"
 	"github.com/google/nftables/expr"
-	"golang.org/x/sys/unix"
 
 	"github.com/holdfast/holdfast/internal/adapter/nftable"
 )
@@ -23,9 +20,6 @@ const TableName = "holdfast_moved"
 
 // peerPort is the port at which members of etcd reach one another.
 const peerPort = 2380
-
-// priority is before dstnat, as that of the other tables of Holdfast that translate.
-const priority = -110
 
 // Table is the table in one network namespace.
 type Table struct {
@@ -37,82 +31,30 @@ type Table struct {
 // address to another one of the same family. Without any the table goes. It writes in one
 // transaction, and only if the table differs.
 func (t Table) Set(leads map[netip.Addr]netip.Addr) (changed bool, err error) {
-	conn, err := nftables.New(nftables.AsLasting(), nftables.WithNetNSFd(t.NetNS))
+	conn, err := nftable.Open(t.NetNS)
 	if err != nil {
-		return false, fmt.Errorf("open nftables: %w", err)
-	}
-	defer func() { _ = conn.CloseLasting() }()
-	table, chain, rules := content(leads)
-	same, err := matches(conn, table, chain, rules)
-	if err != nil || same {
 		return false, err
 	}
-	conn.AddTable(table) // so that the next line has a table to delete
-	conn.DelTable(table)
-	if len(rules) > 0 {
-		conn.AddTable(table)
-		conn.AddChain(chain)
-		for _, e := range rules {
-			conn.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: e})
-		}
-	}
-	if err := conn.Flush(); err != nil {
-		return false, fmt.Errorf("replace nftables table %s: %w", TableName, err)
-	}
-	return true, nil
+	defer func() { _ = conn.CloseLasting() }()
+	c := content(leads)
+	return c.Set(conn, len(c.Rules) > 0)
 }
 
-func content(leads map[netip.Addr]netip.Addr) (*nftables.Table, *nftables.Chain, [][]expr.Any) {
-	accept := nftables.ChainPolicyAccept
-	table := &nftables.Table{Name: TableName, Family: nftables.TableFamilyINet}
-	chain := &nftables.Chain{
-		Name: "own", Table: table, Type: nftables.ChainTypeNAT,
-		Hooknum: nftables.ChainHookOutput, Priority: nftables.ChainPriorityRef(priority), Policy: &accept,
-	}
-	var rules [][]expr.Any
+func content(leads map[netip.Addr]netip.Addr) nftable.Content {
+	c := nftable.NewContent(TableName)
+	c.Translate("own", nftables.ChainHookOutput)
 	for _, from := range slices.SortedFunc(maps.Keys(leads), netip.Addr.Compare) {
 		if to := leads[from]; to.Is4() == from.Is4() && to != from {
-			rules = append(rules, rule(from, to))
+			c.Rules = append(c.Rules, rule(from, to))
 		}
 	}
-	return table, chain, rules
+	return c
 }
 
 // rule is, in nft's notation: ip daddr FROM tcp dport 2380 dnat ip to TO.
 func rule(from, to netip.Addr) []expr.Any {
-	family, offset := uint32(unix.NFPROTO_IPV4), uint32(16)
-	if from.Is6() {
-		family, offset = unix.NFPROTO_IPV6, 24
-	}
-	address := from.AsSlice()
-	return []expr.Any{
-		&expr.Meta{Key: expr.MetaKeyNFPROTO, Register: 1},
-		equal([]byte{byte(family)}),
-		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: uint32(len(address))}, //nolint:gosec // 4 or 16
-		equal(address),
-		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: 1},
-		equal([]byte{unix.IPPROTO_TCP}),
-		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2},
-		equal(binaryutil.BigEndian.PutUint16(peerPort)),
+	return append(nftable.ToTCP(from, peerPort),
 		&expr.Immediate{Register: 1, Data: to.AsSlice()},
-		&expr.NAT{Type: expr.NATTypeDestNAT, Family: family, RegAddrMin: 1, RegAddrMax: 1},
-	}
-}
-
-func equal(data []byte) *expr.Cmp { return &expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: data} }
-
-func matches(conn *nftables.Conn, table *nftables.Table, chain *nftables.Chain, want [][]expr.Any) (bool, error) {
-	found, err := nftable.Exists(conn, TableName)
-	if err != nil || !found || len(want) == 0 {
-		return found == (len(want) > 0), err
-	}
-	chains, err := nftable.Chains(conn, TableName)
-	if err != nil || len(chains) != 1 || !nftable.SameChain(chains[0], chain) {
-		return false, err
-	}
-	rules, err := conn.GetRules(table, chain)
-	if err != nil {
-		return false, fmt.Errorf("list rules of nftables table %s: %w", TableName, err)
-	}
-	return nftable.SameRules(rules, want), nil
+		&expr.NAT{Type: expr.NATTypeDestNAT, Family: nftable.Family(from), RegAddrMin: 1, RegAddrMax: 1},
+	)
 }

@@ -1,4 +1,4 @@
-// Package nftable compares an nftables table of a host with the wanted one.
+// Package nftable compares an nftables table of a host with the wanted one, and replaces it.
 package nftable
 
 import (

@@ -111,6 +111,13 @@ func (s Store) HasSecrets() bool { return s.has(SecretsPath) }
 // HasLoneSite reports whether there is a lone site. It is true if that is unknown.
 func (s Store) HasLoneSite() bool { return s.has(LoneSitePath) }
 
+// HasTargetSite reports whether the site is there that this host is to get. It is false if that is
+// unknown.
+func (s Store) HasTargetSite() bool {
+	_, err := os.Lstat(s.Path(TargetSitePath))
+	return err == nil
+}
+
 func (s Store) has(path string) bool {
 	_, err := os.Lstat(s.Path(path))
 	return !errors.Is(err, fs.ErrNotExist)

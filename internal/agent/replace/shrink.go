@@ -15,6 +15,7 @@ import (
 
 // shrinks reads the facts that only a shrinking site needs.
 func (h *here) shrinks(ctx context.Context, f *replace.Facts, job Job) {
+	f.Target = state.Known(h.plans().HasTargetSite())
 	if job.Plan == nil || job.Plan.Stage != replace.Narrowing {
 		return
 	}

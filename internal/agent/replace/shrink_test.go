@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/adapter/etcd"
 	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/adapter/replacement"
 	"github.com/holdfast/holdfast/internal/decide/replace"
 	decide "github.com/holdfast/holdfast/internal/decide/twonode"
 	"github.com/holdfast/holdfast/internal/model/corosync"
@@ -121,8 +122,11 @@ func TestAHostThatShrinksAsksNoBMCOfANewcomer(t *testing.T) {
 	order.Wish = replace.Wish{ID: "p1", Shrinks: true, Old: "cp-2"}
 	job.Order, job.Plan.Stage = &order, replace.Planned
 	f := l.look(t.Context(), job)
-	if f.Reached.Known || f.Device.Known || f.Account.Known {
+	if f.Reached.Known || f.Device.Known || f.Account.Known || !state.Is(f.Target, false) {
 		t.Errorf("%+v", f)
+	}
+	if err := powercut.WriteFile(l.path(replacement.TargetSitePath), []byte("{}"), 0o600); err != nil || !state.Is(l.look(t.Context(), job).Target, true) {
+		t.Errorf("the site that the command wrote is not seen: %v", err)
 	}
 	if !f.Power.Known || !f.OldNode.Known {
 		t.Errorf("nothing is known of the host that goes: %+v", f)

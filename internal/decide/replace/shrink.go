@@ -13,8 +13,16 @@ import "github.com/holdfast/holdfast/internal/model/state"
 func ShrinkGates(f Facts, w Wish) []Gate {
 	return []Gate{
 		f.gateTwo(), f.gateHere(w), f.gateSole(w), f.gateSilent(w), f.gateOff(w), f.gateEtcd(), f.gateAlone(), f.gateBackup(w),
-		f.gateWork(), f.gateAccount(w), f.gateVolumes(w),
+		f.gateWork(), f.gateAccount(w), f.gateVolumes(w), f.gateTarget(),
 	}
+}
+
+// gateTarget keeps a plan from beginning that could not end.
+func (f Facts) gateTarget() Gate {
+	if !yes(f.Target) {
+		return shut("target", "sudo holdfast topology apply --install-config FILE", "the site of one control plane is not written down on this host: type the command again")
+	}
+	return open("target")
 }
 
 // narrowRules come behind those that take the old host out of everything.

@@ -56,7 +56,7 @@ func (w shrinking) facts() Facts {
 		Key: state.Known(w.keyFile), Refused: state.Known(true), Retirement: state.Known(w.retirement), Work: state.Known(""), Volumes: state.Known[[]string](nil),
 		Pod: state.Known(w.pod || w.static), Boots: state.Known(w.boots), Runs: state.Known(w.clusterBoots || w.runs),
 		Paired: state.Known(w.record || w.retirement), Kubelets: state.Known(w.static), Podmans: state.Known(w.podman),
-		Power: state.Known(state.PowerOff),
+		Power: state.Known(state.PowerOff), Target: state.Known(true),
 	}
 	if w.oldOn {
 		f.Power = state.Known("On")
@@ -260,6 +260,7 @@ var closingShrink = []struct {
 	{"no backup", "backup", func(_ *Facts, w *Wish) { w.Accepts.NoBackup = false }},
 	{"an upgrade (L86)", "work", func(f *Facts, _ *Wish) { f.Work = state.Known("the site is upgraded") }},
 	{"the account that the old host knows", "account", func(f *Facts, _ *Wish) { f.Refused = state.Known(false) }},
+	{"the file of the site is gone", "target", func(f *Facts, _ *Wish) { f.Target = state.Known(false) }},
 	{"a volume of the old host", "volumes", func(f *Facts, _ *Wish) { f.Volumes = state.Known([]string{"pv-1"}) }},
 }
 
