@@ -69,7 +69,7 @@ const infra = `{apiVersion: config.openshift.io/v1, kind: Infrastructure, metada
 
 func topologyCases() []attempt {
 	status := func(field, value string) string { return fmt.Sprintf(`{"status":{%q:%s}}`, field, value) }
-	const settled = "is fixed for the life of a cluster"
+	const settled = "is not changed by hand"
 	return []attempt{
 		{"another control plane topology", patchesStatus, infra, status("controlPlaneTopology", `"HighlyAvailable"`), settled},
 		{"no control plane topology, for which the schema has a default", patchesStatus, infra, status("controlPlaneTopology", `null`), settled},

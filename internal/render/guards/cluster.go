@@ -24,15 +24,15 @@ func kept(name string) admissionv1.Validation {
 	before, after := field("oldObject", path, "false"), field("object", path, "false")
 	return check(
 		fmt.Sprintf("!(%[1]s in [dyn(true), dyn('true')]) || (object != null && %[2]s in [dyn(true), %[1]s])", before, after),
-		path+" was true and stays true: etcd runs under the cluster manager, and there is no way back. "+
+		path+" was true and stays true: etcd runs under the cluster manager. Only `holdfast topology apply` on a control plane goes back. "+
 			"kubelet would start a second etcd beside it. Whatever else the object has may be changed.")
 }
 
 // topologyStays protects the topology, from which everybody derives the number
-// of replicas, the guards, and who runs etcd.
+// of replicas, the guards, and who runs etcd. A plan of `holdfast topology` lifts it (docs/adr/0096).
 func topologyStays() Guard {
-	const why = " is fixed for the life of a cluster: operators, routers and these guards follow it, and none of them can go back. " +
-		"For another topology install another cluster."
+	const why = " is not changed by hand: operators, routers, these guards and who runs etcd follow it. " +
+		"Only `sudo holdfast topology apply` on a control plane changes it, step by step."
 	return newGuard("topology",
 		on([]string{"infrastructures", "infrastructures/status"}, []string{"config.openshift.io"}, update, remove), nil,
 		checks{
@@ -41,7 +41,7 @@ func topologyStays() Guard {
 			check("object == null || "+stays("status.controlPlaneTopology"), "status.controlPlaneTopology"+why),
 			check("object == null || "+stays("status.infrastructureTopology"), "status.infrastructureTopology"+why),
 			check("object == null || "+field("object", "spec.controlPlaneTopology", "''")+" in ['', 'DualReplica']",
-				"spec.controlPlaneTopology asks for another topology, and there is no way from two control planes to one or three. Leave it out."),
+				"spec.controlPlaneTopology asks for another topology, and this field does not bring it. Leave it out; `sudo holdfast topology apply` goes to one control plane."),
 		})
 }
 
