@@ -117,11 +117,11 @@ func (c *cluster) theHandOverIsOneWay() {
 		"a spec of other things": `{"spec":null}`,
 	} {
 		err := patch(types.MergePatchType, body)
-		if err == nil || !strings.Contains(err.Error(), "there is no way back") && name != "a spec of other things" {
+		if err == nil || !strings.Contains(err.Error(), "on a control plane goes back") && name != "a spec of other things" {
 			c.t.Errorf("%s: %v", name, err)
 		}
 	}
-	if err := c.admin.Delete(c.t.Context(), c.etcdObject()); err == nil || !strings.Contains(err.Error(), "there is no way back") {
+	if err := c.admin.Delete(c.t.Context(), c.etcdObject()); err == nil || !strings.Contains(err.Error(), "on a control plane goes back") {
 		c.t.Errorf("etcd's object could be deleted: %v", err)
 	}
 	must(c.t, patch(types.MergePatchType, `{"spec":{"logLevel":"Debug"}}`))

@@ -36,7 +36,7 @@ const (
 	etcdObject = `{apiVersion: operator.openshift.io/v1, kind: Etcd, metadata: {name: cluster}, spec: {managementState: Managed}}`
 	etcdSpec   = `{apiVersion: operator.openshift.io/v1, kind: Etcd, metadata: {name: cluster}, spec: {managementState: Managed, unsupportedConfigOverrides: %s}}`
 	both       = `{useExternalEtcdSupport: true, useUnsupportedUnsafeEtcdContainerRemoval: true}`
-	oneWay     = "there is no way back"
+	oneWay     = "on a control plane goes back"
 )
 
 func etcdCases() []attempt {

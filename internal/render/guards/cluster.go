@@ -24,8 +24,8 @@ func kept(name string) admissionv1.Validation {
 	before, after := field("oldObject", path, "false"), field("object", path, "false")
 	return check(
 		fmt.Sprintf("!(%[1]s in [dyn(true), dyn('true')]) || (object != null && %[2]s in [dyn(true), %[1]s])", before, after),
-		path+" was true and stays true: etcd runs under the cluster manager. Only `holdfast topology apply` on a control plane goes back. "+
-			"kubelet would start a second etcd beside it. Whatever else the object has may be changed.")
+		path+" was true and stays true: etcd runs under the cluster manager, and kubelet would start a second one beside it. "+
+			"Only `sudo holdfast topology apply` on a control plane goes back. Whatever else the object has may be changed.")
 }
 
 // topologyStays protects the topology, from which everybody derives the number
