@@ -108,7 +108,7 @@ func ToTCP(a netip.Addr, port uint16) []expr.Any {
 	address := a.AsSlice()
 	return []expr.Any{
 		&expr.Meta{Key: expr.MetaKeyNFPROTO, Register: 1},
-		Equal([]byte{byte(Family(a))}),
+		Equal([]byte{byte(Family(a))}), //nolint:gosec // 2 or 10
 		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: uint32(len(address))}, //nolint:gosec // 4 or 16
 		Equal(address),
 		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: 1},
