@@ -186,10 +186,16 @@ func TestASiteWhoseGrowthIsWholeIsRefusedAtOnce(t *testing.T) {
 // TestAGateOfAGrowthNamesOnlyFlagsThatTheCommandHas shuts each gate in the ways in which facts and
 // wishes can.
 func TestAGateOfAGrowthNamesOnlyFlagsThatTheCommandHas(t *testing.T) {
+	onlyFlagsOfTopologyApply(t,
+		[]decide.Facts{{}, {Host: "cp-1", Reached: state.Known(true)}, {Host: "cp-1", Reached: state.Known(true), Ours: state.Known(true)}},
+		[]decide.Wish{{Grows: true}, {Grows: true, New: decide.New{Name: "cp-1", BMC: "https://bmc"}}})
+}
+
+// onlyFlagsOfTopologyApply checks the flags that closed gates name, of each wish with all facts.
+func onlyFlagsOfTopologyApply(t *testing.T, facts []decide.Facts, wishes []decide.Wish) {
+	t.Helper()
 	cmd := newTopologyApply(Streams{})
 	flag := regexp.MustCompile(`--[a-z-]+`)
-	wishes := []decide.Wish{{Grows: true}, {Grows: true, New: decide.New{Name: "cp-1", BMC: "https://bmc"}}}
-	facts := []decide.Facts{{}, {Host: "cp-1", Reached: state.Known(true)}, {Host: "cp-1", Reached: state.Known(true), Ours: state.Known(true)}}
 	seen := 0
 	for _, w := range wishes {
 		for _, f := range facts {

@@ -22,10 +22,7 @@ func ready() Facts {
 }
 
 // closing changes one fact or one word of the wish so that one gate closes.
-var closing = []struct {
-	name, gate string
-	change     func(*Facts, *Wish)
-}{
+var closing = []closes{
 	{"a site of three", "two", func(f *Facts, _ *Wish) { f.ControlPlanes = 3 }},
 	{"the command runs on the host that is to be replaced (L6)", "here", func(_ *Facts, w *Wish) { w.Old = "cp-1" }},
 	{"a host that is no control plane (L26)", "here", func(_ *Facts, w *Wish) { w.Old = "worker-1" }},
@@ -70,14 +67,28 @@ var closing = []struct {
 }
 
 func TestEachGateClosesForItsOwnReasonOnly(t *testing.T) {
-	if shut := Closed(Gates(ready(), wish())); len(shut) > 0 {
+	closeOnly(t, func() (Facts, Wish) { return ready(), wish() }, closing)
+}
+
+// closes is a change that closes one gate.
+type closes struct {
+	name, gate string
+	change     func(*Facts, *Wish)
+}
+
+// closeOnly checks that all gates of a wish are open, that each change closes its gate alone and
+// no plan is begun then, and that each gate is closed by one of them.
+func closeOnly(t *testing.T, ready func() (Facts, Wish), changes []closes) {
+	t.Helper()
+	f, w := ready()
+	if shut := Closed(GatesOf(f, w)); len(shut) > 0 {
 		t.Fatalf("closed without a reason: %+v", shut)
 	}
 	seen := map[string]bool{}
-	for _, c := range closing {
-		f, w := ready(), wish()
+	for _, c := range changes {
+		f, w := ready()
 		c.change(&f, &w)
-		shut := Closed(Gates(f, w))
+		shut := Closed(GatesOf(f, w))
 		if len(shut) != 1 || shut[0].ID != c.gate {
 			t.Errorf("%s: closed are %+v, want %s", c.name, shut, c.gate)
 		}
@@ -87,7 +98,7 @@ func TestEachGateClosesForItsOwnReasonOnly(t *testing.T) {
 			t.Errorf("%s: a plan is begun: %+v", c.name, d)
 		}
 	}
-	for _, g := range Gates(ready(), wish()) {
+	for _, g := range GatesOf(f, w) {
 		if !seen[g.ID] {
 			t.Errorf("nothing here closes the gate %s", g.ID)
 		}

@@ -178,13 +178,8 @@ func (w growing) mistakes() (out []string) {
 func TestAGrowingSiteEndsWithTwoHostsOrServesAsOne(t *testing.T) {
 	again := lone()
 	again.grave = true // the site shrank before
-	before, queue, used := map[growing][]growing{lone(): nil, again: nil}, []growing{lone(), again}, map[string]int{}
-	for len(queue) > 0 {
-		w := queue[0]
-		queue = queue[1:]
-		if bad := w.mistakes(); len(bad) > 0 {
-			t.Fatalf("%v: %+v", bad, w)
-		}
+	used := map[string]int{}
+	before := visit(t, func(w growing) []growing {
 		next := w.happens()
 		if w.up {
 			d := Decide(w.facts())
@@ -194,14 +189,8 @@ func TestAGrowingSiteEndsWithTwoHostsOrServesAsOne(t *testing.T) {
 			}
 			next = append(next, w.acted(t, d)...)
 		}
-		for _, n := range next {
-			if _, seen := before[n]; !seen {
-				queue = append(queue, n)
-			}
-			before[n] = append(before[n], w)
-		}
-	}
-	t.Logf("%d states", len(before))
+		return next
+	}, lone(), again)
 	ends := backwards(before, func(w growing) bool { return w.stage.Over() && !w.lock })
 	// No act of the plan may be needed for etcd to serve, because a plan may wait for days. The one
 	// exception lasts for one look: the newcomer went away right before it was listed.
@@ -247,10 +236,7 @@ func backwards[W comparable](before map[W][]W, wanted func(W) bool) map[W]bool {
 }
 
 // closingGrowth has a change for each gate of a growing site.
-var closingGrowth = []struct {
-	name, gate string
-	change     func(*Facts, *Wish)
-}{
+var closingGrowth = []closes{
 	{"a site of one control plane", "dressed", func(f *Facts, _ *Wish) { f.ControlPlanes = 1 }},
 	{"a host of two", "lone", func(f *Facts, _ *Wish) { f.Ring = state.Known([]string{"cp-1", "cp-2"}) }},
 	{"a host that was one of two", "lone", func(f *Facts, _ *Wish) { f.Record = state.Known(state.EtcdSole) }},
@@ -279,31 +265,11 @@ func readyToGrow() (Facts, Wish) {
 }
 
 func TestEachGateOfAGrowingSiteClosesForItsOwnReasonOnly(t *testing.T) {
+	closeOnly(t, readyToGrow, closingGrowth)
 	f, w := readyToGrow()
-	if shut := Closed(GrowGates(f, w)); len(shut) > 0 {
-		t.Fatalf("closed without a reason: %+v", shut)
-	}
 	f.Wish = &w
 	if d := Decide(f); d.Rule != "rest.begin" || !d.Plan.Grows || d.Plan.Old != (Old{}) {
 		t.Errorf("the plan is not begun: %+v", d)
-	}
-	seen := map[string]bool{}
-	for _, c := range closingGrowth {
-		f, w := readyToGrow()
-		c.change(&f, &w)
-		shut := Closed(GrowGates(f, w))
-		if len(shut) != 1 || shut[0].ID != c.gate {
-			t.Errorf("%s: closed are %+v, want %s", c.name, shut, c.gate)
-		}
-		seen[c.gate] = true
-		if f.Wish = &w; Decide(f).Act != Wait {
-			t.Errorf("%s: a plan is begun: %+v", c.name, Decide(f))
-		}
-	}
-	for _, g := range GrowGates(f, w) {
-		if !seen[g.ID] {
-			t.Errorf("nothing here closes the gate %s", g.ID)
-		}
 	}
 }
 

@@ -2,6 +2,7 @@ package replace
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -302,16 +303,24 @@ func TestEveryReplacementEndsWholeOrUnchanged(t *testing.T) {
 	}
 }
 
-func explore(t *testing.T, first world) {
-	before := map[world][]world{first: nil} // how each world is reached
-	queue, used := []world{first}, map[string]int{}
+// visit returns every world that can be reached, with those from which each is reached. next makes
+// a step of everybody in a world.
+func visit[W interface {
+	comparable
+	mistakes() []string
+}](t *testing.T, next func(W) []W, first ...W) map[W][]W {
+	t.Helper()
+	before, queue := map[W][]W{}, slices.Clone(first)
+	for _, w := range first {
+		before[w] = nil
+	}
 	for len(queue) > 0 {
 		w := queue[0]
 		queue = queue[1:]
 		if bad := w.mistakes(); len(bad) > 0 {
 			t.Fatalf("%v: %+v", bad, w)
 		}
-		for _, n := range w.next(t, used) {
+		for _, n := range next(w) {
 			if _, seen := before[n]; !seen {
 				queue = append(queue, n)
 			}
@@ -319,6 +328,12 @@ func explore(t *testing.T, first world) {
 		}
 	}
 	t.Logf("%d states", len(before))
+	return before
+}
+
+func explore(t *testing.T, first world) {
+	used := map[string]int{}
+	before := visit(t, func(w world) []world { return w.next(t, used) }, first)
 	leads := backwards(before, func(w world) bool { return w.stage.Over() && !w.lock })
 	for w := range before {
 		if !leads[w] {

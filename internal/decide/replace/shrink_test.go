@@ -14,7 +14,7 @@ type shrinking struct {
 	up, etcd, podman bool // etcd serves, and podman runs it
 	oldOn            bool
 
-	// What the old host left behind.
+	// The remains of the old host.
 	keyFile, keyRuns, reloaded bool // the new key
 	ringOld, cibOld            bool
 	lock, token, join, grave   bool
@@ -196,13 +196,8 @@ func (w shrinking) mistakes() (out []string) {
 // and an old host that is switched on again can bring about. In each one etcd starts again without
 // a person, by itself or by the next act of the plan, which needs no API. Each one can end.
 func TestAShrinkingSiteEndsWithOneHostOrServesAsOneOfTwo(t *testing.T) {
-	before, queue, used := map[shrinking][]shrinking{two(): nil}, []shrinking{two()}, map[string]int{}
-	for len(queue) > 0 {
-		w := queue[0]
-		queue = queue[1:]
-		if bad := w.mistakes(); len(bad) > 0 {
-			t.Fatalf("%v: %+v", bad, w)
-		}
+	used := map[string]int{}
+	before := visit(t, func(w shrinking) []shrinking {
 		next := w.happens()
 		if w.up {
 			d := Decide(w.facts())
@@ -210,19 +205,13 @@ func TestAShrinkingSiteEndsWithOneHostOrServesAsOneOfTwo(t *testing.T) {
 			if d.Rule == "nothing-fits" || d.Words == "" || d.Act == WritePlan && d.Plan == nil {
 				t.Fatalf("not explained: %+v: %+v", d, w)
 			}
-			if w.up && !w.etcd && !w.etcdStarts() && w.runs == w.clusterBoots && d.Act != StopEtcd && d.Act != GivePod && d.Act != SwitchOff && !w.contact() {
+			if !w.etcd && !w.etcdStarts() && w.runs == w.clusterBoots && d.Act != StopEtcd && d.Act != GivePod && d.Act != SwitchOff && !w.contact() {
 				t.Fatalf("etcd does not start, and the decision is %+v: %+v", d, w)
 			}
 			next = append(next, w.acted(t, d)...)
 		}
-		for _, n := range next {
-			if _, seen := before[n]; !seen {
-				queue = append(queue, n)
-			}
-			before[n] = append(before[n], w)
-		}
-	}
-	t.Logf("%d states", len(before))
+		return next
+	}, two())
 	ends := backwards(before, func(w shrinking) bool { return w.stage.Over() && !w.lock })
 	for w := range before {
 		if !ends[w] {
@@ -246,10 +235,7 @@ func readyToShrink() (Facts, Wish) {
 }
 
 // closingShrink has a change for each gate of a shrinking site.
-var closingShrink = []struct {
-	name, gate string
-	change     func(*Facts, *Wish)
-}{
+var closingShrink = []closes{
 	{"a site of one control plane", "two", func(f *Facts, _ *Wish) { f.ControlPlanes = 1 }},
 	{"this host", "here", func(_ *Facts, w *Wish) { w.Old = "cp-1" }},
 	{"the record says pair", "sole", func(f *Facts, _ *Wish) { f.Record = state.Known(state.EtcdPair) }},
@@ -265,31 +251,11 @@ var closingShrink = []struct {
 }
 
 func TestEachGateOfAShrinkingSiteClosesForItsOwnReasonOnly(t *testing.T) {
+	closeOnly(t, readyToShrink, closingShrink)
 	f, w := readyToShrink()
-	if shut := Closed(ShrinkGates(f, w)); len(shut) > 0 {
-		t.Fatalf("closed without a reason: %+v", shut)
-	}
 	f.Wish = &w
 	if d := Decide(f); d.Rule != "rest.begin" || !d.Plan.Shrinks || d.Plan.New != (New{}) || d.Plan.Old.Name != oldName {
 		t.Errorf("the plan is not begun: %+v", d)
-	}
-	seen := map[string]bool{}
-	for _, c := range closingShrink {
-		f, w := readyToShrink()
-		c.change(&f, &w)
-		shut := Closed(ShrinkGates(f, w))
-		if len(shut) != 1 || shut[0].ID != c.gate {
-			t.Errorf("%s: closed are %+v, want %s", c.name, shut, c.gate)
-		}
-		seen[c.gate] = true
-		if f.Wish = &w; Decide(f).Act != Wait {
-			t.Errorf("%s: a plan is begun: %+v", c.name, Decide(f))
-		}
-	}
-	for _, g := range ShrinkGates(f, w) {
-		if !seen[g.ID] {
-			t.Errorf("nothing here closes the gate %s", g.ID)
-		}
 	}
 }
 

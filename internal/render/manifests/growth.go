@@ -67,13 +67,16 @@ func Shrinkage(have, want *site.Site) ([]Change, error) {
 	}
 	slices.SortStableFunc(list, func(a, b Change) int { return cmp.Compare(rank(a), rank(b)) })
 	for _, f := range gone {
+		if path.Dir(f.Path) == Statuses {
+			continue // it goes with its object
+		}
 		d, err := parseDocument(f.Data)
 		if err != nil {
 			return nil, fmt.Errorf("manifest %s: %w", f.Path, err)
 		}
-		list = append(list, Change{Document: d, Way: Remove, Before: f.Data, Status: path.Dir(f.Path) == Statuses})
+		list = append(list, Change{Document: d, Way: Remove, Before: f.Data})
 	}
-	return slices.DeleteFunc(list, func(c Change) bool { return c.Way == Remove && c.Status }), nil
+	return list, nil
 }
 
 func rank(c Change) int {
