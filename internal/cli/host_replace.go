@@ -134,12 +134,7 @@ func (f *replaceFlags) check() error {
 	if v := f.bmc.tls; v != bmc.TLSDefault && v != bmc.TLSLegacy {
 		wrong("--bmc-tls %q: must be Default or Legacy", v)
 	}
-	if (f.ownUser == "") != (f.ownPassword == "") {
-		wrong("--own-bmc-username: needs --own-bmc-password-file, and the other way round")
-	}
-	if f.ownPassword != "" && f.keepAccount {
-		wrong("--keep-bmc-account: cannot be combined with --own-bmc-password-file")
-	}
+	mistakes = append(mistakes, checkOwnAccount(f.ownUser, f.ownPassword, f.keepAccount)...)
 	if f.abort && (f.dryRun || f.bmc.address != "" || f.joinFile != "") {
 		wrong("--abort: cannot be combined with --dry-run, --bmc-address or --join-file")
 	}
@@ -151,6 +146,19 @@ func (f *replaceFlags) check() error {
 		return &UsageError{Err: err}
 	}
 	return nil
+}
+
+// checkOwnAccount returns the mistakes of the flags about this host's own BMC, whose account the
+// other host knows.
+func checkOwnAccount(user, passwordFile string, keep bool) []error {
+	var mistakes []error
+	if (user == "") != (passwordFile == "") {
+		mistakes = append(mistakes, errors.New("--own-bmc-username: needs --own-bmc-password-file, and the other way round"))
+	}
+	if passwordFile != "" && keep {
+		mistakes = append(mistakes, errors.New("--keep-bmc-account: cannot be combined with --own-bmc-password-file"))
+	}
+	return mistakes
 }
 
 // checkTimes returns the mistakes of the times that the commands have which bring a control plane.

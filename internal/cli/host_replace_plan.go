@@ -21,22 +21,19 @@ func (r *hostReplacement) order(ctx context.Context) (replacement.Order, error) 
 		Wish: decide.Wish{
 			ID: newPlanID(), Old: r.name, New: decide.New{Name: r.name, BMC: r.bmc.address, UUID: r.uuid}, By: r.by, Why: r.reason,
 			At: r.now().UTC(), Dry: r.dryRun,
-			Accepts: decide.Accepts{Lost: r.lost, KeepAccount: r.keepAccount, NoBackup: r.noBackup, Gone: r.gone},
+			Accepts: r.accepts(),
 		},
 		Device: state.FencingDevice{
 			Target: r.name, Address: r.bmc.address, Username: r.bmc.username, Insecure: r.bmc.verification == bmc.VerificationDisabled,
 			Fingerprint: r.bmc.fingerprint, LegacyTLS: r.bmc.tls == bmc.TLSLegacy,
 		},
-		Own: replacement.Account{Username: r.ownUser},
 	}
 	var err error
 	if o.Device.Password, err = passwordFrom(r.streams.In, r.bmc.passwordFile); err != nil {
 		return o, err
 	}
-	if r.ownPassword != "" {
-		if o.Own.Password, err = passwordFrom(r.streams.In, r.ownPassword); err != nil {
-			return o, err
-		}
+	if o.Own, err = r.own(); err != nil {
+		return o, err
 	}
 	// Without an authority that vouches for it, the certificate that the BMC shows now is
 	// pinned, as at an installation: the account is never sent to an unknown one.
@@ -44,6 +41,30 @@ func (r *hostReplacement) order(ctx context.Context) (replacement.Order, error) 
 		return o, fmt.Errorf("read the certificate of the new BMC: %w", err)
 	}
 	return o, nil
+}
+
+// accepts returns the risks that the flags accept.
+func (r *hostReplacement) accepts() decide.Accepts {
+	return decide.Accepts{Lost: r.lost, KeepAccount: r.keepAccount, NoBackup: r.noBackup, Gone: r.gone}
+}
+
+// own returns the new account of this host's BMC, empty if it is kept.
+func (r *hostReplacement) own() (replacement.Account, error) {
+	account := replacement.Account{Username: r.ownUser}
+	if r.ownPassword == "" {
+		return account, nil
+	}
+	var err error
+	account.Password, err = passwordFrom(r.streams.In, r.ownPassword)
+	return account, err
+}
+
+// planOf returns the ID of the last plan if it is under way, or a new one.
+func planOf(last *decide.Plan) string {
+	if last != nil && !last.Stage.Over() {
+		return last.ID
+	}
+	return newPlanID()
 }
 
 func newPlanID() string {

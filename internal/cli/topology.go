@@ -153,12 +153,7 @@ func (f *topologyFlags) check(begins bool) error {
 	if f.abort && (f.file != "" || f.joinFile != "") {
 		wrong("--abort: cannot be combined with --install-config or --join-file")
 	}
-	if (f.ownUser == "") != (f.ownPassword == "") {
-		wrong("--own-bmc-username: needs --own-bmc-password-file, and the other way round")
-	}
-	if f.ownPassword != "" && f.keepAccount {
-		wrong("--keep-bmc-account: cannot be combined with --own-bmc-password-file")
-	}
+	mistakes = append(mistakes, checkOwnAccount(f.ownUser, f.ownPassword, f.keepAccount)...)
 	if f.by == "" {
 		wrong("--by: must name who does it")
 	}

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -78,11 +77,7 @@ func (g *growth) begin(ctx context.Context, plan *replace.Plan, file *config.Ins
 	if err := g.effects.prepare(ctx, w, g.say); err != nil {
 		return err
 	}
-	id := ""
-	if plan != nil && !plan.Stage.Over() {
-		id = plan.ID
-	}
-	order := g.order(id, w)
+	order := g.order(planOf(plan), w)
 	if err := g.store.PutOrder(order); err != nil {
 		return err
 	}
@@ -92,7 +87,7 @@ func (g *growth) begin(ctx context.Context, plan *replace.Plan, file *config.Ins
 func (g *growth) order(plan string, w widening) replacement.Order {
 	return replacement.Order{
 		Wish: replace.Wish{
-			ID: cmp.Or(plan, newPlanID()), Grows: true, By: g.by, Why: g.reason, At: g.now().UTC(), Accepts: replace.Accepts{NoBackup: g.noBackup},
+			ID: plan, Grows: true, By: g.by, Why: g.reason, At: g.now().UTC(), Accepts: replace.Accepts{NoBackup: g.noBackup},
 			New: replace.New{Name: w.other.Target, BMC: w.other.Address, UUID: g.uuid, Address: g.address},
 		},
 		Device: w.other,

@@ -66,26 +66,16 @@ func (g *growth) shrink(ctx context.Context, plan *replace.Plan, file *config.In
 	if err := g.confirm(ctx, "leaving"); err != nil {
 		return err
 	}
-	id := newPlanID()
-	if plan != nil && !plan.Stage.Over() {
-		id = plan.ID
-	}
-	order := replacement.Order{
-		Wish: replace.Wish{
-			ID: id, Shrinks: true, Old: w.goes, By: g.by, Why: g.reason, At: g.now().UTC(),
-			Accepts: replace.Accepts{Lost: g.lost, KeepAccount: g.keepAccount, NoBackup: g.noBackup, Gone: g.gone},
-		},
-		Own: replacement.Account{Username: g.ownUser},
-	}
-	if g.ownPassword != "" {
-		if order.Own.Password, err = passwordFrom(g.streams.In, g.ownPassword); err != nil {
-			return err
-		}
+	order := replacement.Order{Wish: replace.Wish{
+		ID: planOf(plan), Shrinks: true, Old: w.goes, By: g.by, Why: g.reason, At: g.now().UTC(), Accepts: g.accepts(),
+	}}
+	if order.Own, err = g.own(); err != nil {
+		return err
 	}
 	if err := errors.Join(g.effects.keep(w.want), g.store.PutOrder(order)); err != nil {
 		return err
 	}
-	return g.follow(ctx, id)
+	return g.follow(ctx, order.Wish.ID)
 }
 
 // showNarrowing prints what will be done.
