@@ -1,8 +1,12 @@
 package lab
 
 import (
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 )
 
@@ -45,5 +49,31 @@ func TestABudgetIsRaisedAndNeverLowered(t *testing.T) {
 		if got, readErr := os.ReadFile(file); err != nil || readErr != nil || string(got) != c.want {
 			t.Errorf("from %q: %q, want %q (%v, %v)", c.has, got, c.want, err, readErr)
 		}
+	}
+}
+
+// It needs root and cgroup v1, as the machines have on which clusters are played.
+func TestAClientIsPreferredToAllHosts(t *testing.T) {
+	if _, err := os.Stat(filepath.Join(cpuHierarchy, "cpu.shares")); err != nil || os.Geteuid() != 0 {
+		if err := PreferClient(os.Getpid()); err != nil && os.Geteuid() == 0 {
+			t.Errorf("a machine without cgroup v1: %v", err)
+		}
+		return
+	}
+	client := exec.Command("sleep", "60")
+	if err := client.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = client.Process.Kill(); _ = client.Wait() }()
+	if err := PreferClient(client.Process.Pid); err != nil {
+		t.Fatal(err)
+	}
+	groups, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", client.Process.Pid))
+	if got := cpuGroup(string(groups)); err != nil || got != "/"+clientsGroup {
+		t.Errorf("it is in group %q, want /%s (%v)", got, clientsGroup, err)
+	}
+	shares, err := os.ReadFile(filepath.Join(cpuHierarchy, clientsGroup, "cpu.shares"))
+	if n, _ := strconv.Atoi(strings.TrimSpace(string(shares))); err != nil || n <= sharesOfAll {
+		t.Errorf("its group has %q shares, all hosts have %d (%v)", shares, sharesOfAll, err)
 	}
 }

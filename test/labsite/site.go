@@ -58,7 +58,8 @@ type Options struct {
 	Up []string
 }
 
-// Open brings the lab up, or uses it if it is up already.
+// Open brings the lab up, or uses it if it is up already. The process is preferred to its hosts
+// from then on.
 func Open(ctx context.Context, o Options) (*Site, error) {
 	if os.Geteuid() != 0 {
 		return nil, errors.New("hosts in the lab need root")
@@ -75,6 +76,9 @@ func Open(ctx context.Context, o Options) (*Site, error) {
 		return nil, err
 	}
 	s.Power = lab.NewClient(s.Lab)
+	if err := lab.PreferClient(os.Getpid()); err != nil {
+		return nil, err
+	}
 	return s, s.openAPI()
 }
 

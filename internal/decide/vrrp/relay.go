@@ -9,8 +9,10 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// HoldsAnnotation of a node lists the virtual IPs that its host holds, in the
-// cluster's order, separated by commas; it is empty where it holds none.
+// HoldsAnnotation of a node lists the virtual IPs that its host holds and does not give
+// away, in the cluster's order, separated by commas; it is empty where there is none. A host
+// that gives one away says so before it does: the next holder has to know the former one
+// with its first packet.
 const HoldsAnnotation = state.AnnotationDomain + "vips"
 
 // The times of a hand-over in order.
@@ -43,8 +45,8 @@ type handed struct {
 
 // NextRelays decides for which VIPs this host passes packets on, from now on: those
 // that another host lets go in order. It says so itself, so it lives, and its VIP
-// lingers. It mostly says so before this host takes the VIP, and sometimes right after
-// that. A host that was lost says nothing, and its connections are reset: their
+// lingers. It says so before this host takes the VIP, or right after that where the API is
+// slow. A host that was lost says nothing, and its connections are reset: their
 // clients then know.
 func NextRelays(before Relays, v state.NetworkView, now time.Time) (after Relays, todo []Relay) {
 	if len(v.Addresses) == 0 || !v.Nodes.Known {

@@ -156,6 +156,17 @@ const leaving = "this host is about to boot"
 // no other host.
 func Leaves(v state.NetworkView) bool { return v.Leaving && len(v.Nodes.Value) > 1 }
 
+// GivesAway reports whether this host lives and gives a VIP that it has away in order, because it
+// is about to boot or because its router drains. Another host takes the VIP within a second, if
+// one can.
+func GivesAway(v state.NetworkView, vip netip.Addr) bool {
+	if !holds(v, vip) {
+		return false
+	}
+	drains := v.Router.Known && v.Router.Value.Healthy && !v.Router.Value.Ready
+	return Leaves(v) || drains && len(v.Nodes.Value) > 1 && slices.Contains(Ingress.vips(v.Settings), vip)
+}
+
 // isolated reports whether this host is on the losing side of a cut: no API server
 // that it could send a client to is ready, and too few control planes answer at all
 // for a quorum. An API that is merely overloaded still answers. On two hosts the

@@ -1,6 +1,7 @@
 package vrrp_test
 
 import (
+	"net/netip"
 	"testing"
 	"time"
 
@@ -181,6 +182,38 @@ func TestHardCase12_TheMinorityOfASplitYieldsAndAnOverloadedClusterDoesNot(t *te
 		}
 		if got := weight(v); (got.Value == vrrp.Fault) != c.want {
 			t.Errorf("%s: %+v", c.name, got)
+		}
+	}
+}
+
+// TestAVIPThatIsGivenAwayIsKnownBeforeItMoves: only a host that lives, and that another one can
+// follow, says so.
+func TestAVIPThatIsGivenAwayIsKnownBeforeItMoves(t *testing.T) {
+	ready, drains := state.Known(state.Router{Healthy: true, Ready: true}), state.Known(state.Router{Healthy: true})
+	for _, c := range []struct {
+		name         string
+		change       func(*state.NetworkView)
+		api, ingress bool
+	}{
+		{"all is well", func(*state.NetworkView) {}, false, false},
+		{"it is about to boot", func(v *state.NetworkView) { v.Leaving = true }, true, true},
+		{"its router drains", func(v *state.NetworkView) { v.Router = drains }, false, true},
+		{"its router is gone", func(v *state.NetworkView) { v.Router = state.Known(state.Router{}) }, false, false},
+		{"no router was asked yet", func(v *state.NetworkView) { v.Router = state.Fact[state.Router]{} }, false, false},
+		{"a lone host", func(v *state.NetworkView) {
+			v.Leaving, v.Router, v.Nodes = true, drains, state.Known(v.Nodes.Value[:1])
+		}, false, false},
+		{"it holds none", func(v *state.NetworkView) { v.Leaving, v.Router, v.Addresses = true, drains, nil }, false, false},
+	} {
+		v := healthy(11)
+		v.Router = ready
+		v.Settings.APIVIPs, v.Settings.IngressVIPs = addrs("10.98.0.5"), addrs("10.98.0.6")
+		for _, vip := range v.Settings.VIPs() {
+			v.Addresses = append(v.Addresses, state.HostAddress{Interface: "eth0", Prefix: netip.PrefixFrom(vip, 32)})
+		}
+		c.change(&v)
+		if api, ingress := vrrp.GivesAway(v, v.Settings.APIVIPs[0]), vrrp.GivesAway(v, v.Settings.IngressVIPs[0]); api != c.api || ingress != c.ingress {
+			t.Errorf("%s: API %t, ingress %t; want %t, %t", c.name, api, ingress, c.api, c.ingress)
 		}
 	}
 }

@@ -1,10 +1,11 @@
-// Package holders publishes which VIPs this host holds, in an annotation of its
-// node.
+// Package holders publishes which VIPs this host holds and does not give away, in an
+// annotation of its node.
 package holders
 
 import (
 	"context"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/holdfast/holdfast/internal/agent/network"
@@ -12,7 +13,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Annotation of a node lists the virtual IPs that its host holds.
+// Annotation of a node lists the virtual IPs that its host holds and does not give away.
 const Annotation = vrrp.HoldsAnnotation
 
 // Announcer is the reconciler that owns the annotation of this host's node.
@@ -27,7 +28,8 @@ func (a *Announcer) Name() string { return "announcer" }
 // Reconcile implements network.Reconciler.
 func (a *Announcer) Reconcile(ctx context.Context, v state.NetworkView) (string, error) {
 	self, listed := v.Self()
-	want := words(network.HeldVIPs(v))
+	kept := slices.DeleteFunc(network.HeldVIPs(v), func(vip netip.Addr) bool { return vrrp.GivesAway(v, vip) })
+	want := words(kept)
 	if !listed || self.Absent || v.Stale || self.Annotations[Annotation] == want {
 		return "", nil
 	}
@@ -35,9 +37,9 @@ func (a *Announcer) Reconcile(ctx context.Context, v state.NetworkView) (string,
 		return "", err
 	}
 	if want == "" {
-		return "published that this host holds no virtual IP", nil
+		return "published that this host keeps no virtual IP", nil
 	}
-	return "published that this host holds " + want, nil
+	return "published that this host keeps " + want, nil
 }
 
 // Withdraw implements network.Reconciler. It does nothing: the host may go on holding.

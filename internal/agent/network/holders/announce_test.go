@@ -24,6 +24,9 @@ func view(annotation string, held ...string) state.NetworkView {
 
 func TestTheNodeSaysWhatItsHostHoldsAndIsLeftAloneOtherwise(t *testing.T) {
 	stale, unlisted := view("", "10.98.0.5"), view("", "10.98.0.5")
+	boots := view("10.98.0.5,fd98::5", "10.98.0.5", "fd98::5")
+	boots.Leaving = true
+	boots.Nodes.Value = append(boots.Nodes.Value, state.Node{Name: "cp-2"})
 	stale.Stale = true
 	unlisted.Host.NodeName = "cp-9"
 	for _, c := range []struct {
@@ -34,6 +37,7 @@ func TestTheNodeSaysWhatItsHostHoldsAndIsLeftAloneOtherwise(t *testing.T) {
 		{"it holds one", "10.98.0.5", view("", "10.98.0.5", "10.98.0.11"), true},
 		{"it holds both", "10.98.0.5,fd98::5", view("10.98.0.5", "fd98::5", "10.98.0.5"), true},
 		{"it lost them", "", view("10.98.0.5,fd98::5", "10.98.0.11"), true},
+		{"it is about to boot, and holds them for a moment", "", boots, true},
 		{"all is said", "", view("10.98.0.5", "10.98.0.5"), false},
 		{"the API was not asked yet", "", stale, false},
 		{"the API does not know the node", "", unlisted, false},
