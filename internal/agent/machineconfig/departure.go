@@ -33,8 +33,8 @@ type departure struct {
 // The times of a shutdown.
 const (
 	// departLimit bounds what the agent does for a host that shuts down. The virtual IPs
-	// leave within 6 s, and the API server is waited for 1 s.
-	departLimit = 11 * time.Second
+	// leave within 8 s, and the API server is waited for 1 s.
+	departLimit = 13 * time.Second
 	// shutdownBegins is the time in which a shutdown begins that was ordered. Programs may
 	// delay it at logind, by 5 s, or 30 s with unattended-upgrades.
 	shutdownBegins = time.Minute

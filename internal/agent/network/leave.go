@@ -11,6 +11,11 @@ import (
 
 // The times of a host that is about to boot.
 const (
+	// saysLimit bounds the wait until the API knows that VIPs leave. Without an API the
+	// host leaves without a word, and connections are reset.
+	saysLimit = 2 * time.Second
+	// heardWithin is the time in which the other hosts then hear it from the API.
+	heardWithin = 200 * time.Millisecond
 	// leaveLimit bounds the wait for VIPs to leave. Another host has them in less than
 	// a second, or does not take them.
 	leaveLimit = 5 * time.Second
@@ -20,18 +25,29 @@ const (
 )
 
 // Leave gives the VIPs of this host away, because it is about to boot, and waits until
-// they have left. The caller calls stay if the host does not boot.
+// they have left. The other hosts hear of it first: the next holder has to know from where
+// it takes connections over. The caller calls stay if the host does not boot.
 func (b *ViewStore) Leave(ctx context.Context) (stay func()) {
+	b.Update(func(v *state.NetworkView) { v.Announces = true })
+	if !vrrp.Announced(b.View()) {
+		until(ctx, saysLimit, func() bool { return vrrp.Announced(b.View()) })
+		_ = host.Sleep(ctx, heardWithin)
+	}
 	b.Update(func(v *state.NetworkView) { v.Leaving = true })
 	if b.leaves() {
-		limited, cancel := context.WithTimeout(ctx, leaveLimit)
-		defer cancel()
-		for b.leaves() && host.Sleep(limited, leaveLook) == nil {
-			continue
-		}
+		until(ctx, leaveLimit, func() bool { return !b.leaves() })
 		_ = host.Sleep(ctx, leaveAfter) // a shorter wait costs some answers
 	}
-	return func() { b.Update(func(v *state.NetworkView) { v.Leaving = false }) }
+	return func() { b.Update(func(v *state.NetworkView) { v.Announces, v.Leaving = false, false }) }
+}
+
+// until waits until something is so, and no longer than a limit.
+func until(ctx context.Context, limit time.Duration, so func() bool) {
+	limited, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	for !so() && host.Sleep(limited, leaveLook) == nil {
+		continue
+	}
 }
 
 // leaves reports whether a VIP is still to leave this host.

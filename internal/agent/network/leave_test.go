@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/decide/vrrp"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -17,9 +18,14 @@ func TestAHostGivesItsVIPsAwayBeforeItBoots(t *testing.T) {
 		nodes state.Fact[[]state.Node]
 		// held: it has the VIP; kept: nobody takes it.
 		held, kept bool
-		want       time.Duration
+		// says: the API has it that the host keeps the VIP, until heard after a while.
+		says  bool
+		heard time.Duration
+		want  time.Duration
 	}{
 		"another host takes it":     {nodes: two, held: true, want: 100*time.Millisecond + leaveAfter},
+		"the API is told first":     {nodes: two, held: true, says: true, heard: 300 * time.Millisecond, want: 300*time.Millisecond + heardWithin + 100*time.Millisecond + leaveAfter},
+		"the API does not take it":  {nodes: two, held: true, says: true, heard: time.Minute, want: saysLimit + heardWithin + 100*time.Millisecond + leaveAfter},
 		"nobody takes it":           {nodes: two, held: true, kept: true, want: leaveLimit + leaveAfter},
 		"it has none":               {nodes: two},
 		"there is no other host":    {nodes: state.Known([]state.Node{{Name: "cp-1"}}), held: true},
@@ -27,14 +33,31 @@ func TestAHostGivesItsVIPsAwayBeforeItBoots(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				v := state.NetworkView{Settings: state.NetworkSettings{APIVIPs: []netip.Addr{vip}}, Nodes: c.nodes}
+				keeps := func(said bool) state.Fact[[]state.Node] {
+					if !said {
+						return c.nodes
+					}
+					return state.Known([]state.Node{{Name: "cp-1", Annotations: map[string]string{vrrp.HoldsAnnotation: vip.String()}}, {Name: "cp-2"}})
+				}
+				v := state.NetworkView{Host: state.HostFacts{NodeName: "cp-1"}, Settings: state.NetworkSettings{APIVIPs: []netip.Addr{vip}}, Nodes: keeps(c.says)}
 				if c.held {
 					v.Addresses = []state.HostAddress{{Interface: "eth0", Prefix: netip.PrefixFrom(vip, 32)}}
 				}
 				views := NewViewStore(v)
-				changes, began := views.Follow(), time.Now()
+				began := time.Now()
+				if c.heard > 0 {
+					go func() {
+						time.Sleep(c.heard)
+						views.Update(func(v *state.NetworkView) { v.Nodes = keeps(false) })
+					}()
+				}
 				go func() {
-					<-changes // the wish to leave
+					for range 10_000 { // keepalived follows the view
+						if views.View().Leaving {
+							break
+						}
+						time.Sleep(time.Millisecond)
+					}
 					time.Sleep(100 * time.Millisecond)
 					if !c.kept {
 						views.Update(func(v *state.NetworkView) { v.Addresses = nil })
@@ -51,7 +74,7 @@ func TestAHostGivesItsVIPsAwayBeforeItBoots(t *testing.T) {
 					t.Error("it does not boot, and may not have them again")
 				}
 				synctest.Wait()
-				time.Sleep(time.Second) // keepalived's part ends too
+				time.Sleep(time.Minute) // keepalived's part ends too
 			})
 		})
 	}

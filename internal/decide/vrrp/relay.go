@@ -15,6 +15,14 @@ import (
 // with its first packet.
 const HoldsAnnotation = state.AnnotationDomain + "vips"
 
+// Announced reports whether the node of this host says of no VIP that is given away that the
+// host keeps it, as far as this host knows from the API.
+func Announced(v state.NetworkView) bool {
+	self, _ := v.Self()
+	kept := strings.Split(self.Annotations[HoldsAnnotation], ",")
+	return !slices.ContainsFunc(v.Settings.VIPs(), func(vip netip.Addr) bool { return GivesAway(v, vip) && slices.Contains(kept, vip.String()) })
+}
+
 // The times of a hand-over in order.
 const (
 	// RelayFor is how long packets are passed on to the former holder. A router that

@@ -154,17 +154,17 @@ const leaving = "this host is about to boot"
 
 // Leaves reports whether this host gives its VIPs away. It keeps them where there is
 // no other host.
-func Leaves(v state.NetworkView) bool { return v.Leaving && len(v.Nodes.Value) > 1 }
+func Leaves(v state.NetworkView) bool { return v.Leaving && others(v) }
+
+// others reports whether there is another host that could take a VIP.
+func others(v state.NetworkView) bool { return len(v.Nodes.Value) > 1 }
 
 // GivesAway reports whether this host lives and gives a VIP that it has away in order, because it
 // is about to boot or because its router drains. Another host takes the VIP within a second, if
 // one can.
 func GivesAway(v state.NetworkView, vip netip.Addr) bool {
-	if !holds(v, vip) {
-		return false
-	}
-	drains := v.Router.Known && v.Router.Value.Healthy && !v.Router.Value.Ready
-	return Leaves(v) || drains && len(v.Nodes.Value) > 1 && slices.Contains(Ingress.vips(v.Settings), vip)
+	drains := v.Router.Known && v.Router.Value.Healthy && !v.Router.Value.Ready && slices.Contains(Ingress.vips(v.Settings), vip)
+	return holds(v, vip) && others(v) && (v.Announces || v.Leaving || drains)
 }
 
 // isolated reports whether this host is on the losing side of a cut: no API server

@@ -196,7 +196,8 @@ func TestAVIPThatIsGivenAwayIsKnownBeforeItMoves(t *testing.T) {
 		api, ingress bool
 	}{
 		{"all is well", func(*state.NetworkView) {}, false, false},
-		{"it is about to boot", func(v *state.NetworkView) { v.Leaving = true }, true, true},
+		{"it is about to boot", func(v *state.NetworkView) { v.Announces = true }, true, true},
+		{"it leaves", func(v *state.NetworkView) { v.Leaving = true }, true, true},
 		{"its router drains", func(v *state.NetworkView) { v.Router = drains }, false, true},
 		{"its router is gone", func(v *state.NetworkView) { v.Router = state.Known(state.Router{}) }, false, false},
 		{"no router was asked yet", func(v *state.NetworkView) { v.Router = state.Fact[state.Router]{} }, false, false},

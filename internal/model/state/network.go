@@ -116,9 +116,11 @@ type NetworkView struct {
 	// fenced, or its side has no quorum. While it is unknown the host keeps what it
 	// has.
 	MayHold Fact[bool] `json:"mayHold"`
-	// Leaving is true while this host is about to boot: it gives its VIPs away before
-	// its processes end.
-	Leaving bool `json:"leaving,omitempty"`
+	// Announces is true while this host is about to boot: it says that it will give its
+	// VIPs away. Leaving is true a moment later: it gives them away before its processes
+	// end.
+	Announces bool `json:"announces,omitempty"`
+	Leaving   bool `json:"leaving,omitempty"`
 	// LocalDNS is true if this host's own name server answers.
 	LocalDNS Fact[bool] `json:"localDNS"`
 	// Reachable says, by node name, whether a control plane answers at all, at the

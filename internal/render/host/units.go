@@ -220,7 +220,7 @@ LimitCORE=0
 `
 
 // leaveUnit stops before all that serves: a shutdown that a person begins waits until
-// other hosts have the pods, and then the virtual IPs, for 37 s at most. kubelet's own
+// other hosts have the pods, and then the virtual IPs, for 39 s at most. kubelet's own
 // graceful shutdown would have Pacemaker wait, which gives etcd up in order
 // (docs/adr/0071-graceful-node-shutdown.md). It does not ask logind, so that it
 // also holds where logind does not hear of a shutdown.

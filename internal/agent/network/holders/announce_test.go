@@ -25,7 +25,7 @@ func view(annotation string, held ...string) state.NetworkView {
 func TestTheNodeSaysWhatItsHostHoldsAndIsLeftAloneOtherwise(t *testing.T) {
 	stale, unlisted := view("", "10.98.0.5"), view("", "10.98.0.5")
 	boots := view("10.98.0.5,fd98::5", "10.98.0.5", "fd98::5")
-	boots.Leaving = true
+	boots.Announces = true
 	boots.Nodes.Value = append(boots.Nodes.Value, state.Node{Name: "cp-2"})
 	stale.Stale = true
 	unlisted.Host.NodeName = "cp-9"
