@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -214,10 +215,21 @@ func (tr *trial) outages(since time.Time) {
 			if o.Length == 0 {
 				break
 			}
-			tr.Logf("no write by %q from %s for %.1f s", way, h.Began.Add(o.From).UTC().Format("15:04:05.0"), o.Length.Seconds())
+			tr.Logf("no write by %q from %s for %.1f s%s", way, h.Began.Add(o.From).UTC().Format("15:04:05.0"), o.Length.Seconds(), errorsIn(h, way, o.From, o.Until))
 			from = o.Until
 		}
 	}
+}
+
+// errorsIn lists the errors of the writes by a way that ended between two moments.
+func errorsIn(h client.History, way string, from, until time.Duration) string {
+	var list strings.Builder
+	for _, op := range h.Ops {
+		if op.Kind == client.Write && op.Error != "" && (way == "" || op.Endpoint == way) && op.End >= from && op.End <= until && list.Len() < 400 {
+			fmt.Fprintf(&list, "; after %.1f s by %s: %s", (op.End - op.Start).Seconds(), op.Endpoint, op.Error[max(0, len(op.Error)-50):])
+		}
+	}
+	return list.String()
 }
 
 // noWriteGapAbove checks the longest time in which nobody could write.
