@@ -59,7 +59,8 @@ func newUpgrade(s *site.Site, net *hostnet.Network, status *pacemakerstatus.Coll
 		prover.Keepalived = upgrade.KeepalivedRuns(keepalived.PIDFile)
 	}
 	h.Prove = prover.Prove
-	out := upgrade.New(upgrade.Options{Host: h, Kind: kind, Now: time.Now, Event: event, Releases: releases, PartFailed: brings.PartFailed, Gather: gatherer.Gather})
+	failed := func() (string, bool) { f := brings.PartFailed(); return f.Why, f.Undone }
+	out := upgrade.New(upgrade.Options{Host: h, Kind: kind, Now: time.Now, Event: event, Releases: releases, PartFailed: failed, Gather: gatherer.Gather})
 	out.Join(upgrade.Cluster{SetAnnotations: cluster.SetAnnotations, View: cluster.View, Leave: cluster.Leave})
 	return out
 }

@@ -48,9 +48,12 @@ func TestTurnsBeginInTheMaintenanceWindow(t *testing.T) {
 		tr.Eventually(time.Minute, "the host says for what it waits", func() error { return tr.waits(host, says) })
 		tr.tells(3, []string{"the test wants it in the window", says}, "host", "show", host)
 		tr.tells(3, []string{host, says}, "host", "list")
-		if told := tr.found(standing.PoolWaits, rollout.Master); !strings.Contains(told, says) {
-			tr.Errorf("the status tells of the pool: %q", told)
-		}
+		tr.Eventually(saysWithin, "the status tells of the pool", func() error {
+			if told := tr.found(standing.PoolWaits, rollout.Master); !strings.Contains(told, says) {
+				return fmt.Errorf("it tells %q", told)
+			}
+			return nil
+		})
 		tr.remainsUntil(opens.Add(-2*time.Second), "nobody has a turn before the window", func() error {
 			return errors.Join(tr.stillGiven(given), tr.waits(host, says), tr.sameBoot(host, before))
 		})

@@ -55,7 +55,7 @@ type Agent struct {
 
 	mu      sync.Mutex
 	request string // the annotation, as the watch has it
-	failed  string
+	failed  Failure
 
 	// Only the loop uses these: the request for which it started the unit and has not
 	// seen the end, the one that failed so often in a row, and until when a part that
@@ -63,6 +63,14 @@ type Agent struct {
 	begun, tried string
 	fails        int
 	rests        time.Time
+}
+
+// Failure is why a part was not brought.
+type Failure struct {
+	// Why is empty if it was, or is on its way.
+	Why string
+	// Undone is true if it was brought, did not start, and was set back.
+	Undone bool
 }
 
 // New returns the loop of a host.
@@ -91,9 +99,8 @@ func (a *Agent) Nodes(list []state.Node) {
 	}
 }
 
-// PartFailed is why the part that is wanted was not brought; empty if it was, or is on its
-// way.
-func (a *Agent) PartFailed() string {
+// PartFailed is why the part that is wanted was not brought.
+func (a *Agent) PartFailed() Failure {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.failed
@@ -106,7 +113,7 @@ func (a *Agent) step(ctx context.Context) (loop.Result, error) {
 	a.mu.Unlock()
 	if request != a.tried {
 		a.tried, a.fails, a.rests = request, 0, time.Time{}
-		a.over("")
+		a.over(Failure{})
 	}
 	if request == "" && a.begun == "" {
 		return loop.Result{}, nil
@@ -121,6 +128,10 @@ func (a *Agent) step(ctx context.Context) (loop.Result, error) {
 	}
 	if a.begun != "" {
 		return a.ended(request, said, code)
+	}
+	if said.Request == request && said.Undone {
+		a.over(Failure{Why: said.Failed, Undone: true})
+		return loop.Result{Again: again}, nil // the operator that is back decides what becomes of it
 	}
 	if said.Request == request && said.Failed == "" {
 		if a.rests.IsZero() { // another process of this agent had it brought
@@ -162,6 +173,9 @@ func (a *Agent) ended(request string, said State, code int) (loop.Result, error)
 		why = "that release is of a time before releases brought their parts: bring them by hand (docs/runbook/upgrade.md)"
 	case said.Request != begun:
 		why = fmt.Sprintf("%s ended in the middle: sudo journalctl -u %s", renderhost.BringUnit, renderhost.BringUnit)
+	case said.Undone:
+		a.over(Failure{Why: said.Failed, Undone: true})
+		return loop.Result{Again: again}, fmt.Errorf("%s of %s: %s", wish.Part, wish.Release, said.Failed)
 	case said.Failed != "":
 		why = said.Failed
 	}
@@ -169,7 +183,7 @@ func (a *Agent) ended(request string, said State, code int) (loop.Result, error)
 		return a.later(fmt.Errorf("%s of %s: %w", wish.Part, wish.Release, errors.New(why)))
 	}
 	a.fails, a.rests = 0, a.Now().Add(again)
-	a.over("")
+	a.over(Failure{})
 	return loop.Result{Again: again, Changed: "brought " + wish.Part + " of " + wish.Release + " to the cluster"}, nil
 }
 
@@ -177,12 +191,12 @@ func (a *Agent) ended(request string, said State, code int) (loop.Result, error)
 func (a *Agent) later(err error) (loop.Result, error) {
 	pause := min(retry<<min(a.fails, 10), maxRetry)
 	a.fails++
-	a.over(err.Error())
+	a.over(Failure{Why: err.Error()})
 	return loop.Result{Again: pause}, err
 }
 
 // over keeps for the cluster why the part was not brought, if it was not.
-func (a *Agent) over(why string) {
+func (a *Agent) over(why Failure) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.failed = why

@@ -84,8 +84,8 @@ func TestAHostBringsThePartThatItIsToldOnceAndLaterAnew(t *testing.T) {
 		t.Fatalf("while it works: %+v, %v, %q", got, err, p.u.starts)
 	}
 	p.u.ends(State{Request: text}, 0)
-	if got, err := p.step(t.Context()); err != nil || got.Again != again || got.Changed == "" || p.PartFailed() != "" {
-		t.Errorf("%+v, %v, %q", got, err, p.PartFailed())
+	if got, err := p.step(t.Context()); err != nil || got.Again != again || got.Changed == "" || (p.PartFailed() != Failure{}) {
+		t.Errorf("%+v, %v, %+v", got, err, p.PartFailed())
 	}
 	p.now = p.now.Add(time.Minute)
 	other := newPlayed() // the agent starts anew
@@ -131,8 +131,8 @@ func TestAPartThatFailsIsTriedAgainLaterAndLaterAndSaysWhy(t *testing.T) {
 			must(t, err)
 			p.u.ends(c.state, c.code)
 			got, err := p.step(t.Context())
-			if err == nil || p.PartFailed() != c.want {
-				t.Fatalf("%s: %v, %q", name, err, p.PartFailed())
+			if err == nil || p.PartFailed().Why != c.want {
+				t.Fatalf("%s: %v, %+v", name, err, p.PartFailed())
 			}
 			pauses = append(pauses, got.Again.String())
 		}
@@ -140,8 +140,34 @@ func TestAPartThatFailsIsTriedAgainLaterAndLaterAndSaysWhy(t *testing.T) {
 			t.Errorf("%s: %v", name, pauses)
 		}
 		p.wants("")
-		if _, err := p.step(t.Context()); err != nil || p.PartFailed() != "" {
-			t.Errorf("%s: it is told still: %q, %v", name, p.PartFailed(), err)
+		if _, err := p.step(t.Context()); err != nil || (p.PartFailed() != Failure{}) {
+			t.Errorf("%s: it is told still: %+v, %v", name, p.PartFailed(), err)
+		}
+	}
+}
+
+// TestAPartThatWasSetBackIsToldAndNotTriedAgain: also by an agent that starts anew.
+func TestAPartThatWasSetBackIsToldAndNotTriedAgain(t *testing.T) {
+	p, text := newPlayed(), request(t, "operator")
+	p.wants(text)
+	_, err := p.step(t.Context())
+	must(t, err)
+	p.u.ends(State{Request: text, Failed: "it did not start", Undone: true}, 1)
+	if got, err := p.step(t.Context()); err == nil || got.Again != again {
+		t.Errorf("%+v, %v", got, err)
+	}
+	other := newPlayed()
+	other.u.state = p.u.state
+	other.wants(text)
+	for _, p := range []*played{p, other} {
+		starts := len(p.u.starts)
+		got, err := p.step(t.Context())
+		if want := (Failure{Why: "it did not start", Undone: true}); err != nil || got.Again != again || p.PartFailed() != want || len(p.u.starts) != starts {
+			t.Errorf("%+v, %v, %+v, %q", got, err, p.PartFailed(), p.u.starts)
+		}
+		p.wants("")
+		if _, err := p.step(t.Context()); err != nil || p.PartFailed() != (Failure{}) {
+			t.Errorf("it is told still: %+v, %v", p.PartFailed(), err)
 		}
 	}
 }
@@ -155,15 +181,15 @@ func TestAnAnnotationThatNamesNoPartStartsNothing(t *testing.T) {
 	} {
 		p := newPlayed()
 		p.wants(text)
-		if got, err := p.step(t.Context()); err == nil || !strings.Contains(p.PartFailed(), want) || got.Again != retry || len(p.u.starts) > 0 {
+		if got, err := p.step(t.Context()); err == nil || !strings.Contains(p.PartFailed().Why, want) || got.Again != retry || len(p.u.starts) > 0 {
 			t.Errorf("%s: %+v, %v, %q", text, got, err, p.u.starts)
 		}
 	}
 	p := newPlayed()
 	p.u.err = errors.New("the release is not on this host")
 	p.wants(request(t, "objects"))
-	if _, err := p.step(t.Context()); err == nil || p.PartFailed() != p.u.err.Error() {
-		t.Errorf("%v, %q", err, p.PartFailed())
+	if _, err := p.step(t.Context()); err == nil || p.PartFailed().Why != p.u.err.Error() {
+		t.Errorf("%v, %+v", err, p.PartFailed())
 	}
 }
 

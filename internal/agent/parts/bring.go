@@ -9,6 +9,7 @@
 package parts
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -21,13 +22,23 @@ import (
 	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/render/manifests"
+	render "github.com/holdfast/holdfast/internal/render/operator"
 )
 
-// How long and how often the Bringer looks whether the API serves new kinds.
+// How long and how often the Bringer looks whether the API serves new kinds, and whether the
+// pods of the operator run. An operator that is there runs within seconds, on a busy host
+// within a minute; the unit has five minutes.
 const (
-	kindsLimit = 30 * time.Second
-	kindsPause = 200 * time.Millisecond
+	kindsLimit    = 30 * time.Second
+	kindsPause    = 200 * time.Millisecond
+	operatorLimit = 3 * time.Minute
+	operatorPause = time.Second
 )
+
+// UndoneError says that a part was brought, did not start, and was set back.
+type UndoneError struct{ Why string }
+
+func (e UndoneError) Error() string { return e.Why }
 
 // API is what the Bringer has of the API; kube.Bringer is it.
 type API interface {
@@ -36,6 +47,8 @@ type API interface {
 	Exists(ctx context.Context, r state.ObjectRef) (bool, error)
 	Established(ctx context.Context, kind state.ObjectRef) (bool, error)
 	Delete(ctx context.Context, r state.ObjectRef) (bool, error)
+	RolledOut(ctx context.Context, namespace, name string) (missing string, err error)
+	SetBack(ctx context.Context, namespace, name string) (bool, error)
 	SetImage(ctx context.Context, namespace, name, container, image string) (bool, error)
 	Mark(ctx context.Context, namespace, name string) (kube.Mark, error)
 	PutMark(ctx context.Context, m kube.Mark, data map[string]string) (kube.Mark, error)
@@ -50,6 +63,8 @@ type Bringer struct {
 	Digest string
 	// Has is what the release has for this site.
 	Has manifests.Release
+	// OperatorLimit is the time in which the operator has to run; operatorLimit if zero.
+	OperatorLimit time.Duration
 	// Left names the objects that were left as somebody has changed them.
 	Left []state.ObjectRef
 }
@@ -71,7 +86,7 @@ func (b *Bringer) Bring(ctx context.Context, part string) error {
 			return err
 		})
 	case parts.Operator:
-		return b.marked(ctx, part, nil, func(ctx context.Context, w *work) error { return b.apply(ctx, w, b.Has.Operator) })
+		return b.marked(ctx, part, nil, b.operator)
 	}
 	return fmt.Errorf("release %s has no part %q: it has %s", b.Digest, part, strings.Join(parts.Order(), ", "))
 }
@@ -152,6 +167,43 @@ func (b *Bringer) objects(ctx context.Context, w *work) error {
 		}
 	}
 	return nil
+}
+
+// operator applies the operator and waits until it runs. One that does not start would leave
+// nobody who takes parts back: the former one is set back then, and goes on.
+func (b *Bringer) operator(ctx context.Context, w *work) error {
+	if err := b.apply(ctx, w, b.Has.Operator); err != nil {
+		return err
+	}
+	limit := cmp.Or(b.OperatorLimit, operatorLimit)
+	missing, err := b.awaitOperator(ctx, limit)
+	if missing == "" || err != nil {
+		return err
+	}
+	why := fmt.Sprintf("the operator did not start within %s: %s", limit, missing)
+	if err := b.Unchanged(ctx, w.at); err != nil {
+		return err
+	}
+	switch back, err := b.SetBack(ctx, render.Namespace, render.Name); {
+	case err != nil:
+		return fmt.Errorf("%s; the former one is not back: %w", why, err)
+	case !back:
+		return fmt.Errorf("%s; Kubernetes does not know the former one any more", why)
+	}
+	return UndoneError{why + "; the former one is back"}
+}
+
+// awaitOperator returns what of the operator does not run after a time; empty if all does.
+// While the API does not answer nothing is known, and that is an error.
+func (b *Bringer) awaitOperator(ctx context.Context, limit time.Duration) (missing string, err error) {
+	limited, stop := context.WithTimeout(ctx, limit)
+	defer stop()
+	for {
+		missing, err = b.RolledOut(ctx, render.Namespace, render.Name)
+		if err == nil && missing == "" || host.Sleep(limited, min(operatorPause, limit)) != nil {
+			return missing, err
+		}
+	}
 }
 
 // apply applies documents in their order. Before each it looks whether another program has

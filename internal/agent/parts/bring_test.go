@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -259,6 +260,11 @@ func TestOnlyWhatAReleaseBroughtIsTakenAway(t *testing.T) {
 	forget(t, api)
 }
 
+// running is an API with a controller of Deployments whose pods run at once.
+type running struct{ API }
+
+func (running) RolledOut(context.Context, string, string) (string, error) { return "", nil }
+
 // versions returns the version of each object of some kinds.
 func versions(t *testing.T, api *apitest.API) string {
 	t.Helper()
@@ -282,7 +288,7 @@ func TestAWholeReleaseIsBroughtAfterAnInstallationAndWhatPeopleChangedStays(t *t
 		must(t, os.WriteFile(path, f.Data, 0o600))
 		api.Kubectl(t, "apply", "--server-side", "--force-conflicts", "--field-manager="+kube.InstallManager, "--filename", path)
 	}
-	kept, err := NewBringer(b, s.For(state.RoleMaster).Settled(), older)
+	kept, err := NewBringer(running{b}, s.For(state.RoleMaster).Settled(), older)
 	must(t, err)
 	must(t, kept.Installed(t.Context()))
 	before := versions(t, api)
@@ -381,6 +387,62 @@ func TestOfKubeProxyOnlyTheImageChanges(t *testing.T) {
 	}
 	if err := proxy.Bring(t.Context(), "storage"); err == nil || !strings.Contains(err.Error(), "has no part \"storage\": it has objects, kube-proxy, operator") {
 		t.Errorf("%v", err)
+	}
+	forget(t, api)
+}
+
+// deployed is an API in which the operator's pods run after some looks; never, for less than
+// none.
+type deployed struct {
+	API
+	looks, runsAfter int
+	backs            int
+	// unknown is true if Kubernetes does not know the former operator.
+	unknown bool
+}
+
+func (d *deployed) Apply(context.Context, state.ObjectRef, []byte) error { return nil }
+
+func (d *deployed) RolledOut(context.Context, string, string) (string, error) {
+	if d.looks++; d.runsAfter >= 0 && d.looks > d.runsAfter {
+		return "", nil
+	}
+	return "0 of 1 pods are available", nil
+}
+
+func (d *deployed) SetBack(context.Context, string, string) (bool, error) {
+	d.backs++
+	return !d.unknown, nil
+}
+
+// TestAnOperatorThatDoesNotStartIsSetBack: somebody has to be there who takes the parts back.
+func TestAnOperatorThatDoesNotStartIsSetBack(t *testing.T) {
+	api, b := client(t)
+	for name, c := range map[string]struct {
+		api   deployed
+		backs int
+		// failed is part of the error, undone whether the agent is told that it was set back.
+		failed string
+		undone bool
+	}{
+		"it runs":                     {api: deployed{}},
+		"it takes a while":            {api: deployed{runsAfter: 2}},
+		"it does not start":           {api: deployed{runsAfter: -1}, backs: 1, failed: "did not start within 20ms: 0 of 1 pods are available; the former one is back", undone: true},
+		"nobody knows the former one": {api: deployed{runsAfter: -1, unknown: true}, backs: 1, failed: "does not know the former one"},
+	} {
+		forget(t, api)
+		c.api.API = b
+		limit := time.Minute
+		if c.failed != "" {
+			limit = 20 * time.Millisecond
+		}
+		err := (&Bringer{API: &c.api, Digest: newer, OperatorLimit: limit, Has: manifests.Release{Operator: []manifests.Document{role(t, "a", "get")}}}).Bring(t.Context(), parts.Operator)
+		if (err == nil) != (c.failed == "") || err != nil && !strings.Contains(err.Error(), c.failed) || errors.As(err, new(UndoneError)) != c.undone || c.api.backs != c.backs {
+			t.Errorf("%s: %v, set back %d times", name, err, c.api.backs)
+		}
+		if got := mark(t, b).Release(parts.Operator, older); got.Known != (c.failed == "") {
+			t.Errorf("%s: the part counts as that of %+v", name, got)
+		}
 	}
 	forget(t, api)
 }

@@ -33,6 +33,8 @@ type State struct {
 	// Request is the text of the request, and Failed why the part was not brought.
 	Request string `json:"request"`
 	Failed  string `json:"failed,omitempty"`
+	// Undone is true if it was brought, did not start, and was set back.
+	Undone bool `json:"undone,omitempty"`
 }
 
 // ThisUnit returns the unit of this host. Its file is written for each part.
@@ -86,7 +88,7 @@ func BringHere(ctx context.Context, s *site.Site, part string) ([]state.ObjectRe
 	}
 	said := State{Request: string(request)}
 	if err != nil {
-		said.Failed = err.Error()
+		said.Failed, said.Undone = err.Error(), errors.As(err, new(UndoneError))
 	}
 	text, wrong := json.Marshal(said)
 	if wrong == nil {

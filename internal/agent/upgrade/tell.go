@@ -87,7 +87,7 @@ func (a *Agent) say(ctx context.Context) annotation.Host {
 	}
 	out.Fetching, out.FetchFailed = a.Releases.Fetching()
 	if a.PartFailed != nil {
-		out.PartFailed = a.PartFailed()
+		out.PartFailed, out.PartUndone = a.PartFailed()
 	}
 	out.Raised = raised(out.Facts, out.Release, a.Journal.Down())
 	a.mu.Lock()

@@ -121,7 +121,7 @@ type Options struct {
 	Releases Releases
 	// PartFailed is why a part of a release was not brought by this host; nil if it
 	// brings none.
-	PartFailed func() string
+	PartFailed func() (why string, undone bool)
 	// Gather returns the facts of this host that the gates ask for.
 	Gather func(ctx context.Context) gate.Host
 }

@@ -45,7 +45,7 @@ func (r *Reconciler) gather(ctx context.Context, version *configv1.ClusterVersio
 	if err := r.slow(ctx, g, addresses); err != nil {
 		return nil, err
 	}
-	g.seen.Parts = partsOf(g.works, survey.Of(g.seen))
+	g.seen.Parts = partsOf(g.works, g.seen, survey.Of(g.seen))
 	g.survey = survey.Of(g.seen)
 	return g, nil
 }

@@ -56,7 +56,7 @@ func image(r gate.Release) string {
 
 // partsOf returns the parts of the cluster with the release of each, while an upgrade is
 // under way.
-func partsOf(w works, v survey.Survey) []cluster.Part {
+func partsOf(w works, seen survey.Seen, v survey.Survey) []cluster.Part {
 	if !v.Site.Record.Started {
 		return nil
 	}
@@ -70,9 +70,25 @@ func partsOf(w works, v survey.Survey) []cluster.Part {
 			p.Release = state.Fact[string]{}
 		}
 		p.Pending = w.Pending(name, v.Releases[p.Release.Value])
+		p.Undone = undone(seen, annotation.Part{Upgrade: v.Site.Record.Upgrade, Release: v.Site.Record.To, Part: name})
 		out = append(out, p)
 	}
 	return out
+}
+
+// undone is why a host has set a part back that it was told to bring, as long as it is told
+// so; empty if none has.
+func undone(seen survey.Seen, part annotation.Part) string {
+	for i := range seen.Nodes {
+		wish, err := annotation.Decode[annotation.Part](seen.Nodes[i].Annotations[annotation.PartOf])
+		if err != nil || wish.Upgrade != part.Upgrade || wish.Release != part.Release || wish.Part != part.Part {
+			continue
+		}
+		if said, err := annotation.Decode[annotation.Host](seen.Nodes[i].Annotations[annotation.HostOf]); err == nil && said.PartUndone {
+			return said.PartFailed
+		}
+	}
+	return ""
 }
 
 // runs reports whether the pods of the operator's Deployment have an image.

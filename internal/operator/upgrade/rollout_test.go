@@ -95,3 +95,25 @@ func TestPodsThatCrashInTheSoakHoldTheCommitAndNothingGoesBack(t *testing.T) {
 	w.crash = ""
 	w.until("it is over", func() bool { return !w.record().Started })
 }
+
+// TestAnOperatorThatDoesNotStartTakesThePartsBack: it is tried for one wish, and not again.
+func TestAnOperatorThatDoesNotStartTakesThePartsBack(t *testing.T) {
+	w := newWorld(t, 2, 0)
+	w.dead = true
+	w.begins()
+	w.writes = writesKilled(w)
+	want := "True Paused the parts went back: the operator did not start; the former one is back. All hosts run the new release."
+	w.until("it is told", func() bool { return strings.HasPrefix(w.condition("Failing"), want) })
+	tried := w.tried
+	for range 30 {
+		if err := w.round(); err != nil && !errors.Is(err, errKilled) {
+			t.Fatal(err)
+		}
+	}
+	if last := w.brought[len(w.brought)-3:]; tried == 0 || w.tried != tried || !w.everywhere(newImage) || w.record().NoWayBack ||
+		!slices.ContainsFunc(last, func(b string) bool { return b == parts.Objects+" "+image(release(oldImage)) }) {
+		t.Errorf("tried %d times, then %d; brought %q, %+v", tried, w.tried, w.brought, w.record())
+	}
+	w.wish(oldImage)
+	w.until("it is back", func() bool { return !w.record().Started && w.everywhere(oldImage) })
+}

@@ -60,6 +60,10 @@ type world struct {
 	// were, each with the image of the operator in its release.
 	badPart string
 	brought []string
+	// dead is true if the operator of the new release does not start, and tried how often a
+	// host has looked.
+	dead  bool
+	tried int
 	// crash is a part of the new release whose pods do not run.
 	crash string
 	// badBackup is why no backup becomes a good one, backups are those that became one, each
@@ -81,6 +85,7 @@ type hostPlay struct {
 	raised           bool
 	held             string
 	partFailed       string
+	partUndone       bool
 	// kept are its backups, asked is the last wish for one that it answered.
 	kept   []backup.Brief
 	asked  string
@@ -296,7 +301,7 @@ func (w *world) says(h *hostPlay) {
 		return
 	}
 	said := annotation.Host{
-		At: w.now, Facts: w.facts(h), Release: release(h.running), Journal: h.journal, Held: h.held, PartFailed: h.partFailed, Raised: state.Known(h.raised),
+		At: w.now, Facts: w.facts(h), Release: release(h.running), Journal: h.journal, Held: h.held, PartFailed: h.partFailed, PartUndone: h.partUndone, Raised: state.Known(h.raised),
 	}
 	for _, d := range h.whole {
 		if d != h.running {
@@ -413,7 +418,7 @@ func (w *world) act(h *hostPlay) {
 // brings plays the unit of a host that is told to bring a part.
 func (w *world) brings(h *hostPlay, p annotation.Part) {
 	w.t.Helper()
-	h.partFailed = ""
+	h.partFailed, h.partUndone = "", false
 	switch {
 	case p.Part == "":
 		return
@@ -421,6 +426,10 @@ func (w *world) brings(h *hostPlay, p annotation.Part) {
 		w.t.Fatalf("%s is to bring %s of %s, and has %v", h.name, p.Part, p.Release, h.whole)
 	case w.badPart == p.Part && p.Release == newImage:
 		h.partFailed = p.Part + ": the API refuses it"
+		return
+	case w.dead && p.Part == parts.Operator && p.Release == newImage:
+		w.tried++
+		h.partFailed, h.partUndone = "the operator did not start; the former one is back", true
 		return
 	}
 	w.brought = append(w.brought, p.Part+" "+image(release(p.Release)))

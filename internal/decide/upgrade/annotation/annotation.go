@@ -106,6 +106,8 @@ type Host struct {
 	// PartFailed is why the part that the host was last told to bring was not brought;
 	// empty if it was, or is on its way.
 	PartFailed string `json:"partFailed,omitempty"`
+	// PartUndone is true if the part was brought, did not start, and was set back.
+	PartUndone bool `json:"partUndone,omitempty"`
 	// Raised is true once the host works at the functional level of the release that
 	// runs.
 	Raised state.Fact[bool] `json:"raised"`

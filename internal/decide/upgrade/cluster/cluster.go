@@ -120,6 +120,9 @@ type Part struct {
 	Release state.Fact[string]
 	// Pending says which of its pods do not run as its release has them; empty if all do.
 	Pending state.Fact[string]
+	// Undone is why the host that brought its new release has set it back: it did not start.
+	// It is empty if that has not happened.
+	Undone string
 }
 
 // Site is all that Next decides from.

@@ -16,7 +16,7 @@ import (
 
 // part is a part of a release all of whose pods run.
 func part(name, release string) Part {
-	return Part{name, state.Known(release), state.Known("")}
+	return Part{Name: name, Release: state.Known(release), Pending: state.Known("")}
 }
 
 // crashes is why the pods of a part do not run.
@@ -26,7 +26,7 @@ var crashes = state.Known("DNS: 0 of 5 pods are available")
 // release.
 func waits(since time.Duration) Site {
 	s := aSite(5)
-	s.Parts[0] = Part{"CoreDNS", state.Known("R2"), crashes}
+	s.Parts[0] = Part{Name: "CoreDNS", Release: state.Known("R2"), Pending: crashes}
 	s.Record.Rollout = Rollout{Part: "CoreDNS", Since: noon.Add(-since), Seen: noon.Add(-10 * time.Second)}
 	return s
 }
@@ -143,6 +143,10 @@ func TestTheNextStepOfAnUpgradeIsApproved(t *testing.T) {
 			s.Record.Failed, s.Parts[0].Pending = "DNS: 0 of 5 pods are available", state.Known("DNS: 4 of 5 pods are available")
 		}},
 		{"a person goes back after that", aSite(5), func(s *Site) { s.Wish.Release, s.Record.Failed = "R1", "DNS: 0 of 5 pods are available" }},
+		{"the operator did not start and was set back, and a gate is closed", aSite(5), func(s *Site) {
+			s.Parts[0].Release, s.Parts[1] = state.Known("R2"), Part{Name: "operator", Undone: "the operator did not start within 3m0s; the former one is back"}
+			s.Closed = []gate.Gate{{ID: "incidents", Verdict: gate.Wait, Why: "open incidents"}}
+		}},
 		{"the pods run", proved(waits(time.Minute)), func(s *Site) { s.Parts[0].Pending, s.Parts[1] = state.Known(""), part("operator", "R1") }},
 		{"the pods of all parts run", proved(aSite(5)), func(s *Site) { s.Record.Settled = false }},
 		{"the pods of all parts run for 59 s", proved(aSite(5)), func(s *Site) {
@@ -201,7 +205,7 @@ func TestTheNextStepOfAnUpgradeIsApproved(t *testing.T) {
 		{"kube-proxy does not wait where no level rises", withProxy(false, false), nil},
 		{"kube-proxy follows the level", withProxy(true, true), nil},
 		{"kube-proxy does not run after the level rose", withProxy(true, true), func(s *Site) {
-			s.Parts[0] = Part{KubeProxy, state.Known("R2"), state.Known("kube-proxy: 4 of 5 pods are available")}
+			s.Parts[0] = Part{Name: KubeProxy, Release: state.Known("R2"), Pending: state.Known("kube-proxy: 4 of 5 pods are available")}
 			s.Record.Rollout = Rollout{Part: KubeProxy, Since: noon.Add(-8 * time.Minute), Seen: noon}
 		}},
 		{"a person goes back too late", proved(aSite(5)), func(s *Site) { s.Record.NoWayBack, s.Wish.Release = true, "R1" }},

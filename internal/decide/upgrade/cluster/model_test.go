@@ -45,8 +45,10 @@ type world struct {
 	// awaited is true while pods of a part are awaited, overdue once that took too long,
 	// failed once the parts go back for it, settled once all pods ran.
 	awaited, overdue, failed, settled bool
-	wish                              string
-	faults                            int
+	// undone is true once the operator of the new release did not start and was set back.
+	undone bool
+	wish   string
+	faults int
 }
 
 // play is a scenario: how many hosts, and on which the new release is bad: it does not
@@ -58,6 +60,8 @@ type play struct {
 	minor bool
 	// crash is true if the pods of kube-proxy of the new release do not run.
 	crash bool
+	// dead is true if the operator of the new release does not start.
+	dead  bool
 	table []rule
 }
 
@@ -165,6 +169,9 @@ func (p play) site(w world, closed bool) Site {
 	s := Site{Now: noon, Record: w.record(), Wish: Wish{Release: w.wish, Upgrade: "u1"}, Running: pick(w.newer), Soak: soakTime, Raises: p.minor, Parts: []Part{part(KubeProxy, pick(w.proxyNew)), part("operator", pick(w.partsNew))}}
 	if p.crash && w.proxyNew {
 		s.Parts[0].Pending = state.Known("kube-proxy: 0 of 2 pods are available")
+	}
+	if w.undone {
+		s.Parts[1] = Part{Name: "operator", Undone: "it did not start"}
 	}
 	for i := range p.n {
 		h := w.hosts[i]
@@ -274,7 +281,11 @@ func (p play) operator(w world, closed bool) (world, Step, string) {
 			w.proxyNew = step.Release == newOne
 			break
 		}
-		w.partsNew = step.Release == newOne
+		if w.undone && step.Release == newOne {
+			wrong = "an operator that does not start is brought once more"
+		}
+		w.undone = p.dead && step.Release == newOne
+		w.partsNew = step.Release == newOne && !p.dead
 	case Raise:
 		if !w.noWayBack {
 			wrong = "data are raised while the way back is open"
@@ -454,7 +465,7 @@ func (p play) end(w world, step Step) (end, wrong string) {
 			}
 		}
 		return "idle " + pick(w.newer), ""
-	case step.Do == Pause && p.bad == [3]int{} && !p.crash && !slices.ContainsFunc(w.hosts[:], func(h modelHost) bool { return h.failed || h.attempts == parachute.MaxAttempts }):
+	case step.Do == Pause && p.bad == [3]int{} && !p.crash && !p.dead && !slices.ContainsFunc(w.hosts[:], func(h modelHost) bool { return h.failed || h.attempts == parachute.MaxAttempts }):
 		return "", "it pauses without a fault: " + step.Why
 	case step.Do == Pause && w.returning:
 		return "", "a person goes back, and it pauses: " + step.Why
@@ -512,6 +523,7 @@ func plays() map[string]struct {
 		"two hosts, bad release":         {play{n: 2, bad: [3]int{1, 1}, table: rules}, 2},
 		"two hosts, half bad":            {play{n: 2, bad: [3]int{2, 2}, table: rules}, 2},
 		"two hosts, a part crashes":      {play{n: 2, crash: true, table: rules}, 2},
+		"two hosts, a dead operator":     {play{n: 2, dead: true, table: rules}, 2},
 		"two hosts, bad on the leader":   {play{n: 2, bad: [3]int{1, 0}, table: rules}, 2},
 		"three hosts":                    {play{n: 3, table: rules}, 1},
 		"three hosts, bad on the second": {play{n: 3, bad: [3]int{0, 2, 0}, table: rules}, 1},
@@ -532,7 +544,7 @@ func TestWhateverHappensAnUpgradeEndsOrPausesWithAReason(t *testing.T) {
 			if wrong != "" {
 				t.Fatal(wrong)
 			}
-			if ends["idle old"] == 0 || (ends["idle new"] == 0) != (s.crash || s.bad != [3]int{}) {
+			if ends["idle old"] == 0 || (ends["idle new"] == 0) != (s.crash || s.dead || s.bad != [3]int{}) {
 				t.Errorf("ends: %v", ends)
 			}
 			t.Log(ends)
@@ -566,10 +578,10 @@ func TestEachRuleOfAnUpgradeIsNeeded(t *testing.T) {
 			continue // TestTheNextStepOfAnUpgradeIsApproved
 		}
 		found := ""
-		for _, p := range []play{{}, {bad: [3]int{1, 0}}, {bad: [3]int{0, 2}}, {crash: true}} {
+		for _, p := range []play{{}, {bad: [3]int{1, 0}}, {bad: [3]int{0, 2}}, {crash: true}, {dead: true}} {
 			p.n, p.table = 2, slices.Delete(slices.Clone(rules), i, i+1)
 			ends, wrong := p.explore(1)
-			if wrong == "" && (ends["idle old"] == 0 || p.bad == [3]int{} && !p.crash && ends["idle new"] == 0) {
+			if wrong == "" && (ends["idle old"] == 0 || p.bad == [3]int{} && !p.crash && !p.dead && ends["idle new"] == 0) {
 				wrong = fmt.Sprintf("ends: %v", ends)
 			}
 			if found = wrong; found != "" {

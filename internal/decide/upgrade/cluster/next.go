@@ -31,6 +31,7 @@ var rules = []rule{
 	{"parts go back first", Site.partsBack},
 	{"returned", Site.returned},
 	{"failed part", Site.failedPart},
+	{"undone part", Site.undonePart},
 	{"rollout", Site.rollout},
 	{"fetch", Site.fetch},
 	{"failed host", Site.stopped},

@@ -99,6 +99,22 @@ func (s Site) roll(p Part) (Step, bool) {
 	case r.Settled || !p.Pending.Known || !s.partsReturn():
 		return s.keep(r, why+". Nothing goes back by itself: mend it, or go back with the whole site: `holdfast upgrade rollback`")
 	}
+	return s.giveUp(r, why)
+}
+
+// undonePart has the parts go back where a host has set one back that did not start. Like a
+// rollout it asks no gate.
+func (s Site) undonePart() (Step, bool) {
+	for _, p := range s.Parts {
+		if p.Undone != "" && !state.Is(p.Release, s.Record.To) {
+			return s.giveUp(s.Record, p.Undone)
+		}
+	}
+	return Step{}, false
+}
+
+// giveUp has the parts go back by themselves.
+func (s Site) giveUp(r Record, why string) (Step, bool) {
 	r.Failed, r.Rollout = why, Rollout{}
 	return s.write(r, "the parts go back: "+why)
 }
