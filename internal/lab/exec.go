@@ -63,9 +63,13 @@ func output(ctx context.Context, pid int, line ...string) ([]byte, error) {
 	return host.Run(ctx, entering(pid, line))
 }
 
+// A host that shuts down stops all its processes for a moment. nsenter would stop itself with
+// its child, nobody would have it go on, and the host's first process would wait for ever for that
+// child. So a shell outside of the host's process namespace waits for it.
 func entering(pid int, line []string) host.Cmd {
-	args := []string{"--target", fmt.Sprint(pid), "--mount", "--uts", "--ipc", "--net", "--pid", "--root", "--wd"}
-	return host.Command("nsenter", append(args, line...)...)
+	args := []string{"--target", fmt.Sprint(pid), "--mount", "--uts", "--ipc", "--net", "--pid", "--root", "--wd", "--no-fork"}
+	const shell = `"$@"; exit $?` // not the shell's last command: that would run outside, too
+	return host.Command("nsenter", append(append(args, "sh", "-c", shell, "sh"), line...)...)
 }
 
 // errNoKubectl reports that no kubectl was found, and where the lab looked.
