@@ -49,7 +49,7 @@ func addUpgrade(manager ctrl.Manager, twoNode bool, ask func(context.Context, ma
 	}
 	controller := &upgrade.Reconciler{
 		Client: manager.GetClient(), Live: manager.GetAPIReader(), Events: manager.GetEventRecorder(render.Name), Now: time.Now,
-		Etcd: ask, Equal: equal, Deprecated: upgrade.APIServers{Config: manager.GetConfig()}.Deprecated, TwoNode: twoNode,
+		Etcd: ask, Equal: equal, Deprecated: upgrade.APIServers{Config: manager.GetConfig()}.Deprecated, TwoNode: twoNode, Ask: upgrade.AskHTTP,
 	}
 	if err := controller.SetUp(manager); err != nil {
 		return fmt.Errorf("set up the controller of upgrades: %w", err)

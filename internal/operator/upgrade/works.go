@@ -128,6 +128,13 @@ func (r *Reconciler) routers(ctx context.Context, g *gathered) (err error) {
 		out[ic.Name] = w.Value
 		if !w.Known {
 			out[ic.Name] = parts.Workload{Wanted: 1}
+			continue
+		}
+		if g.book.record.Started && r.Ask != nil {
+			if w.Value.Denied, err = r.denied(ctx, ic.Name); err != nil {
+				return err
+			}
+			out[ic.Name] = w.Value
 		}
 	}
 	g.works.Routers = state.Known(out)

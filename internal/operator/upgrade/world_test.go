@@ -64,6 +64,8 @@ type world struct {
 	// host has looked.
 	dead  bool
 	tried int
+	// denies is true if routers of the new release deny every host.
+	denies bool
 	// crash is a part of the new release whose pods do not run.
 	crash string
 	// badBackup is why no backup becomes a good one, backups are those that became one, each
@@ -200,6 +202,7 @@ func (w *world) restart() {
 	})
 	w.r = &Reconciler{
 		Client: counted, Live: w.own, Events: w, Now: func() time.Time { return w.now }, TwoNode: w.twoNode, Etcd: w.etcd,
+		Ask:   func(_ context.Context, server, host, path string) int { return w.ask(server, host, path) },
 		Equal: func(context.Context, map[string]string) state.Fact[bool] { return state.Known(true) },
 		Deprecated: func(_ context.Context, addresses map[string]string) map[string][]gate.Use {
 			out := map[string][]gate.Use{}

@@ -147,7 +147,7 @@ func container(r *ingress.Router, plane DataPlane) corev1.Container {
 	out := plane.Container(r)
 	paths := plane.Paths(r)
 	out.ImagePullPolicy = corev1.PullNever
-	out.Ports = []corev1.ContainerPort{port(r, portHTTP, r.HTTP), port(r, portHTTPS, r.HTTPS), port(r, ingress.MetricsPort, r.Stats)}
+	out.Ports = []corev1.ContainerPort{port(r, PortHTTP, r.HTTP), port(r, portHTTPS, r.HTTPS), port(r, ingress.MetricsPort, r.Stats)}
 	out.StartupProbe = probe(r, paths.Started, 1, 120)
 	out.LivenessProbe = probe(r, paths.Alive, 10, 3)
 	out.ReadinessProbe = probe(r, paths.Ready, 10, 3)

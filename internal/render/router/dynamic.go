@@ -90,7 +90,7 @@ func routes(r *ingress.Router) map[string]route {
 		"holdfast-ready":   stats(readyPath, "ping@internal", named),
 		"holdfast-metrics": stats(metricsPath, "prometheus@internal"),
 		nobodys: {
-			EntryPoints: []string{portHTTP, portHTTPS}, Rule: everything, Service: nobodys,
+			EntryPoints: []string{PortHTTP, portHTTPS}, Rule: everything, Service: nobodys,
 			Middlewares: []string{nobodys}, Priority: lastPriority,
 		},
 	}

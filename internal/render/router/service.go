@@ -12,9 +12,9 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/ingress"
 )
 
-// Names of ports, in containers and in Services.
+// Names of ports, in containers and in Services. PortHTTP is that of plain HTTP.
 const (
-	portHTTP  = "http"
+	PortHTTP  = "http"
 	portHTTPS = "https"
 )
 
@@ -25,7 +25,7 @@ func servicePort(name string, number int32) corev1.ServicePort {
 // webPorts returns the ports for clients, which are the same whatever ports the
 // routers listen on.
 func webPorts() []corev1.ServicePort {
-	return []corev1.ServicePort{servicePort(portHTTP, ingress.HTTPPort), servicePort(portHTTPS, ingress.HTTPSPort)}
+	return []corev1.ServicePort{servicePort(PortHTTP, ingress.HTTPPort), servicePort(portHTTPS, ingress.HTTPSPort)}
 }
 
 func service(r *ingress.Router, name string, spec corev1.ServiceSpec) *corev1.Service {

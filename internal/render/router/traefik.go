@@ -77,7 +77,7 @@ func Arguments(r *ingress.Router) []string {
 		"--providers.providersthrottleduration=0s",
 		"--providers.file.directory=" + Folder, "--providers.file.watch=true",
 	}
-	args = append(args, entryPoint(r, portHTTP, r.HTTP, "asdefault=true")...)
+	args = append(args, entryPoint(r, PortHTTP, r.HTTP, "asdefault=true")...)
 	args = append(args, entryPoint(r, portHTTPS, r.HTTPS, "asdefault=true", "http.tls=true")...)
 	args = append(args, entryPoint(r, ingress.MetricsPort, r.Stats)...)
 	args = append(args, providers(r)...)

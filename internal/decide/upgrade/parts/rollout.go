@@ -29,6 +29,9 @@ type Workload struct {
 	Unseen bool
 	// Image is the image of the template.
 	Image string
+	// Denied says which router denies hosts that it has to lead to their pods; empty if none
+	// is known to.
+	Denied string
 }
 
 // Unavailable says how many pods are not available; empty for none.
@@ -60,8 +63,10 @@ func (w Workload) pending(who, image string) string {
 		return strings.Join(slices.DeleteFunc([]string{w.Moving(who), unavailable}, func(s string) bool { return s == "" }), ", and ")
 	case w.Old > 0:
 		return fmt.Sprintf("%s: %d pods of the former version are left", who, w.Old)
-	case !w.Enough:
+	case unavailable != "" && !w.Enough:
 		return unavailable
+	case w.Denied != "":
+		return who + ": " + w.Denied
 	}
 	return ""
 }

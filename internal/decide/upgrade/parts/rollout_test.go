@@ -39,6 +39,7 @@ func TestWhichPodsOfAPartDoNotRun(t *testing.T) {
 		{"routers are not known", parts.Operator, func(w *parts.Workloads, _ *parts.Workload) { w.Routers = state.Fact[map[string]parts.Workload]{} }, state.Fact[string]{}},
 		{"a router of before is left", parts.Operator, func(_ *parts.Workloads, r *parts.Workload) { r.Old = 1 }, state.Known("routers of default: 1 pods of the former version are left")},
 		{"a router has no host, and the others are enough", parts.Operator, func(_ *parts.Workloads, r *parts.Workload) { r.Available, r.Enough = 1, true }, state.Known("")},
+		{"a router denies all hosts", parts.Operator, func(_ *parts.Workloads, r *parts.Workload) { r.Denied = "router-1 answers 404" }, state.Known("routers of default: router-1 answers 404")},
 		{"a router crashes", parts.Operator, func(_ *parts.Workloads, r *parts.Workload) { r.Available = 1 }, state.Known("routers of default: 1 of 2 pods are available")},
 	} {
 		router := good("traefik:2")
