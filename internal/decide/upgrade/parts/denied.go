@@ -3,7 +3,6 @@ package parts
 import (
 	"cmp"
 	"fmt"
-	"net/http"
 	"slices"
 )
 
@@ -14,10 +13,11 @@ type Asked struct {
 	Status, Own  int
 }
 
-// denies reports whether a status says that there is nothing behind a host.
-func denies(status int) bool {
-	return slices.Contains([]int{http.StatusNotFound, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout}, status)
-}
+// denials are the statuses of HTTP that say that there is nothing behind a host: not found, bad
+// gateway, unavailable, and the time-out of a gateway.
+var denials = []int{404, 502, 503, 504}
+
+func denies(status int) bool { return slices.Contains(denials, status) }
 
 // Denied names a router that denies each host for which it was asked, although the pods behind
 // them answer for themselves; empty if there is none. A router that answers for one of them
