@@ -202,7 +202,7 @@ func (w *world) restart() {
 	})
 	w.r = &Reconciler{
 		Client: counted, Live: w.own, Events: w, Now: func() time.Time { return w.now }, TwoNode: w.twoNode, Etcd: w.etcd,
-		Ask:   func(_ context.Context, server, host, path string) int { return w.ask(server, host, path) },
+		Ask:   func(_ context.Context, server, host, path string) int { return w.ask(server, host, path) }, //nolint:contextcheck // a world has the context of its test
 		Equal: func(context.Context, map[string]string) state.Fact[bool] { return state.Known(true) },
 		Deprecated: func(_ context.Context, addresses map[string]string) map[string][]gate.Use {
 			out := map[string][]gate.Use{}
