@@ -34,18 +34,22 @@ type routed struct{ host, path, pod string }
 
 // denied says which router of an IngressController denies hosts that their own pods serve; empty
 // if none is known to.
-func (r *Reconciler) denied(ctx context.Context, name string) (string, error) {
+func (r *Reconciler) denied(ctx context.Context, name string, ingresses []networkingv1.Ingress) (string, error) {
 	var pods corev1.PodList
 	if err := r.Live.List(ctx, &pods, client.InNamespace(ingress.OperandNamespace), client.MatchingLabels(ingress.PodLabels(name))); err != nil {
 		return "", fmt.Errorf("list routers of %s: %w", name, err)
 	}
-	list, err := r.routedBy(ctx, name)
+	list, err := r.routedBy(ctx, name, ingresses)
 	if err != nil {
 		return "", err
 	}
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
 	var all sync.WaitGroup
+	own := make([]int, len(list))
+	for i, one := range list {
+		all.Go(func() { own[i] = r.Ask(ctx, one.pod, one.host, one.path) })
+	}
 	asked := make([]parts.Asked, len(list)*len(pods.Items))
 	for i := range pods.Items {
 		at := serves(&pods.Items[i])
@@ -53,12 +57,14 @@ func (r *Reconciler) denied(ctx context.Context, name string) (string, error) {
 			if a := &asked[i*len(list)+j]; at != "" {
 				a.Router, a.Host = pods.Items[i].Name, one.host
 				all.Go(func() { a.Status = r.Ask(ctx, at, one.host, one.path) })
-				all.Go(func() { a.Own = r.Ask(ctx, one.pod, one.host, one.path) })
 			}
 		}
 	}
 	all.Wait()
-	return parts.Denied(asked), nil
+	for i := range asked {
+		asked[i].Own = own[i%len(list)]
+	}
+	return parts.Denied(slices.DeleteFunc(asked, func(a parts.Asked) bool { return a.Router == "" })), nil
 }
 
 // serves returns where a router that is ready serves plain HTTP; empty for another one.
@@ -78,12 +84,8 @@ func serves(p *corev1.Pod) string {
 }
 
 // routedBy returns some hosts of the Ingresses of an IngressController, each with a ready pod.
-func (r *Reconciler) routedBy(ctx context.Context, name string) ([]routed, error) {
-	var ingresses networkingv1.IngressList
-	if err := r.Live.List(ctx, &ingresses); err != nil {
-		return nil, fmt.Errorf("list Ingresses: %w", err)
-	}
-	items := slices.DeleteFunc(ingresses.Items, func(i networkingv1.Ingress) bool {
+func (r *Reconciler) routedBy(ctx context.Context, name string, ingresses []networkingv1.Ingress) ([]routed, error) {
+	items := slices.DeleteFunc(slices.Clone(ingresses), func(i networkingv1.Ingress) bool {
 		return i.Spec.IngressClassName == nil || *i.Spec.IngressClassName != ingress.ClassName(name)
 	})
 	slices.SortFunc(items, func(a, b networkingv1.Ingress) int {

@@ -10,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -119,6 +120,13 @@ func (r *Reconciler) routers(ctx context.Context, g *gathered) (err error) {
 		_, err = known(0, err, "list IngressControllers")
 		return err
 	}
+	asks := g.book.record.Started && r.Ask != nil
+	var ingresses networkingv1.IngressList
+	if asks {
+		if _, err := known(0, r.Live.List(ctx, &ingresses), "list Ingresses"); err != nil {
+			return err
+		}
+	}
 	out := map[string]parts.Workload{}
 	for _, ic := range list.Items {
 		w, err := r.deployment(ctx, ingress.OperandNamespace, ingress.RouterName(ic.Name))
@@ -130,10 +138,13 @@ func (r *Reconciler) routers(ctx context.Context, g *gathered) (err error) {
 			out[ic.Name] = parts.Workload{Wanted: 1}
 			continue
 		}
-		if g.book.record.Started && r.Ask != nil {
-			if w.Value.Denied, err = r.denied(ctx, ic.Name); err != nil {
+		if asks {
+			denied, err := r.denied(ctx, ic.Name, ingresses.Items)
+			told, err := known(denied, err, "ask routers")
+			if err != nil {
 				return err
 			}
+			w.Value.Denied = told.Value
 			out[ic.Name] = w.Value
 		}
 	}
