@@ -1,6 +1,8 @@
 package upgrade
 
 import (
+	"slices"
+
 	operatorv1 "github.com/openshift/api/operator/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -8,10 +10,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/holdfast/holdfast/internal/decide/ingress"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/parts"
 	"github.com/holdfast/holdfast/internal/model/payload"
 	"github.com/holdfast/holdfast/internal/render/clusterdns"
 	"github.com/holdfast/holdfast/internal/render/flannel"
+	render "github.com/holdfast/holdfast/internal/render/operator"
 )
 
 // daemonSet is one that a part brings.
@@ -123,4 +127,42 @@ func (w *world) roll() {
 		}
 		must(w.t, w.admin.Status().Update(w.t.Context(), d))
 	}
+}
+
+// brings plays the unit of a host that is told to bring a part.
+func (w *world) brings(h *hostPlay, p annotation.Part) {
+	w.t.Helper()
+	h.partFailed, h.partUndone = "", false
+	switch {
+	case p.Part == "":
+		return
+	case !slices.Contains(h.whole, p.Release):
+		w.t.Fatalf("%s is to bring %s of %s, and has %v", h.name, p.Part, p.Release, h.whole)
+	case w.badPart == p.Part && p.Release == newImage:
+		h.partFailed = p.Part + ": the API refuses it"
+		return
+	case w.dead && p.Part == parts.Operator && p.Release == newImage:
+		w.tried++
+		h.partFailed, h.partUndone = "the operator did not start; the former one is back", true
+		return
+	}
+	w.brought = append(w.brought, p.Part+" "+image(release(p.Release)))
+	w.replaces(p.Part, p.Release)
+	if p.Part == parts.Operator {
+		d := &appsv1.Deployment{}
+		must(w.t, w.admin.Get(w.t.Context(), client.ObjectKey{Namespace: render.Namespace, Name: render.Name}, d))
+		d.Spec.Template.Spec.Containers[0].Image = image(release(p.Release))
+		must(w.t, w.admin.Update(w.t.Context(), d))
+	}
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: parts.MarkNamespace, Name: parts.MarkName}}
+	must(w.t, client.IgnoreNotFound(w.admin.Get(w.t.Context(), client.ObjectKeyFromObject(cm), cm)))
+	mark, err := parts.ReadMark(cm.Data)
+	must(w.t, err)
+	cm.Data, err = mark.Done(p.Part, p.Release, nil).Data()
+	must(w.t, err)
+	if cm.ResourceVersion == "" {
+		must(w.t, w.admin.Create(w.t.Context(), cm))
+		return
+	}
+	must(w.t, w.admin.Update(w.t.Context(), cm))
 }
