@@ -57,21 +57,25 @@ func ownNames() []Patch {
 
 // withoutDNSChallenges leaves out the clients of some hundred clouds' DNS, of
 // which the module proxy lacks several. It also leaves out a field that exists
-// only in a version of their module that the proxy lacks, too. Routers never ask
-// an ACME authority for certificates.
+// only in a version of their module that the proxy lacks, too; before v3.7.13
+// Traefik does not use it there (hack/older-release builds such a release).
+// Routers never ask an ACME authority for certificates.
 func withoutDNSChallenges() []Patch {
 	const file = "pkg/provider/acme/provider.go"
-	return []Patch{
+	out := []Patch{
 		{File: file, Old: "\t\"github.com/go-acme/lego/v5/providers/dns\"\n"},
 		{
 			File: file,
 			Old:  "provider, err = dns.NewDNSChallengeProviderByName(p.DNSChallenge.Provider)",
 			New:  `err = errors.New("DNS challenges are not in this build")`,
 		},
-		{
+	}
+	if !slices.Contains([]string{"v3.7.11", "v3.7.12"}, TraefikVersion) {
+		out = append(out, Patch{
 			File: file,
 			Old:  "PreferredChain:   p.PreferredChain,\n\t\t\tEnableCommonName: !p.DisableCommonName,\n",
 			New:  "PreferredChain:   p.PreferredChain,\n",
-		},
+		})
 	}
+	return out
 }
