@@ -173,6 +173,7 @@ func TestTheKubernetesCAIsReplacedUnderLoad(t *testing.T) {
 		t.Skip("the command runs on the only control plane, and would end with its power")
 	}
 	var bundle string
+	trusted := false
 	play(t, "Kubernetes CA replaced: all trust the new one", func(tr *trial) {
 		since := tr.Now()
 		if out, code := tr.rotatesKubernetes(rotation.Trust); code != 3 || !strings.Contains(out, "rollout restart daemonset") {
@@ -184,11 +185,12 @@ func TestTheKubernetesCAIsReplacedUnderLoad(t *testing.T) {
 		tr.asAfterReboots(since, rotation.Trust)
 		for _, h := range tr.Lab.Layout.Hosts {
 			if bundle = tr.On(h.Name, "cat /etc/kubernetes/pki/ca.crt") + "\n"; strings.Count(bundle, "BEGIN CERTIFICATE") != 2 {
-				tr.Errorf("%s trusts\n%s", h.Name, bundle)
+				tr.Fatalf("%s trusts\n%s", h.Name, bundle)
 			}
 		}
+		trusted = true
 	})
-	if t.Failed() {
+	if !trusted { // what clients noticed until then does not keep the rest from being played
 		return
 	}
 	s := open(t)
