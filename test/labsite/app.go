@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/holdfast/holdfast/internal/decide/ingress"
-	"github.com/holdfast/holdfast/internal/model/payload"
 )
 
 // App is an application that clients reach through routers. Its image is that
@@ -37,6 +36,8 @@ type App struct {
 	// several hosts, a budget keeps one of them, and each goes on to answer for a
 	// while after it was told to end.
 	Graceful bool
+
+	image string
 }
 
 const (
@@ -102,7 +103,7 @@ func (a App) pod() corev1.PodSpec {
 		// is not under test.
 		Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
 		Containers: []corev1.Container{{
-			Name: "server", Image: payload.Image("coredns"), ImagePullPolicy: corev1.PullNever,
+			Name: "server", Image: a.image, ImagePullPolicy: corev1.PullNever,
 			Args: []string{"-conf", "/etc/coredns/Corefile"},
 			ReadinessProbe: &corev1.Probe{PeriodSeconds: 1, TimeoutSeconds: 5, FailureThreshold: 10, ProbeHandler: corev1.ProbeHandler{
 				HTTPGet: &corev1.HTTPGetAction{Path: "/health", Port: intstr.FromInt32(appPort)},
@@ -139,6 +140,12 @@ func (s *Site) Deploy(t *testing.T, a App) App {
 // Leave makes the application, and leaves it to the site.
 func (s *Site) Leave(t *testing.T, a App) App {
 	t.Helper()
+	// A site that is upgraded has that of another release than this program.
+	var servers appsv1.DaemonSet
+	if err := s.API.Get(t.Context(), client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: "coredns"}, &servers); err != nil {
+		t.Fatalf("application %s: the image of the cluster's name server: %v", a.Name, err)
+	}
+	a.image = servers.Spec.Template.Spec.Containers[0].Image
 	for _, o := range a.objects() {
 		if err := s.API.Create(t.Context(), o); err != nil && !apierrors.IsAlreadyExists(err) {
 			t.Fatalf("application %s: %v", a.Name, err)
