@@ -303,6 +303,19 @@ var alarmRules = []rule{
 // changed first: without it the old host can do nothing to the others.
 var retiredRules = []rule{
 	{
+		// Before the key, too: an act that was cut off there waits for the proof again.
+		step: "R3", id: "retired.off", act: SwitchOff,
+		when:  func(f Facts) bool { return f.asksForProof() && f.Power.Known && f.Power.Value != state.PowerOff },
+		words: says("%s was switched on again: it is switched off", old),
+	},
+	{
+		// The new machine is on, at the address of the old one: what answers there proves nothing.
+		step: "R3", id: "retired.early", act: Wait,
+		when: func(f Facts) bool { return f.early() && f.asksForProof() && !f.gone() },
+		words: says("%s is on too early: it answers at the address of %s, so nobody can see whether %s is off", next, old, old),
+		way:   says("switch the new machine off, and on again when %s waits for it", command),
+	},
+	{
 		step: "R2", id: "retired.key", act: ChangeKey,
 		when:  func(f Facts) bool { return !f.Plan.Reloaded || no(f.Key) },
 		words: says("Corosync on %s gets a new key, which %s does not have", here, old),
@@ -337,13 +350,6 @@ var retiredRules = []rule{
 	{
 		step: "R3", id: "retired.secret", act: DropSecret, when: func(f Facts) bool { return yes(f.Leftover) },
 		words: says("the Secret with the BMC of %s is deleted", old),
-	},
-	{
-		step: "R3", id: "retired.off", act: SwitchOff,
-		when: func(f Facts) bool {
-			return (f.in(f.Plan.Old.Name, f.Ring) || f.in(f.Plan.Old.Name, f.Known)) && f.Power.Known && f.Power.Value != state.PowerOff
-		},
-		words: says("%s was switched on again: it is switched off", old),
 	},
 	{
 		step: "R3", id: "retired.ring", act: LeaveRing,
