@@ -64,3 +64,41 @@ func TestANewMachineThatIsOnTooEarlyAtTheOldAddressIsNamed(t *testing.T) {
 		t.Errorf("%+v", g)
 	}
 }
+
+// entering is a plan whose newcomer waits to be let in.
+func entering() world {
+	w := start(true, false)
+	w.stage, w.lock, w.keyFile, w.keyRuns, w.reloaded, w.ringOld, w.cibOld, w.pods, w.node = Joining, true, true, true, true, false, false, false, "none"
+	w.retirement, w.grave, w.token, w.join, w.account, w.device, w.newcomers, w.asks = true, true, true, true, true, true, true, true
+	return w
+}
+
+// Without the word that there is no peer etcd of a lone host starts only with its peer. So nothing
+// may be between that and the peer that needs the API.
+func TestTheWordThatThereIsNoPeerGoesRightBeforeThePeerIsListed(t *testing.T) {
+	w := entering()
+	steps := []struct {
+		rule  string
+		after func(*world)
+	}{
+		{"joining.name", func(w *world) { w.given = true }},
+		{"joining.fencing", func(w *world) { w.fences = true }},
+		{"joining.peer", func(w *world) { w.retirement = false }},
+		{"joining.ring", func(w *world) { w.etcd = false }}, // a power cut: the API is away
+		{"joining.ring", func(w *world) { w.asks = false }},
+		{"joining.alone", func(w *world) { w.retirement, w.etcd, w.asks = true, true, true }},
+		{"joining.peer", nil},
+	}
+	for i, s := range steps {
+		if d := Decide(w.facts()); d.Rule != s.rule {
+			t.Fatalf("step %d: %+v, want %s", i, d, s.rule)
+		}
+		if s.after != nil {
+			s.after(&w)
+		}
+	}
+	w.given = false // by an earlier release the word went first
+	if d := Decide(w.facts()); d.Rule != "joining.name" {
+		t.Errorf("the name is not given: %+v", d)
+	}
+}
