@@ -160,6 +160,19 @@ func (f Facts) off(gone string) (proof string, ok bool) {
 	return "", false
 }
 
+// early reports whether the newcomer asks to enter from the old host's address while that has to be
+// silent.
+func (f Facts) early() bool {
+	return f.Plan != nil && f.waits() && yes(f.Answers) && f.Asks.Address == f.Plan.Old.Address
+}
+
+// asksForProof reports whether something of the old host is left that is taken out only while that
+// host is known to be off.
+func (f Facts) asksForProof() bool {
+	name := f.Plan.Old.Name
+	return f.in(name, f.Ring) || f.in(name, f.Known) || f.OldNode.Known && f.oldNode() || f.Pods.Known && f.Pods.Value > 0 || !f.Plan.Reloaded || no(f.Key)
+}
+
 // waits reports whether the newcomer is there and waits to be let in.
 func (f Facts) waits() bool {
 	return f.Asks.Machine.UUID+f.Asks.Machine.Serial != "" && f.Now.Sub(f.AskedAt).Abs() <= asking

@@ -87,6 +87,9 @@ func (f Facts) gateSilent(w Wish) Gate {
 		return shut("silent", explainEtcd, "it is unknown whether %s is in contact", w.Old)
 	case f.Contact.Value:
 		return shut("silent", "sudo poweroff on "+w.Old, "%s runs and is in contact with this host: it is not lost, and joins again by itself", w.Old)
+	case f.early():
+		return shut("silent", "switch the new machine off until the plan waits for it",
+			"the machine that asks to enter has the address of %s: nobody can see whether %s is off", w.Old, w.Old)
 	case yes(f.Answers):
 		return shut("silent", "holdfast fencing verify", "something answers at the address of %s as a host of this cluster", w.Old)
 	case yes(f.Alive):

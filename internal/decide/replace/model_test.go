@@ -277,6 +277,9 @@ func checkAct(t *testing.T, w world, d Decision) {
 	if takesOut[d.Act] && w.oldOn {
 		t.Fatalf("%s while the old host runs: %+v", d.Act, w)
 	}
+	if d.Act == ChangeKey && w.oldOn && !w.mute {
+		t.Fatalf("the agent changes no key without a proof, and nobody switches the old host off: %+v", w)
+	}
 	if d.Act == WritePlan && d.Plan != nil && d.Plan.Stage == Retired && w.stage == Planned && w.oldOn {
 		t.Fatalf("the old host is retired while it runs: %+v", w)
 	}

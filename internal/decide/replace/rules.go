@@ -303,6 +303,19 @@ var alarmRules = []rule{
 // changed first: without it the old host can do nothing to the others.
 var retiredRules = []rule{
 	{
+		// Before the key, too: an act that was cut off there waits for the proof again.
+		step: "R3", id: "retired.off", act: SwitchOff,
+		when:  func(f Facts) bool { return f.asksForProof() && f.Power.Known && f.Power.Value != state.PowerOff },
+		words: says("%s was switched on again: it is switched off", old),
+	},
+	{
+		// The new machine is on, at the address of the old one: what answers there proves nothing.
+		step: "R3", id: "retired.early", act: Wait,
+		when: func(f Facts) bool { return f.early() && f.asksForProof() && !f.gone() },
+		words: says("%s is on too early: it answers at the address of %s, so nobody can see whether %s is off", next, old, old),
+		way:   says("switch the new machine off, and on again when %s waits for it", command),
+	},
+	{
 		step: "R2", id: "retired.key", act: ChangeKey,
 		when:  func(f Facts) bool { return !f.Plan.Reloaded || no(f.Key) },
 		words: says("Corosync on %s gets a new key, which %s does not have", here, old),
@@ -337,13 +350,6 @@ var retiredRules = []rule{
 	{
 		step: "R3", id: "retired.secret", act: DropSecret, when: func(f Facts) bool { return yes(f.Leftover) },
 		words: says("the Secret with the BMC of %s is deleted", old),
-	},
-	{
-		step: "R3", id: "retired.off", act: SwitchOff,
-		when: func(f Facts) bool {
-			return (f.in(f.Plan.Old.Name, f.Ring) || f.in(f.Plan.Old.Name, f.Known)) && f.Power.Known && f.Power.Value != state.PowerOff
-		},
-		words: says("%s was switched on again: it is switched off", old),
 	},
 	{
 		step: "R3", id: "retired.ring", act: LeaveRing,
@@ -436,12 +442,6 @@ var newcomerRules = []rule{
 // joiningRules are those of R6 to R8: the newcomer enters, and the rules of the pair do the rest.
 var joiningRules = []rule{
 	{
-		// From here on there is a peer again, and only a proof shows that it cannot act.
-		step: "R6", id: "joining.peer", act: DropRetire,
-		when:  func(f Facts) bool { return !no(f.Retirement) && (f.waits() || f.in(f.Plan.New.Name, f.Ring)) },
-		words: says("the etcd keeper of %s learns that it has a peer again", here),
-	},
-	{
 		// The newcomer went away before it entered: a power cut of this host must not leave it
 		// waiting for a peer that it never had.
 		step: "R6", id: "joining.alone", act: Retire,
@@ -451,15 +451,25 @@ var joiningRules = []rule{
 		words: says("%s went away before it entered: the etcd keeper of %s learns that it has no peer", next, here),
 	},
 	{
-		// Until then a guard keeps kubelets of retired names out.
+		// Until then a guard keeps kubelets of retired names out. Before the next steps, because it
+		// needs the API: once the word is gone that there is no peer, etcd of this host starts only
+		// with the peer.
 		step: "R6", id: "joining.name", act: GiveName,
-		when:  func(f Facts) bool { return !yes(f.Given) && (f.Plan.New.Name == f.Plan.Old.Name || f.Plan.Grows) },
+		when: func(f Facts) bool {
+			return (no(f.Given) || !f.Given.Known && !no(f.Retirement)) && (f.Plan.New.Name == f.Plan.Old.Name || f.Plan.Grows)
+		},
 		words: says("the name %s is given to the new host", next),
 	},
 	{
 		// Before Corosync's list: a host that is lost right after it entered must be fenced.
 		step: "R6", id: "joining.fencing", act: SetFencing, when: func(f Facts) bool { return !yes(f.Fences) },
 		words: says("Pacemaker on %s gets the device of %s", here, next),
+	},
+	{
+		// From here on there is a peer again, and only a proof shows that it cannot act.
+		step: "R6", id: "joining.peer", act: DropRetire,
+		when:  func(f Facts) bool { return !no(f.Retirement) && (f.waits() || f.in(f.Plan.New.Name, f.Ring)) },
+		words: says("the etcd keeper of %s learns that it has a peer again", here),
 	},
 	{
 		// Only when the newcomer can start at once: a host that is listed and was never seen is

@@ -46,6 +46,11 @@ var narrowingRules = []rule{
 		words: says("kubelet of %s starts at boot without Pacemaker", here),
 	},
 	{
+		// Both next steps ask who has etcd now: one of them would give it to two.
+		step: "S5", id: "narrowing.unknown", act: Wait, when: func(f Facts) bool { return !f.Kubelets.Known },
+		words: says("it is unknown whether kubelet of %s has its file of etcd", here),
+	},
+	{
 		step: "S5", id: "narrowing.stop", act: StopEtcd,
 		when:  func(f Facts) bool { return no(f.Kubelets) && (!yes(f.Halted) || !no(f.Podmans)) },
 		words: says("etcd of %s goes from Pacemaker to kubelet: the API is away for some seconds", here),
