@@ -16,6 +16,8 @@ import (
 	"github.com/holdfast/holdfast/internal/agent/loop"
 	"github.com/holdfast/holdfast/internal/agent/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/agent/replace"
+	decidegrow "github.com/holdfast/holdfast/internal/decide/grow"
+	decide "github.com/holdfast/holdfast/internal/decide/replace"
 	"github.com/holdfast/holdfast/internal/install/grow"
 	"github.com/holdfast/holdfast/internal/model/backup"
 	"github.com/holdfast/holdfast/internal/model/site"
@@ -56,6 +58,10 @@ func newReplacement(s *site.Site, log *slog.Logger, view func() state.NetworkVie
 		},
 		Manifest: controlplane.EtcdManifest, Pod: controlplane.EtcdPod,
 		Dress: func(ctx context.Context) error { return dress(ctx, s, name) },
+		Hosts: decide.HostNames(s.Config), NamedIn: func(p decide.Plan) bool { return p.NamedIn(s.Config) },
+		Name: func(ctx context.Context, p decide.Plan, dev state.FencingDevice) error {
+			return nameSite(ctx, s, p, dev)
+		},
 		Backup: func(context.Context) state.Fact[time.Time] {
 			newest, err := (catalogue.Catalogue{Dir: backup.Dir}).Newest()
 			return state.Fact[time.Time]{Value: newest, Known: err == nil}
@@ -94,7 +100,50 @@ func dress(ctx context.Context, have *site.Site, node string) error {
 	if err := grow.NewHost().Undress(ctx, want); err != nil {
 		return err
 	}
-	// This process belongs to one of two. Its own child would end with it, and look as if it had failed.
-	_, err = host.Run(ctx, host.Command("systemd-run", "--quiet", "--collect", "--no-block", "systemctl", "restart", renderhost.AgentUnit))
+	return restart(ctx) // this process belongs to one of two
+}
+
+// restart has the agent started anew. A child of this process would end with it, and look as if it
+// had failed.
+func restart(ctx context.Context) error {
+	_, err := host.Run(ctx, host.Command("systemd-run", "--quiet", "--collect", "--no-block", "systemctl", "restart", renderhost.AgentUnit))
 	return err
+}
+
+// restartTime is how long an agent that asked to be started anew waits for its end.
+const restartTime = time.Minute
+
+// nameSite has the cluster's objects and this host's site.json name the new host of a plan. The agent
+// that starts then goes by them. site.json comes last: until this process ends it says that the
+// new host is not named, so what was cut off is done again.
+func nameSite(ctx context.Context, have *site.Site, plan decide.Plan, dev state.FencingDevice) error {
+	now, err := readSite() // what else is in the file stays as it is there
+	if err != nil {
+		return err
+	}
+	api, err := grow.Open()
+	if err != nil {
+		return err
+	}
+	gone := ""
+	if plan.Old.Name != plan.New.Name {
+		gone = plan.Old.Name
+	}
+	if err := grow.Name(ctx, api, have, plan.Site(have, dev), gone); err != nil {
+		return err
+	}
+	data, err := decidegrow.Kept(plan.Site(now, dev)).Marshal()
+	if err != nil {
+		return err
+	}
+	if err := host.WriteFileAtomic(site.Path, data, state.SecretFileMode); err != nil {
+		return err
+	}
+	if err := restart(ctx); err != nil {
+		return err
+	}
+	if err := host.Sleep(ctx, restartTime); err != nil {
+		return err // the agent ends
+	}
+	return fmt.Errorf("holdfast-agent was not started anew within %s: sudo systemctl restart %s", restartTime, renderhost.AgentUnit)
 }

@@ -55,6 +55,26 @@ func (s Store) unmarkPending(target string) error {
 	return nil
 }
 
+// Forget removes the device of a target that is no host of the cluster any more, and the mark
+// that the cluster lacks it. There need not be one.
+func (s Store) Forget(target string) error {
+	if !records.IsNodeName(target) {
+		return fmt.Errorf("fencing device of %q: not a valid node name", target)
+	}
+	release, err := s.lock(context.Background(), target)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if err := s.unmarkPending(target); err != nil {
+		return err
+	}
+	if err := s.Files.RemoveDevice(target); err != nil {
+		return fmt.Errorf("fencing device of %s: %w", target, err)
+	}
+	return nil
+}
+
 // Push writes each device that the cluster lacks into the cluster. It is safe
 // to call at any time, and does nothing if nothing is pending.
 func (s Store) Push(ctx context.Context, cluster Secrets) (pushed []string, err error) {

@@ -11,9 +11,10 @@ import (
 
 // untold reports whether this host's node has still to say which machine it is:
 // once in the life of an agent, and whenever a node that was made anew says
-// nothing.
+// nothing. Of two the peer fences that machine; of three a person types its serial number who
+// replaces it.
 func (r *Agent) untold(nodes []state.Node) bool {
-	return r.Site.Topology().Fencing && slices.ContainsFunc(nodes, func(n state.Node) bool {
+	return r.Site.Topology().ControlPlanes > 1 && slices.ContainsFunc(nodes, func(n state.Node) bool {
 		_, said := n.Annotations[state.AnnotationMachine]
 		return n.Name == r.facts.NodeName && (!r.told || !said)
 	})

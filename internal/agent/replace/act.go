@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/pacemaker"
 	"github.com/holdfast/holdfast/internal/adapter/replacement"
 	"github.com/holdfast/holdfast/internal/agent/twonode"
+	"github.com/holdfast/holdfast/internal/decide/fencing"
 	"github.com/holdfast/holdfast/internal/decide/replace"
 	decide "github.com/holdfast/holdfast/internal/decide/twonode"
 	"github.com/holdfast/holdfast/internal/fence"
@@ -29,6 +30,7 @@ func (h *here) world() World {
 		replace.ChangeJoin: h.changeJoin, replace.PutGrave: h.putGrave, replace.GiveName: h.giveName, replace.DropPods: h.dropPods, replace.DropNode: h.dropNode, replace.DropSecret: h.dropSecret,
 		replace.LeaveRing: h.leaveRing, replace.Forget: h.forget, replace.Retire: h.retire, replace.DropRetire: h.dropRetire, replace.DropMember: h.dropMember,
 		replace.PutDevice: h.putDevice, replace.SetFencing: h.setFencing, replace.JoinRing: h.joinRing,
+		replace.NameSite: h.nameSite, replace.DropDevice: h.dropDevice,
 		replace.PutManifest: h.putManifest, replace.FirstRing: h.firstRing, replace.SetAlone: h.setAlone, replace.TakeEtcd: h.takeEtcd, replace.Finish: h.finish,
 		replace.PutPod: h.putPod, replace.KubeletBoot: h.kubeletBoot, replace.StopEtcd: h.stopEtcd, replace.GivePod: h.givePod,
 		replace.EndRing: h.endRing, replace.EndPair: h.endPair, replace.Dress: h.dress,
@@ -222,7 +224,7 @@ func (h *here) forget(ctx context.Context, job Job) error {
 }
 
 func (h *here) retire(_ context.Context, job Job) error {
-	r := state.EtcdRetired{Peer: job.Plan.Old.Name, Plan: job.Plan.ID, At: h.now().UTC()}
+	r := state.EtcdRetired{Peer: h.peer(job.Plan.Old.Name), Plan: job.Plan.ID, At: h.now().UTC()}
 	if job.Plan.Grows {
 		r.Peer, r.Never = job.Plan.New.Name, true
 	}
@@ -255,6 +257,7 @@ func (h *here) putDevice(ctx context.Context, job Job) error {
 	}
 	dev := job.Order.Device
 	dev.Target, dev.UUID, dev.Serial = job.Plan.New.Name, asks.Machine.UUID, asks.Machine.Serial
+	dev.Delay = fencing.DelayOf(dev.Target, []string{h.Host, dev.Target}) // a measured one is of the old machine
 	return h.in(func(api API) error {
 		_, told, err := h.store.Rotate(ctx, dev, api)
 		if err != nil {

@@ -81,6 +81,9 @@ func (a *Agent) Step(ctx context.Context) (loop.Result, error) {
 			return out, errors.Join(a.tell(d, f, nil), a.tidy(job.Plan))
 		}
 		err = a.act(ctx, d, job)
+		if ctx.Err() != nil {
+			return out, context.Cause(ctx) // the agent ends, some acts bring that about: nobody has to read it
+		}
 		if told := a.tell(d, f, err); err != nil || told != nil {
 			return out, errors.Join(err, told)
 		}

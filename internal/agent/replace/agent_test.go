@@ -59,7 +59,7 @@ func (s *site) look(_ context.Context, job Job) replace.Facts {
 		Retirement: state.Known(s.done[replace.Retire] && !s.done[replace.DropRetire]), Device: is(replace.PutDevice), Fences: is(replace.SetFencing),
 		Room: state.Known(true), Ships: state.Known(true), Lock: state.Known(s.lockedBy), OldNode: state.Known(replace.Node{There: !s.done[replace.DropNode], UID: "u"}),
 		Pods: state.Known(0), Tombstone: is(replace.PutGrave), Given: is(replace.GiveName), Token: state.Known(s.token != "" && s.token == job.Secrets.Token), JoinKey: is(replace.ChangeJoin),
-		Account: is(replace.PutDevice), Leftover: state.Known(false), Volumes: state.Known[[]string](nil), Work: state.Known(""),
+		Taken: state.Known(""), Named: is(replace.NameSite), OldDevice: state.Known(!s.done[replace.DropDevice]), Account: is(replace.PutDevice), Leftover: state.Known(false), Volumes: state.Known[[]string](nil), Work: state.Known(""),
 		Arch: state.Known(true), Reached: state.Known(true), Ours: state.Known(false), Matches: state.Known(true), Verified: state.Known(s.pair),
 	}
 	if s.asks {
@@ -77,6 +77,7 @@ func (s *site) world() World {
 	for _, a := range []replace.Act{
 		replace.CopyPlan, replace.SwitchOff, replace.ChangeKey, replace.PutToken, replace.ChangeJoin, replace.PutGrave, replace.DropPods, replace.DropNode,
 		replace.DropSecret, replace.LeaveRing, replace.Forget, replace.Retire, replace.DropMember, replace.PutDevice, replace.DropRetire, replace.SetFencing, replace.JoinRing, replace.DropLock, replace.GiveName,
+		replace.NameSite, replace.DropDevice,
 	} {
 		do[a] = func(_ context.Context, job Job) error {
 			return s.cut.Effect(func() error {
@@ -198,7 +199,9 @@ func TestTheOldHostIsOutBeforeTheNewcomerIsLetIn(t *testing.T) {
 		{replace.PutGrave, replace.DropNode},
 		{replace.LeaveRing, replace.Forget},
 		{replace.Forget, replace.Retire},
-		{replace.Retire, replace.PutDevice},
+		{replace.Retire, replace.NameSite},
+		{replace.NameSite, replace.PutDevice},
+		{replace.Forget, replace.DropDevice},
 		{replace.DropRetire, replace.JoinRing},
 		{replace.SetFencing, replace.JoinRing},
 		{replace.GiveName, replace.JoinRing},

@@ -49,6 +49,12 @@ type Options struct {
 	// a site that shrinks needs them.
 	Pod   func(self decide.Node) ([]byte, error)
 	Dress func(context.Context) error
+	// Hosts are the names of hosts in the configuration of the site that the agent was started
+	// with, and NamedIn reports whether that configuration names the new host of a plan. Name
+	// writes one that does, on this host and in the cluster, and starts the agent anew.
+	Hosts   []string
+	NamedIn func(replace.Plan) bool
+	Name    func(ctx context.Context, plan replace.Plan, dev state.FencingDevice) error
 	// Backup returns the time of the newest good backup. It may be nil: then that is unknown.
 	Backup func(context.Context) state.Fact[time.Time]
 	Log    *log.Logger
@@ -246,6 +252,7 @@ func (h *here) disk(ctx context.Context, f *replace.Facts, job Job) {
 	}
 	if r, err := h.files.Retired(); err == nil {
 		f.Retirement = state.Known(r.Known)
+		f.Misnamed = r.Known && h.peer(r.Value.Peer) != r.Value.Peer
 	}
 	h.grows(ctx, f, job)
 	h.shrinks(ctx, f, job)
@@ -254,6 +261,7 @@ func (h *here) disk(ctx context.Context, f *replace.Facts, job Job) {
 	f.Ships = state.Known(err == nil)
 	if job.Plan != nil && !job.Plan.Shrinks {
 		h.fencing(ctx, f, job)
+		h.named(f, *job.Plan)
 	}
 }
 

@@ -99,7 +99,12 @@ func (c *cluster) DeleteNode(_ context.Context, _, uid string) error {
 
 func (c *cluster) VolumesOf(context.Context, string) ([]string, error)     { return nil, nil }
 func (c *cluster) NodeLastSeen(context.Context, string) (time.Time, error) { return c.lease, nil }
-func (c *cluster) Facts(context.Context, string) (NodeFacts, error)        { return c.node, nil }
+func (c *cluster) Facts(_ context.Context, name string) (NodeFacts, error) {
+	if name != "cp-2" {
+		return NodeFacts{}, nil
+	}
+	return c.node, nil
+}
 func (c *cluster) Conditions(context.Context) ([]handover.Condition, error) {
 	return []handover.Condition{{Type: handover.SetupAvailable, Status: true}, {Type: handover.SetupProgressing}, {Type: handover.SetupDegraded}}, nil
 }
@@ -131,7 +136,7 @@ func newLab(t *testing.T) (*lab, Job) {
 		}},
 	}
 	l.here = &here{
-		Options: Options{Host: "cp-1", Cluster: "site-1", ControlPlanes: 2, Log: log.New(io.Discard, "", 0)}, root: root, files: records.Files{Root: root}, now: func() time.Time { return l.clock },
+		Options: Options{Host: "cp-1", Cluster: "site-1", ControlPlanes: 2, Log: log.New(io.Discard, "", 0), NamedIn: func(replace.Plan) bool { return true }}, root: root, files: records.Files{Root: root}, now: func() time.Time { return l.clock },
 		report: func(context.Context) (state.EtcdReport, error) { return l.said(), nil },
 		status: func(context.Context) (pacemaker.Status, error) { return pacemaker.Status{Nodes: l.nodes}, nil },
 		run: func(_ context.Context, c host.Cmd) ([]byte, error) {

@@ -195,6 +195,7 @@ func (h *here) cluster(ctx context.Context, f *replace.Facts, job Job) {
 		f.Backup = h.Backup(ctx)
 	}
 	h.refused(ctx, f, api, job)
+	h.taken(ctx, f, api, job)
 	if job.Plan == nil {
 		return
 	}

@@ -85,8 +85,8 @@ func TestTheWordThatThereIsNoPeerGoesRightBeforeThePeerIsListed(t *testing.T) {
 		{"joining.fencing", func(w *world) { w.fences = true }},
 		{"joining.peer", func(w *world) { w.retirement = false }},
 		{"joining.ring", func(w *world) { w.etcd = false }}, // a power cut: the API is away
-		{"joining.ring", func(w *world) { w.asks = false }},
-		{"joining.alone", func(w *world) { w.retirement, w.etcd, w.asks = true, true, true }},
+		{"joining.alone", func(w *world) { w.etcd, w.asks = true, false }},
+		{"joining.alone", func(w *world) { w.retirement, w.asks = true, true }},
 		{"joining.peer", nil},
 	}
 	for i, s := range steps {

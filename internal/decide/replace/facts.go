@@ -54,12 +54,23 @@ type Facts struct {
 	// Refused is true if this host's own BMC refuses the account that the old host has.
 	Refused state.Fact[bool]
 	// Retirement is true if the file is there that tells the etcd keeper that it has no
-	// peer.
+	// peer. Misnamed is true if it names another peer than the keeper has: then the keeper does
+	// not go by it.
 	Retirement state.Fact[bool]
+	Misnamed   bool
 	// Device is true if the new host's device is that of this plan.
 	Device state.Fact[bool]
 	// Fences is true if Pacemaker has the new host's device, and no other host's.
 	Fences state.Fact[bool]
+	// OldDevice is true if the file with the old host's device is there although the new host has
+	// another name.
+	OldDevice state.Fact[bool]
+	// Named is true if the site that the agent of this host was started with names the new host
+	// and its BMC, and no old host.
+	Named state.Fact[bool]
+	// Taken says why the new host may not have its name, empty if it may. Only a new host with
+	// another name than the old one needs it.
+	Taken state.Fact[string]
 	// Room is true if etcd's disk has room for three databases. Ships is true if this host has
 	// a current release, from which the new host is installed.
 	Room, Ships state.Fact[bool]

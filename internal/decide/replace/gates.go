@@ -224,6 +224,15 @@ func (f Facts) gateName(w Wish) Gate {
 		return shut("name", w.device("--new-name"), "the new host has no name")
 	case f.Host:
 		return shut("name", w.device("--new-name"), "%s is the name of this host", w.New.Name)
+	case w.Old:
+		return open("name")
+	}
+	switch {
+	case w.Grows:
+	case !f.Taken.Known:
+		return shut("name", statusShow, "it is unknown whether a host of this site has the name %s, or had it", w.New.Name)
+	case f.Taken.Value != "":
+		return shut("name", "--new-name", "%s", f.Taken.Value)
 	}
 	return open("name")
 }

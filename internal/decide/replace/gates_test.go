@@ -64,6 +64,11 @@ var closing = []closes{
 	{"volumes unknown", "volumes", func(f *Facts, _ *Wish) { f.Volumes.Known = false }},
 	{"no name", "name", func(_ *Facts, w *Wish) { w.New.Name = "" }},
 	{"this host's name", "name", func(_ *Facts, w *Wish) { w.New.Name = "cp-1" }},
+	{"another name that a host has", "name", func(f *Facts, w *Wish) {
+		w.New.Name = "cp-3"
+		f.Taken = state.Known(Taken(*w, nil, true, nil))
+	}},
+	{"another name of which nothing is known", "name", func(f *Facts, w *Wish) { w.New.Name, f.Taken.Known = "cp-3", false }},
 }
 
 func TestEachGateClosesForItsOwnReasonOnly(t *testing.T) {
@@ -129,7 +134,7 @@ func TestWhatPeopleReadIsApproved(t *testing.T) {
 	text.WriteString("\nrules\n")
 	f := start(false, false).facts()
 	f.Wish, f.Asks = new(wish()), machine
-	for _, list := range [][]rule{plannedRules, alarmRules, retiredRules, newcomerRules, joiningRules} {
+	for _, list := range [][]rule{plannedRules, alarmRules, retiredRules, namedRules, newcomerRules, joiningRules} {
 		for _, r := range list {
 			if r.id == gateRule.id {
 				continue // the words of a gate
@@ -193,6 +198,7 @@ func TestANewcomerIsLetInOnlyAsTheMachineThatWasMeant(t *testing.T) {
 		"a learner is left (L15)":            {func(f *Facts) { f.Learner = state.Known(state.MemberID(9)) }, "retired.member"},
 		"the Node of the old host came back": {func(f *Facts) { f.OldNode = state.Known(Node{There: true, UID: "u-old"}) }, "retired.node"},
 		"the API is away":                    {func(f *Facts) { f.Pods.Known = false }, "retired.unknown"},
+		"the site does not name it yet":      {func(f *Facts) { f.Named = state.Known(false) }, "named.site"},
 	} {
 		f := bare.facts()
 		c.change(&f)

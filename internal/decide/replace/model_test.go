@@ -21,7 +21,10 @@ type world struct {
 	ringOld, ringNew    bool
 	cibOld              bool
 	retirement, fences  bool
-	device              bool
+	newPeer             bool // the keeper has the newcomer's name as that of its peer
+	retiredNew          bool // so had it when the retirement was written
+	device, oldDevice   bool
+	named               bool // the site's configuration names the newcomer
 	stage               Stage
 	reloaded, newcomers bool // of the plan
 	abort, gone         bool // the wish
@@ -41,9 +44,12 @@ type world struct {
 func start(sameName, mute bool) world {
 	return world{
 		sameName: sameName, mute: mute, up: true, etcd: true, record: state.EtcdSole, ringOld: true, cibOld: true,
-		stage: Planned, pods: true, node: "old", gone: mute, leftover: !sameName,
+		stage: Planned, pods: true, node: "old", gone: mute, leftover: !sameName, oldDevice: !sameName, named: sameName,
 	}
 }
+
+// misnamed is true if the retirement is of a peer that the keeper does not have.
+func (w world) misnamed() bool { return w.retirement && w.retiredNew != w.newPeer && !w.sameName }
 
 // contact is true while Corosync on both hosts hears the other one.
 func (w world) oldContact() bool { return w.up && w.oldOn && w.ringOld && !w.keyRuns }
@@ -86,7 +92,7 @@ func (w world) facts() Facts {
 		OldMachine: state.Machine{Serial: "S2"}, Key: state.Known(w.keyFile), Refused: state.Known(true), Retirement: state.Known(w.retirement),
 		Device: state.Known(w.device), Fences: state.Known(w.fences), Room: state.Known(true), Ships: state.Known(true), Work: state.Known(""),
 		Volumes: state.Known[[]string](nil), Reached: state.Known(true), Ours: state.Known(false), Matches: state.Known(true), Arch: state.Known(true),
-		Verified: state.Known(w.verified),
+		Verified: state.Known(w.verified), Misnamed: w.misnamed(), OldDevice: state.Known(w.oldDevice), Named: state.Known(w.named), Taken: state.Known(""),
 	}
 	if w.abort {
 		f.Wish = &Wish{ID: "p1", Abort: true}
@@ -149,9 +155,18 @@ func (w world) seesCluster(f *Facts) {
 	f.Account, f.Leftover = state.Known(w.account), state.Known(w.leftover)
 }
 
+// byAPI are the acts that fail while etcd of the host that stays does not serve.
+var byAPI = map[Act]bool{ //nolint:exhaustive // the others need no API
+	CopyPlan: true, PutToken: true, ChangeJoin: true, PutGrave: true, GiveName: true, DropPods: true, DropNode: true, DropSecret: true,
+	DropMember: true, NameSite: true, DropLock: true,
+}
+
 // acted returns the worlds after an act, one for each place at which it may be cut off.
 func (w world) acted(t *testing.T, d Decision) []world {
 	n := w
+	if byAPI[d.Act] && !w.etcd {
+		return []world{w}
+	}
 	needsAPI := map[Act]*bool{ //nolint:exhaustive // the others are no acts of this place
 		CopyPlan: &n.lock, PutToken: &n.token, ChangeJoin: &n.join, PutGrave: &n.grave, GiveName: &n.given, PutDevice: &n.account,
 	}
@@ -182,13 +197,20 @@ func (w world) acted(t *testing.T, d Decision) []world {
 		n.cibOld = false
 		return []world{half, n}
 	case Retire, DropRetire:
-		n.retirement = d.Act == Retire
+		n.retirement, n.retiredNew = d.Act == Retire, d.Act == Retire && w.newPeer
+	case NameSite:
+		n.named = true
+	case DropDevice:
+		n.oldDevice = false
 	case DropMember:
 		n.learner = false
 	case PutDevice:
 		half := n
-		half.account = false
+		half.account = w.account
 		half.device, n.device = true, true
+		if !w.etcd { // the BMC is told, the cluster is not
+			return []world{half}
+		}
 		return []world{half, n}
 	case SetFencing:
 		n.fences = true
@@ -225,13 +247,14 @@ func (w world) happens() map[string]world {
 	add("power cut of the host that stays", w.up, func(n *world) { n.up, n.etcd, n.keyRuns = false, false, false })
 	add("the host that stays boots", !w.up, func(n *world) { n.up, n.keyRuns = true, w.keyFile })
 	add("its keeper starts alone, by a proof or by the retirement", w.up && !w.etcd && w.record == state.EtcdSole && w.mayStartAlone(), func(n *world) { n.etcd = true })
+	add("its keeper is told the newcomer's name", w.up && w.fences && !w.newPeer && !w.sameName, func(n *world) { n.newPeer = true })
 	add("its keeper starts with its peer", w.up && !w.etcd && (w.oldContact() || w.newContact()), func(n *world) { n.etcd = true })
 	add("the administrator takes it back", !w.abort && w.stage == Planned, func(n *world) { n.abort = true })
 	add("the newcomer is installed and asks", w.up && !w.asks && !w.stage.Over(), func(n *world) { n.asks = true })
 	add("the newcomer stops asking", w.asks && !w.entered, func(n *world) { n.asks = false })
 	add("the newcomer enters", w.asks && w.ringNew && !w.entered && w.up, func(n *world) { n.entered = true })
 	add("power cut of the newcomer", w.entered && !w.synced, func(n *world) { n.entered = false })
-	add("the newcomer becomes pair", w.newContact() && w.etcd && !w.synced, func(n *world) { n.synced, n.record, n.node = true, state.EtcdPair, "new" })
+	add("the newcomer becomes pair", w.newContact() && w.etcd && !w.synced && (w.newPeer || w.sameName), func(n *world) { n.synced, n.record, n.node = true, state.EtcdPair, "new" })
 	add("both test their fencing", w.synced && w.newContact() && !w.verified, func(n *world) { n.verified = true })
 	return out
 }
@@ -240,10 +263,12 @@ func (w world) happens() map[string]world {
 // peer because the plan retired it. A person confirms where the BMC is silent.
 func (w world) mayStartAlone() bool {
 	switch {
-	case w.retirement:
+	case w.retirement && !w.misnamed():
 		return true
 	case w.ringNew:
 		return !w.entered
+	case w.newPeer:
+		return false // it never was in the list, so nobody fences it
 	}
 	return !w.oldOn
 }
@@ -263,7 +288,7 @@ func (w world) mistakes() (out []string) {
 	is(w.oldContact() && w.reloaded, "the old host is in contact after the key was changed")
 	is(w.synced && (w.ringOld && !w.sameName || w.pods || w.node == "old"), "the newcomer is whole while a part of the old host is left")
 	is(w.stage == Aborted && (w.keyFile || w.grave || w.node != "old" || !w.pods || !w.ringOld || w.token || w.join), "the plan was taken back after something was changed")
-	is(w.stage == Whole && (!w.synced || !w.verified || !w.ringNew || w.retirement || !w.token || !w.join || !w.grave || !w.account || w.leftover), "whole, and something is missing")
+	is(w.stage == Whole && (!w.synced || !w.verified || !w.ringNew || w.retirement || !w.token || !w.join || !w.grave || !w.account || w.leftover || w.oldDevice || !w.named), "whole, and something is missing")
 	return out
 }
 
@@ -286,6 +311,12 @@ func checkAct(t *testing.T, w world, d Decision) {
 	if d.Act == JoinRing && (!w.fences || !w.asks || !w.keyRuns || w.retirement) {
 		t.Fatalf("the newcomer enters though it does not wait, or cannot be fenced: %+v", w)
 	}
+	if d.Act == DropDevice && (w.ringOld || w.cibOld && !w.sameName) {
+		t.Fatalf("the device is removed of a host that may have to be switched off: %+v", w)
+	}
+	if d.Act == JoinRing && !w.named {
+		t.Fatalf("the newcomer enters a site that does not name it: %+v", w)
+	}
 	if d.Rule == "nothing-fits" || d.Words == "" {
 		t.Fatalf("not explained: %+v: %+v", d, w)
 	}
@@ -304,6 +335,30 @@ func TestEveryReplacementEndsWholeOrUnchanged(t *testing.T) {
 			})
 		}
 	}
+	t.Run("same name, BMC at another address", func(t *testing.T) {
+		first := start(true, false)
+		first.named = false
+		explore(t, first)
+	})
+}
+
+// startsByItself fails unless the agent, by itself, gets the host that stays to a state in which
+// its keeper starts: after a power cut there is no API, and nobody knows when the newcomer enters.
+func startsByItself(t *testing.T, w world) {
+	t.Helper()
+	if !w.up || w.etcd || w.record != state.EtcdSole || w.stage != Joining {
+		return
+	}
+	n := w
+	for range 10 {
+		n.newPeer = n.newPeer || n.fences && !n.sameName // Pacemaker tells it when it starts
+		if n.ringNew || n.mayStartAlone() {
+			return
+		}
+		after := n.acted(t, Decide(n.facts()))
+		n = after[len(after)-1]
+	}
+	t.Fatalf("the host that stays waits for somebody: %+v, %+v", Decide(n.facts()), w)
 }
 
 // visit returns every world that can be reached, with those from which each is reached. next makes
@@ -342,6 +397,7 @@ func explore(t *testing.T, first world) {
 		if !leads[w] {
 			t.Fatalf("no way leads to an end, and the decision is %+v: %+v", Decide(w.facts()), w)
 		}
+		startsByItself(t, w)
 	}
 	for _, rule := range []string{"retired.key", "retired.pods", "retired.ring", "retired.forget", "retired.keeper", "joining.ring", "joining.whole", "planned.came-back", "alarm.came-back"} {
 		if used[rule] == 0 {

@@ -45,6 +45,8 @@ const (
 	EndRing     Act = "end-ring"     // stops Pacemaker and Corosync for good, and nothing that they started
 	EndPair     Act = "end-pair"     // stops the etcd keeper, and removes the files of one of two
 	Dress       Act = "dress"        // sets the objects of the cluster, and writes site.json of a lone control plane
+	NameSite    Act = "name-site"    // sets the site's configuration and what follows from it, writes site.json, and starts the agent anew
+	DropDevice  Act = "drop-device"  // removes the file with the old host's device
 	Finish      Act = "finish"       // leaves the start of kubelet at boot to Pacemaker, then writes the plan
 	JoinRing    Act = "join-ring"    // writes the newcomer into corosync.conf, which Corosync reads again
 	DropLock    Act = "drop-lock"    // deletes the cluster's copy
@@ -107,7 +109,7 @@ func table(f Facts) []rule {
 	case f.Plan.Stage == Narrowing:
 		return narrowingRules
 	case f.Plan.Stage == Retired:
-		return slices.Concat(amendRules, alarmRules, retiredRules, newcomerRules)
+		return slices.Concat(amendRules, alarmRules, retiredRules, namedRules, newcomerRules)
 	case f.Plan.Stage == Widening:
 		return slices.Concat(amendRules, wideningRules)
 	case f.Plan.Stage == Waiting:
@@ -311,7 +313,7 @@ var retiredRules = []rule{
 	{
 		// The new machine is on, at the address of the old one: what answers there proves nothing.
 		step: "R3", id: "retired.early", act: Wait,
-		when: func(f Facts) bool { return f.early() && f.asksForProof() && !f.gone() },
+		when:  func(f Facts) bool { return f.early() && f.asksForProof() && !f.gone() },
 		words: says("%s is on too early: it answers at the address of %s, so nobody can see whether %s is off", next, old, old),
 		way:   says("switch the new machine off, and on again when %s waits for it", command),
 	},
@@ -442,13 +444,21 @@ var newcomerRules = []rule{
 // joiningRules are those of R6 to R8: the newcomer enters, and the rules of the pair do the rest.
 var joiningRules = []rule{
 	{
-		// The newcomer went away before it entered: a power cut of this host must not leave it
-		// waiting for a peer that it never had.
+		// The newcomer went away before it entered, or this host lost its power before: it must not
+		// wait for a peer that it never had.
 		step: "R6", id: "joining.alone", act: Retire,
 		when: func(f Facts) bool {
-			return no(f.Retirement) && !f.waits() && f.Ring.Known && !f.in(f.Plan.New.Name, f.Ring)
+			return (no(f.Retirement) || f.Misnamed) && (!f.waits() || no(f.Serves)) && f.Ring.Known && !f.in(f.Plan.New.Name, f.Ring)
 		},
-		words: says("%s went away before it entered: the etcd keeper of %s learns that it has no peer", next, here),
+		words: says("%s has not entered: the etcd keeper of %s learns that it has no peer", next, here),
+	},
+	{
+		step: "R6", id: "joining.serves", act: Wait,
+		when: func(f Facts) bool {
+			return f.Ring.Known && !f.in(f.Plan.New.Name, f.Ring) && f.waits() && !yes(f.Serves)
+		},
+		words: says("waits until etcd of %s serves: %s does not enter before", here, next),
+		way:   says(explainEtcd),
 	},
 	{
 		// Until then a guard keeps kubelets of retired names out. Before the next steps, because it
@@ -466,9 +476,16 @@ var joiningRules = []rule{
 		words: says("Pacemaker on %s gets the device of %s", here, next),
 	},
 	{
+		// Not while the old host may have to be switched off.
+		step: "R6", id: "joining.device", act: DropDevice, when: func(f Facts) bool { return yes(f.OldDevice) },
+		words: says("the file with the BMC of %s is removed from %s", old, here),
+	},
+	{
 		// From here on there is a peer again, and only a proof shows that it cannot act.
 		step: "R6", id: "joining.peer", act: DropRetire,
-		when:  func(f Facts) bool { return !no(f.Retirement) && (f.waits() || f.in(f.Plan.New.Name, f.Ring)) },
+		when: func(f Facts) bool {
+			return !no(f.Retirement) && (f.waits() && yes(f.Serves) || f.in(f.Plan.New.Name, f.Ring))
+		},
 		words: says("the etcd keeper of %s learns that it has a peer again", here),
 	},
 	{

@@ -93,3 +93,22 @@ func (v *validator) oneNameForm(names []namedAt) {
 		}
 	}
 }
+
+// NewName says why no host may come into a site under a name, nil if one may. path says where the
+// name stands, others are the names of the site's other hosts.
+func NewName(path, name string, others []string) error {
+	v := &validator{c: &InstallConfig{}}
+	var list []namedAt
+	for _, other := range others {
+		list = append(list, namedAt{other, field.NewPath("this site")})
+	}
+	at := field.NewPath(path)
+	v.hostNames(append(list, namedAt{name, at}))
+	var own field.ErrorList // what is wrong with the others is none of this caller's business
+	for _, e := range v.errs {
+		if e.Field == at.String() {
+			own = append(own, e)
+		}
+	}
+	return own.ToAggregate()
+}

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strings"
 
 	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -118,6 +119,35 @@ func Move(have, want *site.Site) ([]Change, error) {
 		}
 	}
 	return list, nil
+}
+
+// Naming returns what the cluster of a site becomes if another host takes the place of a control
+// plane: by its name, or with its BMC. The Secrets with accounts of BMCs and the guards are not
+// among it: the replacement writes the former when it has tried the account, and the operator makes
+// the latter from them.
+func Naming(have, want *site.Site) ([]Change, error) {
+	if err := alike(have, want); err != nil {
+		return nil, err
+	}
+	list, gone, err := difference(have, want)
+	if err != nil {
+		return nil, err
+	}
+	account := func(d Document) bool {
+		return d.Kind == "Secret" && d.Namespace == NamespaceEtcd && strings.HasPrefix(d.Name, FencingSecretPrefix)
+	}
+	for _, f := range gone {
+		d, err := parseDocument(f.Data)
+		if err != nil {
+			return nil, fmt.Errorf("manifest %s: %w", f.Path, err)
+		}
+		if !account(d) {
+			return nil, stays([]state.File{f})
+		}
+	}
+	return slices.DeleteFunc(list, func(c Change) bool {
+		return account(c.Document) || strings.HasPrefix(c.Kind, "ValidatingAdmissionPolicy")
+	}), nil
 }
 
 // networkObjects returns the objects of the cluster's network, one after the other.
