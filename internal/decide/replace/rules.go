@@ -311,7 +311,7 @@ var retiredRules = []rule{
 	{
 		// The new machine is on, at the address of the old one: what answers there proves nothing.
 		step: "R3", id: "retired.early", act: Wait,
-		when: func(f Facts) bool { return f.early() && f.asksForProof() && !f.gone() },
+		when:  func(f Facts) bool { return f.early() && f.asksForProof() && !f.gone() },
 		words: says("%s is on too early: it answers at the address of %s, so nobody can see whether %s is off", next, old, old),
 		way:   says("switch the new machine off, and on again when %s waits for it", command),
 	},
