@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/records"
 	"github.com/holdfast/holdfast/internal/cli/place"
 	"github.com/holdfast/holdfast/internal/fence"
@@ -129,9 +130,9 @@ func verifyHere(ctx context.Context) (verifiedBMCs, error) {
 	if err := needFencingRoot(); err != nil {
 		return v, err
 	}
-	name, err := os.Hostname()
+	name, err := host.Name()
 	if err != nil {
-		return v, fmt.Errorf("name of this host: %w", err)
+		return v, err
 	}
 	targets, err := records.Files{}.Targets()
 	if err != nil {

@@ -7,10 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/observe"
 	"github.com/holdfast/holdfast/internal/adapter/pacemaker"
 	"github.com/holdfast/holdfast/internal/adapter/records"
@@ -276,7 +276,7 @@ func reasonOf(err error) bmc.Reason {
 
 // hostname returns this host's name for the history.
 func hostname() string {
-	name, err := os.Hostname()
+	name, err := host.Name()
 	if err != nil {
 		return "unknown"
 	}

@@ -40,6 +40,29 @@ func TestABMCWithoutBasicAuthenticationFences(t *testing.T) {
 	}
 }
 
+// docs/facts/loss.md#hard-cases-of-loss, L24: 'holdfast fencing verify' names a medium that a
+// fenced host may boot. Pacemaker's own test does not look for one.
+func TestL24AnInsertedMediumIsToldBeforeAHostIsFenced(t *testing.T) {
+	b := newBench(t, "hush")
+	told := func(reads int) string {
+		r := b.test(t.Context(), b.device(t), reads)
+		if r.Err() != nil {
+			t.Errorf("a medium keeps nobody from fencing: %v", r.Err())
+		}
+		return strings.Join(r.Warnings, "\n")
+	}
+	if got := told(probeReads); strings.Contains(got, "medium") {
+		t.Errorf("without one: %s", got)
+	}
+	b.bmc.SetQuirks(bmc.Quirks{Medium: true})
+	if got := told(probeReads); !strings.Contains(got, "virtual medium CD: installer.iso is inserted") || !strings.Contains(got, "Eject it") {
+		t.Errorf("with one: %s", got)
+	}
+	if got := told(1); strings.Contains(got, "medium") {
+		t.Errorf("Pacemaker's test: %s", got)
+	}
+}
+
 // TestAFenceTellsARefusedAccountSeldom uses a BMC that names no way to log in. The
 // agent tries both at first, and one at a time from then on. iDRACs lock out an
 // account that is refused three times in a minute.

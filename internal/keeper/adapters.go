@@ -305,9 +305,17 @@ func (p *process) Restart(ctx context.Context) error {
 	return p.Start(ctx)
 }
 
-// membership changes the members of etcd. A promotion that etcd calls too early
-// is no error here: the next round tries again.
-type membership struct{ etcdClient }
+// membership changes the members of etcd. A promotion that is too early, by etcd's word or
+// because the learner lacks too much, is no error here: the next round tries again.
+type membership struct {
+	etcdClient
+	// peer asks etcd of the other host, and reached returns where the log of this host's
+	// etcd ended at the last look.
+	peer interface {
+		Status(context.Context) (etcd.MemberStatus, error)
+	}
+	reached func() uint64
+}
 
 func (m membership) AddLearner(ctx context.Context, peerURL string) error {
 	_, err := m.etcdClient.AddLearner(ctx, peerURL)
@@ -315,6 +323,10 @@ func (m membership) AddLearner(ctx context.Context, peerURL string) error {
 }
 
 func (m membership) Promote(ctx context.Context, id state.MemberID) error {
+	// A learner that does not answer is judged by etcd alone, which knows how far it is.
+	if s, err := m.peer.Status(ctx); err == nil && s.Member == id && !etcdhealth.MayVote(m.reached(), s.RaftIndex) {
+		return nil
+	}
 	err := m.etcdClient.Promote(ctx, id)
 	if etcd.NotInSync(err) {
 		return nil

@@ -3,6 +3,7 @@ package keeper
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/etcd"
@@ -27,6 +28,11 @@ func (d *daemon) assemble(p state.EtcdParameters) (*Keeper, error) {
 	if err != nil {
 		return nil, err
 	}
+	there := p.Nodes[peer]
+	remote, err := d.open(etcd.Config{ClientURL: etcdpod.ClientURL(there), PeerURL: etcdpod.PeerURL(there)})
+	if err != nil {
+		return nil, err
+	}
 	boot, _, err := d.boot()
 	if err != nil {
 		return nil, err
@@ -39,6 +45,7 @@ func (d *daemon) assemble(p state.EtcdParameters) (*Keeper, error) {
 	bmc := &bmc{peer: peer, power: d.power, stale: bmcStale}
 	vote := &standIn{effects: d.effects, address: own}
 	statements := &statements{effects: d.effects}
+	var reached atomic.Uint64 // the index of etcd's log at the last look
 	sense := newSenses(d.Host, peer, p, client, process, d.Log)
 	k := &Keeper{
 		Observer: &member.Observer{Host: d.Host, Peer: peer, Memory: memory, Sources: member.Sources{
@@ -47,6 +54,7 @@ func (d *daemon) assemble(p state.EtcdParameters) (*Keeper, error) {
 			Look: func(ctx context.Context) (member.Look, error) {
 				l, err := client.Status(ctx)
 				vote.reached(l.Cluster, l.RaftIndex)
+				reached.Store(l.RaftIndex)
 				sense.pulse.moved(l.RaftIndex)
 				return member.Look{Cluster: l.Cluster, Member: l.Member, Leader: l.Leader, Members: l.Members}, err
 			},
@@ -69,9 +77,9 @@ func (d *daemon) assemble(p state.EtcdParameters) (*Keeper, error) {
 	k.Observer.Sources = limited(k.Observer.Sources)
 	bmc.wanted, statements.keeper, statements.race = k.wantsPower, k, sense.race
 	k.Doer = &act.Doer{
-		Etcd: membership{client}, Process: process, Copy: copies{d.effects, process.data(), p, func() { process.starts = etcdhealth.Starts{} }},
+		Etcd: membership{client, remote, reached.Load}, Process: process, Copy: copies{d.effects, process.data(), p, func() { process.starts = etcdhealth.Starts{} }},
 		StandIn: vote, Peer: other{d.effects, peer},
-		PeerURL:     etcdpod.PeerURL(p.Nodes[peer]),
+		PeerURL:     etcdpod.PeerURL(there),
 		WriteRecord: d.files.WriteRecord, Ring: k.Observer.Ring, Log: d.Log, Event: d.events.Append,
 	}
 	d.bmc, d.sense = bmc, sense

@@ -311,16 +311,47 @@ type changing struct {
 func (c changing) AddLearner(context.Context, string) (state.MemberID, error) { return 7, c.err }
 func (c changing) Promote(context.Context, state.MemberID) error              { return c.err }
 
+// learner is the etcd of the other host, as it answers.
+type learner struct {
+	status etcd.MemberStatus
+	err    error
+}
+
+func (l learner) Status(context.Context) (etcd.MemberStatus, error) { return l.status, l.err }
+
+func none() uint64 { return 0 }
+
+// docs/facts/loss.md#hard-cases-of-loss, L87.
+func TestL87ALearnerThatLacksTooMuchIsPromotedLater(t *testing.T) {
+	promoted := errors.New("etcd was asked")
+	const far = 10_000_000
+	for what, c := range map[string]struct {
+		answer learner
+		asks   bool
+	}{
+		"it has nearly all":           {learner{status: etcd.MemberStatus{Member: 7, RaftIndex: far - 10}}, true},
+		"it lacks too much":           {learner{status: etcd.MemberStatus{Member: 7, RaftIndex: far - far/10}}, false},
+		"it does not answer":          {learner{err: errors.New("no route")}, true},
+		"another member answers":      {learner{status: etcd.MemberStatus{Member: 8, RaftIndex: 1}}, true},
+		"it has more than was looked": {learner{status: etcd.MemberStatus{Member: 7, RaftIndex: far + 10}}, true},
+	} {
+		m := membership{changing{err: promoted}, c.answer, func() uint64 { return far }}
+		if err := m.Promote(t.Context(), 7); errors.Is(err, promoted) != c.asks {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
 func TestAChangeThatEtcdRefusesIsTold(t *testing.T) {
 	failed := errors.New("no leader")
-	m := membership{changing{err: failed}}
+	m := membership{changing{err: failed}, learner{}, none}
 	if err := m.AddLearner(t.Context(), "url"); !errors.Is(err, failed) {
 		t.Errorf("%v", err)
 	}
 	if err := m.Promote(t.Context(), 7); !errors.Is(err, failed) {
 		t.Errorf("%v", err)
 	}
-	m = membership{changing{}}
+	m = membership{changing{}, learner{}, none}
 	if err := errors.Join(m.AddLearner(t.Context(), "url"), m.Promote(t.Context(), 7)); err != nil {
 		t.Errorf("%v", err)
 	}

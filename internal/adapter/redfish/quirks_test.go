@@ -63,6 +63,7 @@ var quirkCases = []struct {
 	{"refusals", bmc.Quirks{AuthStatus: 503, Refusals: 1}, true, ServerError, NotOff, false, ""},
 	{"drop-resets", bmc.Quirks{DropResets: 1}, true, "", NotOff, false, "its power state is On"},
 	{"drop-on-after-off", bmc.Quirks{DropOnAfterOff: bmc.Duration(time.Hour)}, true, "", "", true, ""},
+	{"medium", bmc.Quirks{Medium: true}, true, "", "", true, ""},
 	{"refuse-on-after-off", bmc.Quirks{RefuseOnAfterOff: bmc.Duration(time.Hour)}, true, "", "", true, ""},
 	{"basic off", bmc.Quirks{Basic: bmc.BasicOff}, true, Credentials, Credentials, false, "check user name and password"},
 	{"basic unadvertised", bmc.Quirks{Basic: bmc.BasicUnadvertised}, true, "", "", true, ""},

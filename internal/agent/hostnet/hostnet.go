@@ -98,12 +98,12 @@ func (n *Network) first(ctx context.Context) (state.NetworkView, error) {
 
 func (n *Network) name(ctx context.Context) (string, error) {
 	for said := false; ; said = true {
-		name, err := os.Hostname()
+		name, err := host.Name()
 		if err != nil {
 			return "", err
 		}
 		if name != "" && !strings.HasPrefix(name, "localhost") {
-			return strings.ToLower(name), nil
+			return name, nil
 		}
 		if !said {
 			n.logf("waiting: this host has no name yet (it is %q): set one by DHCP or with hostnamectl", name)

@@ -17,9 +17,9 @@ import (
 	"log/slog"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/agent/loop"
 	decide "github.com/holdfast/holdfast/internal/decide/incident"
 	"github.com/holdfast/holdfast/internal/model/site"
@@ -68,10 +68,7 @@ type Loop struct {
 // New returns the loop of a host, which is one of two control planes.
 func New(o Options) *Loop {
 	l := &Loop{Options: o, dir: incident.Dir, write: writeFile, peers: map[string]incident.Published{}}
-	l.name = func() (string, error) {
-		name, err := os.Hostname()
-		return strings.ToLower(name), err
-	}
+	l.name = host.Name
 	if o.Site != nil {
 		l.sources, l.api, l.watch = thisHost(o.Site), accessOf(o.Site), watch
 	}

@@ -76,11 +76,10 @@ type step struct {
 // repeats a failing step for as long as it takes, because the step may wait for
 // another host.
 func Run(ctx context.Context, o Options) error {
-	name, err := os.Hostname()
+	name, err := host.Name()
 	if err != nil {
 		return err
 	}
-	name = strings.ToLower(name) // as its node is called
 	r := &run{Options: o, done: doneDir, pulled: pulledRelease, lookup: lookup, root: "/", recorder: &recorder{
 		path: state.ProgressPath, now: o.Now, log: o.Log,
 		p: state.Progress{Host: name, Role: o.Site.Role},

@@ -13,6 +13,7 @@ import (
 
 	etcdv1 "github.com/openshift/api/etcd/v1"
 
+	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/agent/loop"
 	"github.com/holdfast/holdfast/internal/agent/twonode"
 	"github.com/holdfast/holdfast/internal/decide/clusterhealth"
@@ -70,7 +71,7 @@ type Collector struct {
 // New returns the collector of this host. It does nothing before Run.
 func New(o Options) *Collector {
 	c := &Collector{
-		Options: o, host: ownName, standIn: lastStandIn, files: files{live: decide.LivePath, kept: decide.KeptPath},
+		Options: o, host: host.Name, standIn: lastStandIn, files: files{live: decide.LivePath, kept: decide.KeptPath},
 		told: map[string]bool{}, wake: loop.NewKick(), settings: settings{order: loop.NewLatest[order]()},
 	}
 	keeper := twonode.NewHost(slog.NewLogLogger(o.Log.Handler(), slog.LevelInfo).Writer())

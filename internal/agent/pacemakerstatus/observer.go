@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
@@ -44,11 +43,6 @@ type observer struct {
 	membership state.Fact[state.Membership]
 	quorate    time.Time // since when this host has quorum; zero while it has none
 	corosync   state.Fact[corosync.Conf]
-}
-
-func ownName() (string, error) {
-	name, err := os.Hostname()
-	return strings.ToLower(name), err
 }
 
 // observe gathers what is known now. What cannot be read is unknown.

@@ -58,6 +58,11 @@ type Host struct {
 	// Offset is the difference between the host's clock and that of the program
 	// that gathers the facts, which sets it.
 	Offset state.Fact[Offset] `json:"offset"`
+	// Called is the name that the kernel has for the host. It may differ from Name, which is
+	// the name of its node.
+	Called state.Fact[string] `json:"called"`
+	// Addresses are those by which its node is known.
+	Addresses state.Fact[[]OwnAddress] `json:"addresses"`
 	// Swap is the size of the swap space in bytes.
 	Swap state.Fact[uint64] `json:"swap"`
 	// Rebooters and Watchdogs list what may restart the host by itself.
@@ -85,6 +90,13 @@ type Firewall struct {
 	Off  bool `json:"off,omitempty"`
 	// Site lists the site's firewalls that work on the host.
 	Site []state.SiteFirewall `json:"site,omitempty"`
+}
+
+// OwnAddress is an address by which the node of a host is known.
+type OwnAddress struct {
+	Address string `json:"address"`
+	// Interface is empty if no interface has it.
+	Interface string `json:"interface,omitempty"`
 }
 
 // Clock describes how a host's clock is kept right.

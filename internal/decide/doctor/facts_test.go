@@ -19,7 +19,8 @@ func wellHost(name, peer, number string, delay time.Duration) Host {
 		Topology: state.Known(Topology{ControlPlanes: 2, Fencing: true}),
 		Clock:    state.Known(Clock{Synchronised: true, Service: "chrony"}),
 		Offset:   state.Known(Offset{Low: -10 * time.Millisecond, High: 10 * time.Millisecond}),
-		Swap:     state.Known[uint64](0), Rebooters: state.Known([]string{}), Watchdogs: state.Known([]string{}),
+		Called:   state.Known(name), Addresses: state.Known([]OwnAddress{{Address: "10.0.0." + number, Interface: "eth0"}}),
+		Swap: state.Known[uint64](0), Rebooters: state.Known([]string{}), Watchdogs: state.Known([]string{}),
 		Rings: state.Known([]Ring{
 			{Address: "10.0.0." + number, Interface: "eth0", Subnet: "10.0.0.0/24", MTU: 1500},
 			{Address: "10.0.1." + number, Interface: "eth1", Subnet: "10.0.1.0/24", MTU: 9000},

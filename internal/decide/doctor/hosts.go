@@ -37,6 +37,24 @@ var hostChecks = []Check{
 		Lines:   []string{"kubectl get nodes -o wide"},
 	},
 	{
+		ID: "host-name", Title: "each host is called as its node is", For: Everywhere, judge: judgeCalled,
+		Meaning: "A lease of DHCP, cloud-init or a person can give a living host another name. Holdfast, Corosync, Pacemaker and kubelet keep the name with which the host joined, so nobody is fenced for it. Logs, prompts and programs of the site go by the other name. A kubelet that was installed before Holdfast told it its name looks for a node of the other name at its next start, and finds none.",
+		Lines: []string{
+			"hostnamectl set-hostname NODE     # on that host: the name of its node",
+			"echo 'preserve_hostname: true' > /etc/cloud/cloud.cfg.d/99-holdfast.cfg     # where cloud-init set the other name",
+			"grep hostname-override /var/lib/kubelet/kubeadm-flags.env     # kubelet has been told its name",
+		},
+	},
+	{
+		ID: "host-address", Title: "each host has the addresses by which its node is known", For: Everywhere, judge: judgeAddresses,
+		Meaning: "etcd, Corosync, certificates and kubelet of a host go by the addresses that it had when it was installed. If a lease of DHCP changes or somebody renumbers an interface, its peers do not find it: of two hosts, it is fenced once, and then waits beside the survivor until it has its address again. Nothing takes another address over by itself.",
+		Lines: []string{
+			"ip -brief address                     # on that host",
+			"journalctl -u NetworkManager -u systemd-networkd -u networking -g -i dhcp     # which lease it got",
+			"holdfast site readdress --help        # if the whole site moves: docs/runbook/readdress.md",
+		},
+	},
+	{
 		ID: "swap", Title: "hosts do not swap", For: Everywhere, judge: judgeSwap,
 		Meaning: "If memory of etcd, kubelet or Corosync is swapped out, they miss their time-outs under memory pressure: the host looks dead and is fenced. kubelet refuses to start with swap unless it is configured otherwise.",
 		Lines: []string{
@@ -202,6 +220,26 @@ func judgeNodes(s *sheet) {
 		severity = finding.Critical
 	}
 	s.say(severity, "", "%d of %d control planes have a Node", there, s.Topology.ControlPlanes)
+}
+
+// judgeCalled compares what the kernel calls a host with its node (docs/facts/loss.md, L74).
+func judgeCalled(s *sheet) {
+	eachHost(s, "name of the kernel", func(h Host) state.Fact[string] { return h.Called }, func(h Host, called string) {
+		if called != h.Name {
+			s.say(finding.Warning, h.Name, "this host is called %q now, and its node %q", called, h.Name)
+		}
+	})
+}
+
+// judgeAddresses finds addresses that a host has lost (docs/facts/loss.md, L73).
+func judgeAddresses(s *sheet) {
+	eachHost(s, "own addresses", func(h Host) state.Fact[[]OwnAddress] { return h.Addresses }, func(h Host, list []OwnAddress) {
+		for _, a := range list {
+			if a.Interface == "" {
+				s.say(finding.Critical, h.Name, "no interface has %s, by which kubelet, etcd and its peers know it: give it that address back (a reservation in DHCP, or a static one)", a.Address)
+			}
+		}
+	})
 }
 
 func judgeSwap(s *sheet) {

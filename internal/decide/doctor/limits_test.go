@@ -39,6 +39,7 @@ func ill() Facts {
 	f.Cluster.Remedies.Value = []RemediationRule{{Kind: "NodeHealthCheck", Name: "x", Node: "cp-1"}}
 	f.Cluster.DNS.Value = []DNSService{{Name: "kube-dns"}}
 	h := &f.Hosts[1]
+	h.Called.Value, h.Addresses.Value = "localhost", []OwnAddress{{Address: "10.0.0.2"}}
 	h.Clock.Value, h.Swap.Value, h.Offset.Value = Clock{}, 1<<30, Offset{Low: time.Minute, High: time.Minute}
 	h.Watchdogs.Value, h.Rebooters.Value, h.RingLacks.Value = []string{"sbd"}, []string{"kured"}, "crypto_hash"
 	h.Etcd.Value = Etcd{Size: 99 << 20, Quota: 100 << 20, FsyncP99: time.Second, Writes: 5000}

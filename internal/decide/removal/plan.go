@@ -25,7 +25,7 @@ type Plan struct {
 
 // Foresee returns the plan of a removal, from its present state on.
 func Foresee(f Facts) Plan {
-	out := Plan{Lost: f.lost(), After: f.after()}
+	out := Plan{Lost: f.lost(), After: slices.Concat(f.askers(), f.after())}
 	_, marked := f.entry()
 	if f.Node != nil && !marked && !f.Off && !drain.HasWanted(f.Node.Annotations) {
 		p := drain.Foresee(f.drained())

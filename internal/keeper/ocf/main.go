@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/cli/command"
 	"github.com/holdfast/holdfast/internal/keeper"
 	"github.com/holdfast/holdfast/internal/model/payload"
@@ -26,7 +27,7 @@ type program struct {
 
 func onThisHost() program {
 	return program{
-		agent: agent{socket: state.EtcdSocketPath, alone: keeper.OnThisHost()}, keep: keeper.Serve, hostname: os.Hostname,
+		agent: agent{socket: state.EtcdSocketPath, alone: keeper.OnThisHost()}, keep: keeper.Serve, hostname: host.Name,
 	}
 }
 

@@ -44,6 +44,7 @@ type Quirks struct {
 	DropResets        int      `json:"drop-resets,omitempty"`
 	DropOnAfterOff    Duration `json:"drop-on-after-off,omitempty"`
 	RefuseOnAfterOff  Duration `json:"refuse-on-after-off,omitempty"`
+	Medium            bool     `json:"medium,omitempty"`
 }
 
 // Duration is a time.Duration that is written as "5s" in JSON.
@@ -243,6 +244,10 @@ var quirkTable = []quirk{
 	{
 		name: "refuse-on-after-off", doc: "answers 409 to a power-on for this long after the system went off, as iDRAC10 does",
 		field: func(q *Quirks) any { return &q.RefuseOnAfterOff },
+	},
+	{
+		name: "medium", doc: "has virtual media, and an installer is inserted as CD",
+		field: func(q *Quirks) any { return &q.Medium },
 	},
 }
 

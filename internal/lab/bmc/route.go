@@ -19,6 +19,7 @@ const (
 	sessionsPath = servicePath + "/Sessions"
 	managerPath  = managersPath + "/BMC"
 	nicsPath     = managerPath + "/EthernetInterfaces"
+	mediaPath    = managerPath + "/VirtualMedia"
 	resetAction  = "/Actions/ComputerSystem.Reset"
 	resetInfo    = "/ResetActionInfo"
 )
@@ -105,11 +106,16 @@ func (s *Server) fixed(path string) (resource, bool) {
 	case managersPath:
 		return readOnly(func() object { return collection(managersPath, "Manager", []string{"BMC"}) }), true
 	case managerPath:
-		return readOnly(func() object { return manager(s.SystemPath()) }), true
+		return readOnly(func() object { return manager(s.SystemPath(), s.Quirks().Medium) }), true
 	case nicsPath:
 		return readOnly(func() object { return collection(nicsPath, "EthernetInterface", []string{"eth0"}) }), true
 	case nicsPath + "/eth0":
 		return readOnly(func() object { return managerNIC(s.cfg.Name) }), true
+	case mediaPath, mediaPath + "/CD":
+		if !s.Quirks().Medium {
+			return resource{}, false
+		}
+		return readOnly(func() object { return media(path) }), true
 	case servicePath:
 		return readOnly(func() object { return sessionService(s.Quirks().sessionTimeout()) }), true
 	case sessionsPath:

@@ -179,8 +179,8 @@ func chassis(id identity, systemPath string) object {
 	})
 }
 
-func manager(systemPath string) object {
-	return resourceOf(managerPath, "Manager.v1_19_1.Manager", "BMC", "Management Controller", object{
+func manager(systemPath string, medium bool) object {
+	body := resourceOf(managerPath, "Manager.v1_19_1.Manager", "BMC", "Management Controller", object{
 		"ManagerType":        "BMC",
 		"FirmwareVersion":    "1.0.0",
 		"Manufacturer":       manufacturer,
@@ -190,6 +190,20 @@ func manager(systemPath string) object {
 			"ManagerForServers": []object{link(systemPath)},
 			"ManagerForChassis": []object{link(chassisPath + "/1")},
 		},
+	})
+	if medium {
+		body["VirtualMedia"] = link(mediaPath)
+	}
+	return body
+}
+
+// media returns the list of virtual media, or the one in it.
+func media(path string) object {
+	if path == mediaPath {
+		return collection(mediaPath, "VirtualMedia", []string{"CD"})
+	}
+	return resourceOf(path, "VirtualMedia.v1_6_3.VirtualMedia", "CD", "Virtual CD", object{
+		"Inserted": true, "ConnectedVia": "URI", "Image": "http://images.example.test/installer.iso", "MediaTypes": []string{"CD", "DVD"},
 	})
 }
 

@@ -114,6 +114,9 @@ func registration(s *site.Site, role state.Role, host state.HostFacts) nodeRegis
 		Name: host.NodeName, CRISocket: criSocket, ImagePullPolicy: "Never",
 		Taints: []taint{},
 		KubeletExtraArgs: []arg{
+			// Without it kubelet goes by what the host is called when it starts, and its
+			// certificate is for this name (docs/facts/loss.md, L74).
+			{Name: "hostname-override", Value: host.NodeName},
 			{Name: "node-ip", Value: joinAddrs(host.Addresses)},
 			{Name: "node-labels", Value: noderole.Claim + "=" + string(installedAs(role))},
 		},

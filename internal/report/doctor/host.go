@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/clock"
@@ -46,6 +45,7 @@ type Observer struct {
 
 	// The rest reaches out of the process; tests replace it.
 	Name    func() (string, error)
+	Called  func() (string, error)
 	Run     func(context.Context, host.Cmd) ([]byte, error)
 	Network func() (netwatch.Snapshot, error)
 	Resolve func(context.Context, string) ([]string, error)
@@ -64,7 +64,7 @@ type Observer struct {
 func NewObserver(site state.Fact[Site], disk bool) Observer {
 	return Observer{
 		Root: "/", Site: site, DataDir: state.EtcdDataDir, Disk: disk, Now: time.Now,
-		Name:    os.Hostname,
+		Name: host.Name, Called: host.Called,
 		Run:     host.Run,
 		Network: func() (netwatch.Snapshot, error) { return netwatch.Read(nil) },
 		Resolve: net.DefaultResolver.LookupHost,
@@ -97,7 +97,9 @@ type observation struct {
 
 	h       decide.Host
 	network netwatch.Snapshot
-	units   map[string]string
+	// blind is why the network could not be read.
+	blind error
+	units map[string]string
 }
 
 // Observe gathers the facts of the host.
@@ -106,16 +108,19 @@ func (e Observer) Observe(ctx context.Context) decide.Host {
 	l.h.From = e.Now()
 	name, err := e.Name()
 	l.note("own name", err)
-	l.h.Name = strings.ToLower(name)
+	l.h.Name = name
+	l.h.Called = fact(&l, "name of the kernel", e.Called)
 	if e.Site.Known {
 		s := e.Site.Value
 		l.h.Topology = state.Known(decide.Topology{ControlPlanes: s.Settings.ControlPlanes, Workers: s.Workers, Fencing: s.Settings.Fencing})
 	}
 	l.network, err = e.Network()
 	l.note("network", err)
+	l.blind = err
 	l.units, err = l.activeUnits(ctx)
 	l.note("units", err)
 	l.h.Clock = fact(&l, "clock", l.clock)
+	l.h.Addresses = fact(&l, "own addresses", l.ownAddresses)
 	l.h.Swap = fact(&l, "swap", l.swap)
 	l.h.Rebooters = fact(&l, "automatic reboots", l.rebooters)
 	l.h.Names = fact(&l, "names", func() ([]decide.Name, error) { return l.names(ctx) })

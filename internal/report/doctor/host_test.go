@@ -88,6 +88,7 @@ func newFakeHost(t *testing.T) *fakeHost {
 			{Destination: netip.MustParsePrefix("10.99.0.0/24"), Interface: "bmc0"},
 		},
 	}
+	f.write(t, "/var/lib/kubelet/kubeadm-flags.env", "KUBELET_KUBEADM_ARGS=\"--hostname-override=cp-1 --node-ip=10.98.0.11,fd98::11 --node-labels=a=b\"\n")
 	f.write(t, "/proc/swaps", "Filename Type Size Used Priority\n/dev/sda2 partition 1024 0 -2\n/dev/zram0 partition 4096 0 100\n/swap\\040file file 2048 0 -3\n")
 	f.write(t, "/etc/corosync/corosync.conf", corosyncText)
 	f.write(t, "/sys/class/net/br0/mtu", "9000\n")
@@ -186,7 +187,7 @@ func (f *fakeHost) run(_ context.Context, c host.Cmd) ([]byte, error) {
 
 func (f *fakeHost) eyes() Observer {
 	return Observer{
-		Root: f.root, Now: func() time.Time { return now }, Name: func() (string, error) { return "CP-1", nil },
+		Root: f.root, Now: func() time.Time { return now }, Name: func() (string, error) { return "cp-1", nil }, Called: func() (string, error) { return "cp-1.site", nil },
 		Site: state.Known(Site{Settings: state.NetworkSettings{
 			Domain: "one.site", ManagedVIPs: true, ControlPlanes: 2, Fencing: true,
 			APIVIPs: []netip.Addr{netip.MustParseAddr("10.98.0.5")}, IngressVIPs: []netip.Addr{netip.MustParseAddr("10.98.0.6")},
@@ -227,7 +228,8 @@ func TestAHostOfTwoSaysWhatItIsLike(t *testing.T) {
 		Name: "cp-1", From: now, To: now,
 		Topology: state.Known(decide.Topology{ControlPlanes: 2, Fencing: true}),
 		Clock:    state.Known(decide.Clock{Synchronised: true, Service: "chrony"}),
-		Swap:     state.Known[uint64](3 << 20), Rebooters: state.Known([]string{}), Watchdogs: state.Known([]string{}),
+		Called:   state.Known("cp-1.site"), Addresses: state.Known([]decide.OwnAddress{{Address: "10.98.0.11", Interface: "br0"}, {Address: "fd98::11"}}),
+		Swap: state.Known[uint64](3 << 20), Rebooters: state.Known([]string{}), Watchdogs: state.Known([]string{}),
 		Rings: state.Known([]decide.Ring{
 			{Address: "10.98.0.11", Interface: "br0", Subnet: "10.98.0.0/24", MTU: 9000, Bond: 2, Switches: []string{"00:22", "sw-a"}},
 			{Address: "10.97.0.11"},
@@ -334,10 +336,11 @@ func TestWhatCannotBeReadIsUnknownAndSaysWhy(t *testing.T) {
 	f.root, f.units, f.tools, f.pages, f.names = t.TempDir(), nil, nil, nil, nil
 	f.clock = func() (bool, error) { return false, errors.New("not permitted") }
 	e := f.eyes()
+	e.Called = func() (string, error) { return "", errors.New("no name") }
 	e.Network = func() (netwatch.Snapshot, error) { return netwatch.Snapshot{}, errors.New("no netlink") }
 	e.Disk = true
 	h := e.Observe(t.Context())
-	if h.Clock.Known || h.Swap.Known || h.Rebooters.Known || h.Watchdogs.Known || h.Rings.Known || h.Devices.Known || h.Etcd.Known || h.Certificates.Known || h.Disk.Known || h.NICs.Known {
+	if h.Called.Known || h.Addresses.Known || h.Clock.Known || h.Swap.Known || h.Rebooters.Known || h.Watchdogs.Known || h.Rings.Known || h.Devices.Known || h.Etcd.Known || h.Certificates.Known || h.Disk.Known || h.NICs.Known {
 		t.Errorf("%+v", h)
 	}
 	if !h.BMCs.Known || len(h.BMCs.Value) != 0 {

@@ -5,11 +5,11 @@ package own
 import (
 	"fmt"
 	"net/netip"
-	"os"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/observe"
 	"github.com/holdfast/holdfast/internal/adapter/observe/netwatch"
 	"github.com/holdfast/holdfast/internal/decide/nodeaddress"
@@ -19,7 +19,7 @@ import (
 // HostFacts returns what a host knows about itself. It fails while the host has no
 // name, or lacks an address of a family of the machine networks.
 func HostFacts(networks []netip.Prefix, vips []netip.Addr) (state.HostFacts, error) {
-	name, err := os.Hostname()
+	name, err := host.Name()
 	if err != nil {
 		return state.HostFacts{}, err
 	}
@@ -35,7 +35,7 @@ func HostFacts(networks []netip.Prefix, vips []netip.Addr) (state.HostFacts, err
 		return state.HostFacts{}, err
 	}
 	return state.HostFacts{
-		NodeName: strings.ToLower(name), Addresses: choice.Addresses, Interface: choice.Interface,
+		NodeName: name, Addresses: choice.Addresses, Interface: choice.Interface,
 		CgroupV1: cgroupV1(), RestrictOOM: restrict,
 	}, nil
 }
