@@ -46,7 +46,7 @@ func newUpgrade(s *site.Site, net *hostnet.Network, status *pacemakerstatus.Coll
 	prover := &upgrade.Prover{
 		Self: self, Kind: kind, Releases: releases, Now: time.Now, View: cluster.View, Members: members.Statuses,
 		Kubelet: registration.KubeletIsWell, NodeReady: cluster.NodeReady, Pacemaker: status.Report, Daemons: h.Daemons, Serves: h.Serves, PeerServes: h.PeerServes,
-		Name: "kubernetes.default.svc." + config.ServiceDomain + ".", Servers: upgrade.ServerProcesses, Well: upgrade.WellAt,
+		Name: "kubernetes.default.svc." + config.ServiceDomain + ".", Root: upgrade.AskRoot, Servers: upgrade.ServerProcesses, Well: upgrade.WellAt,
 		Version: gatherer.Server, Held: h.Held,
 	}
 	if networks, err := s.ServiceNetworks(); err == nil && len(networks) > 0 {

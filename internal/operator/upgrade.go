@@ -47,9 +47,10 @@ func addUpgrade(manager ctrl.Manager, twoNode bool, ask func(context.Context, ma
 		manager.GetLogger().Info("the cluster has no ClusterVersion: it stays on its release")
 		return nil
 	}
+	servers := upgrade.APIServers{Config: manager.GetConfig()}
 	controller := &upgrade.Reconciler{
 		Client: manager.GetClient(), Live: manager.GetAPIReader(), Events: manager.GetEventRecorder(render.Name), Now: time.Now,
-		Etcd: ask, Equal: equal, Deprecated: upgrade.APIServers{Config: manager.GetConfig()}.Deprecated, TwoNode: twoNode, Ask: upgrade.AskHTTP,
+		Etcd: ask, Equal: equal, Deprecated: servers.Deprecated, Refuses: servers.Refuses, TwoNode: twoNode, Ask: upgrade.AskHTTP,
 	}
 	if err := controller.SetUp(manager); err != nil {
 		return fmt.Errorf("set up the controller of upgrades: %w", err)

@@ -94,6 +94,7 @@ func (a *Agent) facts(turn state.Fact[annotation.Turn]) gather {
 		switch j.Step {
 		case parachute.Prepare:
 			f.Released, err = a.released(ctx, j)
+			f.Trial = a.trial(j, f.Released)
 		case parachute.Leave:
 			f.Quiet, err = a.Quiet(ctx)
 		case parachute.Armed:

@@ -190,7 +190,10 @@ func proves() (*Prover, map[string]etcd.MemberStatus) {
 			newOne: {Etcd: gate.Version{Major: 3, Minor: 6, Patch: 14}, Kubernetes: gate.Version{Major: 1, Minor: 36, Patch: 3}},
 			oldOne: {Kubernetes: gate.Version{Major: 1, Minor: 35, Patch: 4}},
 		}}, Now: func() time.Time { return now },
-		View:      func() state.NetworkView { return state.NetworkView{} },
+		View: func() state.NetworkView {
+			return state.NetworkView{Host: state.HostFacts{Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.1")}}}
+		},
+		Root:      func(context.Context, netip.AddrPort) error { return nil },
 		Members:   func(context.Context, map[string]string) map[string]etcd.MemberStatus { return members },
 		Kubelet:   func(context.Context) bool { return true },
 		NodeReady: func(context.Context, string) (bool, error) { return true, nil },
@@ -281,11 +284,16 @@ func TestEachCriterionHasAProbeThatCanFail(t *testing.T) {
 		"the API does not know": {func(p *Prover, _ map[string]etcd.MemberStatus) {
 			p.NodeReady = func(context.Context, string) (bool, error) { return false, errors.New("x") }
 		}, []string{"kubelet", "peer-view"}},
+		"its addresses are not known": {func(p *Prover, _ map[string]etcd.MemberStatus) {
+			p.View = func() state.NetworkView { return state.NetworkView{} }
+		}, []string{"names"}},
 		"the router is ill": {func(p *Prover, _ map[string]etcd.MemberStatus) {
-			p.View = func() state.NetworkView { return state.NetworkView{Router: state.Known(state.Router{Default: true})} }
+			v := p.View()
+			p.View = func() state.NetworkView { v.Router = state.Known(state.Router{Default: true}); return v }
 		}, []string{"router"}},
 		"somebody claims a VIP": {func(p *Prover, _ map[string]etcd.MemberStatus) {
-			p.View = func() state.NetworkView { return state.NetworkView{Claims: []state.VIPClaim{{By: "x"}}} }
+			v := p.View()
+			p.View = func() state.NetworkView { v.Claims = []state.VIPClaim{{By: "x"}}; return v }
 		}, []string{"vip"}},
 		"keepalived is away": {func(p *Prover, _ map[string]etcd.MemberStatus) {
 			p.Keepalived = func() (bool, error) { return false, nil }

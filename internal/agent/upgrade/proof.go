@@ -16,6 +16,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/adapter/etcd"
 	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/decide/apilb"
 	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/gate"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/parachute"
@@ -44,6 +45,8 @@ type Prover struct {
 	// server, and Name a name of the cluster that the latter knows.
 	Service, DNS netip.Addr
 	Name         string
+	// Root asks a name server of the root of all names.
+	Root func(ctx context.Context, server netip.AddrPort) error
 	// Keepalived reports whether keepalived runs; nil on a site without virtual IPs.
 	Keepalived func() (bool, error)
 	// Servers returns the processes of this host's API server.
@@ -73,7 +76,7 @@ const (
 // Prove asks for all that a host of this kind shows.
 func (p *Prover) Prove(ctx context.Context, release string) parachute.Proof {
 	ready := p.nodeReady(ctx)
-	out := parachute.Proof{"kubelet": p.kubelet(ctx, release, ready), "pods": p.pods(ctx), "router": p.router()}
+	out := parachute.Proof{"kubelet": p.kubelet(ctx, release, ready), "pods": p.pods(ctx), "names": p.outside(ctx), "router": p.router()}
 	if p.Kind == parachute.Worker {
 		return out
 	}
@@ -199,13 +202,19 @@ func (p *Prover) router() state.Fact[bool] {
 	return state.Known(r.Value.Healthy)
 }
 
-// vip: keepalived runs, and nobody else claims a virtual IP.
+// vip: keepalived runs, nobody else claims a virtual IP, and the host's balancer leads to an
+// API server. A balancer that does not answer is unknown: it may have taken no file of this
+// release, and it may only start.
 func (p *Prover) vip() state.Fact[bool] {
 	if p.Keepalived == nil {
 		return state.Known(true)
 	}
 	v := p.View()
-	return all(known(p.Keepalived()), state.Known(len(v.Claims) == 0), state.Known(!state.Is(v.MayHold, false)))
+	balancer := state.Known(true)
+	if state.Is(apilb.Wanted(v), true) {
+		balancer = state.Fact[bool]{Known: v.Balancer.Known, Value: v.Balancer.Value.Live() > 0}
+	}
+	return all(known(p.Keepalived()), state.Known(len(v.Claims) == 0), state.Known(!state.Is(v.MayHold, false)), balancer)
 }
 
 // pacemaker: it has this host as a member, and the fence agent of it answers.

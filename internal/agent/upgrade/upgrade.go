@@ -148,6 +148,9 @@ type Agent struct {
 	heard bool
 	// stay takes the departure of the virtual IPs back; nil while they may be here.
 	stay func()
+	// freed is since when nothing is here that had to move, while others of the new
+	// release lead. Only the loop that acts uses it.
+	freed time.Time
 	// rising is what was last said of a raise.
 	rising string
 	// at and held are for those who are told.

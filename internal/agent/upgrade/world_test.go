@@ -52,6 +52,7 @@ type world struct {
 	// that does not lie here any more. newer: what the old one cannot read.
 	peer          state.Fact[bool]
 	bad           string
+	peerRuns      string // the release that the other one says it runs
 	broken, newer string
 	gone          string
 	leads, left   bool
@@ -136,7 +137,15 @@ func (w *world) process() {
 }
 
 func (w *world) nodes() []state.Node {
-	return []state.Node{{Name: "cp-2", Ready: state.Is(w.peer, true)}, {Name: self, Annotations: maps.Clone(w.annotations)}}
+	peer := state.Node{Name: "cp-2", Labels: map[string]string{state.LabelControlPlane: ""}, Ready: state.Is(w.peer, true)}
+	if w.peerRuns != "" {
+		text, err := annotation.Encode(annotation.Host{At: w.now, Facts: gate.Host{Release: state.Known(w.peerRuns)}})
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		peer.Annotations = map[string]string{annotation.HostOf: text}
+	}
+	return []state.Node{peer, {Name: self, Annotations: maps.Clone(w.annotations)}}
 }
 
 func (w *world) view() state.NetworkView {

@@ -51,21 +51,29 @@ func (a APIServers) Deprecated(ctx context.Context, addresses map[string]string)
 	return out
 }
 
-func (a APIServers) ask(ctx context.Context, address string) ([]gate.Use, error) {
-	ctx, stop := context.WithTimeout(ctx, figuresLimit)
-	defer stop()
+// at returns what asks the API server at an address, and the beginning of its URLs.
+func (a APIServers) at(address string) (c *http.Client, server string, err error) {
 	cfg := rest.CopyConfig(a.Config)
 	cfg.Dial = nil // that of the access goes to whichever server answers
 	cfg.ServerName = ""
-	c, err := rest.HTTPClientFor(cfg)
-	if err != nil {
-		return nil, err
+	if c, err = rest.HTTPClientFor(cfg); err != nil {
+		return nil, "", err
 	}
 	host := address
 	if _, _, err := net.SplitHostPort(address); err != nil {
 		host = net.JoinHostPort(address, apiPort)
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+host+"/metrics", nil)
+	return c, "https://" + host, nil
+}
+
+func (a APIServers) ask(ctx context.Context, address string) ([]gate.Use, error) {
+	ctx, stop := context.WithTimeout(ctx, figuresLimit)
+	defer stop()
+	c, server, err := a.at(address)
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, server+"/metrics", nil)
 	if err != nil {
 		return nil, err
 	}

@@ -42,6 +42,7 @@ func (r *Reconciler) gather(ctx context.Context, version *configv1.ClusterVersio
 			return nil, err
 		}
 	}
+	g.seen.Leaders = g.works.idle()
 	if err := r.slow(ctx, g, addresses); err != nil {
 		return nil, err
 	}

@@ -55,6 +55,9 @@ type Reconciler struct {
 	// Deprecated asks the API servers, by their addresses, which APIs that Kubernetes
 	// removes they were asked for. One that does not answer is missing.
 	Deprecated func(ctx context.Context, addresses map[string]string) map[string][]gate.Use
+	// Refuses asks the API server of a host, by its address, which of the objects that lie
+	// there it refuses, each with the reason.
+	Refuses func(ctx context.Context, host, address string) ([]string, error)
 	// Ask asks a server for a path of a host over plain HTTP, and returns the status of its
 	// answer, 0 without one. Without it no router is asked.
 	Ask func(ctx context.Context, server, host, path string) int

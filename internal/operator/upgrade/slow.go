@@ -38,6 +38,11 @@ type kept struct {
 	slow        survey.Slow
 	equal       state.Fact[bool]
 	uses        memory
+	// took names the API servers that have taken in this moment what lies there, and
+	// conversions are the webhooks that convert objects, read in it.
+	took        map[string]bool
+	conversions []survey.Webhook
+	convertedAt time.Time
 }
 
 // moment is another text for each host that took a step, and each step of the site.
@@ -67,6 +72,9 @@ func (r *Reconciler) slow(ctx context.Context, g *gathered, addresses map[string
 		if len(g.seen.Etcd) == len(addresses) { // one that does not answer would keep all waiting
 			k.equal = r.Equal(ctx, addresses)
 		}
+	}
+	if other {
+		k.took, k.convertedAt = nil, time.Time{}
 	}
 	if other || now.Sub(k.at).Abs() >= limit {
 		s, err := r.readSlow(ctx, g, addresses)
@@ -98,9 +106,11 @@ func (r *Reconciler) readSlow(ctx context.Context, g *gathered, addresses map[st
 	if s.Immovable, err = known(survey.Immovable(pods.Items), err, "list pods"); err != nil {
 		return s, err
 	}
+	s.Starts = state.Fact[[]survey.Start]{Known: s.Immovable.Known, Value: survey.Starts(pods.Items)}
 	if s.Webhooks, err = r.webhooks(ctx, g); err != nil {
 		return s, err
 	}
+	s.Refused = r.refused(ctx, addresses)
 	if s.Stored, err = r.stored(ctx, g); err != nil {
 		return s, err
 	}
@@ -144,6 +154,11 @@ func (r *Reconciler) webhooks(ctx context.Context, g *gathered) (state.Fact[[]st
 			hooks = append(hooks, survey.Webhook{Name: w.Name, Failure: w.FailurePolicy, Client: w.ClientConfig, Selector: w.NamespaceSelector, Rules: w.Rules})
 		}
 	}
+	converting, err := r.conversions(ctx)
+	if err != nil || !converting.Known {
+		return state.Fact[[]string]{}, err
+	}
+	hooks = append(hooks, converting.Value...)
 	if len(hooks) > 0 {
 		if err := r.Live.List(ctx, &serving); err != nil {
 			return known([]string(nil), err, "list EndpointSlices")

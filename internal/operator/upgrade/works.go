@@ -68,6 +68,22 @@ func (r *Reconciler) lease(ctx context.Context, name string) (clusteroperator.Le
 	return known(alive, err, "read the lease of "+name)
 }
 
+// idle names the leaders that do not renew their lease. Whoever holds it: a process that is
+// well and waits for its turn shows nothing.
+func (w works) idle() state.Fact[[]string] {
+	out := []string{}
+	for name, l := range map[string]clusteroperator.Lease{clusteroperator.Controllers: w.controllers, clusteroperator.Scheduler: w.scheduler} {
+		switch {
+		case !l.Known:
+			return state.Fact[[]string]{}
+		case !l.Value:
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return state.Known(out)
+}
+
 func (r *Reconciler) daemonSet(ctx context.Context, namespace, name string) (state.Fact[parts.Workload], error) {
 	var d appsv1.DaemonSet
 	err := r.Live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &d)

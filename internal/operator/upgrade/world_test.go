@@ -67,6 +67,9 @@ type world struct {
 	denies bool
 	// crash is a part of the new release whose pods do not run.
 	crash string
+	// idle is a leader of Kubernetes that does nothing, refuses what API servers refuse.
+	idle    string
+	refuses map[string][]string
 	// badBackup is why no backup becomes a good one, backups are those that became one, each
 	// with its host and its reason.
 	badBackup string
@@ -200,9 +203,10 @@ func (w *world) restart() {
 		},
 	})
 	w.r = &Reconciler{
-		Client: counted, Live: w.own, Events: w, Now: func() time.Time { return w.now }, TwoNode: w.twoNode, Etcd: w.etcd,
-		Ask:   func(_ context.Context, server, host, path string) int { return w.ask(server, host, path) }, //nolint:contextcheck // a world has the context of its test
-		Equal: func(context.Context, map[string]string) state.Fact[bool] { return state.Known(true) },
+		Client: counted, Live: w.live(), Events: w, Now: func() time.Time { return w.now }, TwoNode: w.twoNode, Etcd: w.etcd,
+		Ask:     func(_ context.Context, server, host, path string) int { return w.ask(server, host, path) }, //nolint:contextcheck // a world has the context of its test
+		Equal:   func(context.Context, map[string]string) state.Fact[bool] { return state.Known(true) },
+		Refuses: func(_ context.Context, host, _ string) ([]string, error) { return w.refuses[host], nil },
 		Deprecated: func(_ context.Context, addresses map[string]string) map[string][]gate.Use {
 			out := map[string][]gate.Use{}
 			for name := range addresses {
@@ -211,6 +215,24 @@ func (w *world) restart() {
 			return out
 		},
 	}
+}
+
+// live reads, and has leaders renew their leases all the time.
+func (w *world) live() client.Reader {
+	return interceptor.NewClient(w.own, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			l, is := o.(*coordinationv1.Lease)
+			if err := c.Get(ctx, key, o, opts...); !is || client.IgnoreNotFound(err) != nil {
+				return err
+			}
+			at := w.now
+			if key.Name == w.idle {
+				at = at.Add(-leaseAge)
+			}
+			l.Spec.RenewTime = &metav1.MicroTime{Time: at}
+			return nil
+		},
+	})
 }
 
 // etcd answers for the members: one on each control plane that has power.

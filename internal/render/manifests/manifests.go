@@ -78,6 +78,7 @@ func objects(c *config.InstallConfig, t topology.Topology) []object {
 	add(ofRelease, namespaces()...)
 	add(ofSite, access(c)...)
 	add(ofRelease, hostAccess()...)
+	add(ofRelease, apiServerAccess()...)
 	add(whileThere, administrators()...)
 	add(ofRelease, joiningAccess()...)
 	add(ofRelease, agentAccess(c, t)...)

@@ -29,8 +29,8 @@ func upgradeAccess() []Object {
 		// Webhooks that would hold an upgrade, and on which hosts their pods are.
 		rule("admissionregistration.k8s.io", []string{"list"}, "mutatingwebhookconfigurations", "validatingwebhookconfigurations"),
 		rule("discovery.k8s.io", []string{"list"}, "endpointslices"),
-		// In which versions objects are stored.
-		rule("apiextensions.k8s.io", []string{"get"}, "customresourcedefinitions"),
+		// In which versions objects are stored, and which webhooks convert them.
+		rule("apiextensions.k8s.io", []string{"get", "list"}, "customresourcedefinitions"),
 		only(rule("apps", []string{"get"}, "daemonsets"), "kube-flannel"),
 		// Who uses APIs that Kubernetes removes.
 		rbacv1.PolicyRule{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}},

@@ -137,8 +137,8 @@ func (r *rights) pod(namespace string, spec corev1.PodSpec) {
 // itself that label, and because of the guard of the pod network nobody else on
 // a worker does.
 func (r *rights) onWorkers(subject string) bool {
-	if subject == administrators || subject == agents {
-		return false // the first is an administrator's certificate, which no host gets; the second is signed on control planes for themselves
+	if subject == administrators || subject == agents || subject == apiServers {
+		return false // the first is an administrator's certificate, which no host gets; the others are signed on control planes for themselves
 	}
 	pods := r.pods[subject]
 	return len(pods) == 0 || slices.ContainsFunc(pods, func(p corev1.PodSpec) bool { return !onControlPlanes(&p) })
@@ -170,6 +170,7 @@ const (
 
 	administrators = "Group " + site.AdministratorsGroup
 	agents         = "Group " + site.AgentsGroup
+	apiServers     = "User kube-apiserver-kubelet-client"
 
 	joiners = "Group " + joining.Group
 )

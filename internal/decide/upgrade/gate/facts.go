@@ -41,6 +41,14 @@ type Facts struct {
 	// Webhooks names those that fail closed for kinds that an upgrade writes, and
 	// whose pods are all on one host.
 	Webhooks state.Fact[[]string]
+	// Leaders names leaders of Kubernetes that do not renew their lease: nothing of theirs
+	// is done.
+	Leaders state.Fact[[]string]
+	// Refused says which API servers refuse an object as it lies there, as HOST: WHY.
+	Refused state.Fact[[]string]
+	// Sandboxes names hosts of the new release that were given pods, and have started none
+	// of them.
+	Sandboxes state.Fact[[]string]
 	// Budgets names disruption budgets without room, Immovable pods that no drain
 	// moves: without a controller, with local data, with a grace of over ten minutes.
 	Budgets, Immovable state.Fact[[]string]

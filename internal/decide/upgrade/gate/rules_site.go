@@ -51,6 +51,23 @@ func webhooks(f Facts) []finding {
 	return none(Block, "", f.Webhooks, "webhooks that fail closed, with all their pods on one host", "Have their pods on two hosts, or leave kube-system out of them")
 }
 
+// leaders asks for work, and not only for processes: a controller manager or a scheduler may
+// say that it is well and do nothing.
+func leaders(f Facts) []finding {
+	return none(Block, "", f.Leaders, "nobody renews the lease of", "Look why: `kubectl -n kube-system logs -l component=NAME`; before the commit `holdfast upgrade rollback` leads back")
+}
+
+// refusedObjects asks whether each API server still takes what lies there already.
+func refusedObjects(f Facts) []finding {
+	return none(Block, "", f.Refused, "an API server refuses objects as they lie there", "Mend the object or what refuses it; before the commit `holdfast upgrade rollback` leads back")
+}
+
+// sandboxes asks whether hosts of the new release start pods. One that was given none tells
+// nothing.
+func sandboxes(f Facts) []finding {
+	return none(Wait, "", f.Sandboxes, "hosts of the new release have not started any pod yet that they were given", "It takes seconds; if not, see `kubectl describe pod` of that pod; `holdfast upgrade rollback` leads back")
+}
+
 func budgets(f Facts) []finding {
 	return none(Block, "", f.Budgets, "disruption budgets without room", "Give them room, or have the host upgraded in place")
 }

@@ -60,8 +60,9 @@ func Criteria() []Criterion {
 		{"controllers", late, Return, server, "its controller manager and scheduler say that they are well"},
 		{"kubelet", late, Return, every, "its kubelet and its node are ready, and all daemons are of the release"},
 		{"pods", late, Return, every, "the API's Service and a name of the cluster answer on it"},
+		{"names", late, Return, every, "names outside answer on it, if the site's name servers answer"},
 		{"router", late, Return, every, "its router answers, if it has one"},
-		{"vip", soon, Return, server, "keepalived runs, no VIP is on two hosts, and it may hold one"},
+		{"vip", soon, Return, server, "keepalived runs, no VIP is on two hosts, it may hold one, and its balancer leads to an API server"},
 		{"pacemaker", late, Return, OfTwo, "Pacemaker has it as a member, and its fencing is available"},
 		{"peer-view", late, Pause, withPeer, "its peer sees the same"},
 	}

@@ -59,6 +59,10 @@ type Facts struct {
 	// move; Quiet once its etcd has left and its daemons have ended; Timer while the
 	// parachute's timer runs.
 	Released, Quiet, Timer bool
+	// Trial is for how long others that run the new release still have to lead, and to hold
+	// the VIPs, before this host leaves; 0 if they have for long enough, or no other host
+	// runs it.
+	Trial time.Duration
 	// Emptied is true once other hosts have the pods of this one, or there is no other host.
 	Emptied bool
 	// Daemons is true once all daemons of the running release were started.
@@ -124,6 +128,9 @@ const (
 	prepareLimit = 30 * time.Minute
 	// returnLimit is how long a return may take.
 	returnLimit = 3 * time.Minute
+	// TrialTime is how long hosts of the new release lead before the next control plane
+	// leaves for it.
+	TrialTime = time.Minute
 	// again is the time for the proof once a lone host is no longer alone.
 	again = time.Minute
 	// maxBoots is the boot at which a host returns that is not accepted, maxWatchdog
@@ -402,6 +409,9 @@ func (d decision) forward() (Action, bool) {
 	case Prepare:
 		if !d.f.Released {
 			return d.to(Prepare, DoPrepare, "leadership and VIPs go to other hosts")
+		}
+		if d.f.Trial > 0 { // what breaks only on a leader breaks while this host can take it all back
+			return d.to(Prepare, DoPrepare, "hosts of the new release lead and hold the VIPs, before this one leaves")
 		}
 		return d.to(Leave, DoLeave, "its etcd leaves, and its daemons end")
 	case Leave:

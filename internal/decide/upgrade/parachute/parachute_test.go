@@ -77,6 +77,8 @@ func TestWhatAHostDoesNext(t *testing.T) {
 		{None, "has its turn, and is alone on its site", func(_ *Journal, f *Facts) { f.Kind, f.PeerServes = Alone, state.Fact[bool]{} }},
 		{Prepare, "leads etcd", func(_ *Journal, f *Facts) { f.Released = false }},
 		{Prepare, "leads nothing", nil},
+		{Prepare, "leads nothing, and a host of the new release has led for 59 s", func(_ *Journal, f *Facts) { f.Trial = time.Second }},
+		{Prepare, "a host of the new release leads, and does not serve any more", func(_ *Journal, f *Facts) { f.Trial, f.PeerServes = time.Second, state.Known(false) }},
 		{Prepare, "its peer goes", func(_ *Journal, f *Facts) { f.PeerServes = state.Known(false) }},
 		{Prepare, "a drain does not end", func(j *Journal, f *Facts) { f.Released, j.Since = false, noon.Add(-31*time.Minute) }},
 		{Leave, "its etcd has not left", func(_ *Journal, f *Facts) { f.Quiet = false }},

@@ -57,6 +57,9 @@ type Webhook struct {
 	Client   admissionv1.WebhookClientConfig
 	Selector *metav1.LabelSelector
 	Rules    []admissionv1.RuleWithOperations
+	// Converts is true for one that converts objects of a kind. Without it nobody reads
+	// them, so that collectors of garbage and deletions of namespaces wait for it, too.
+	Converts bool
 }
 
 // written are the kinds that an upgrade writes: whoever refuses them holds it.
@@ -102,6 +105,9 @@ func FailClosed(hooks []Webhook, serving []discoveryv1.EndpointSlice, hosts int)
 
 // concerns reports whether a webhook is asked about what an upgrade writes.
 func (h Webhook) concerns() bool {
+	if h.Converts {
+		return true
+	}
 	system := systemIs(h.Selector)
 	for _, r := range h.Rules {
 		for group, resources := range written {

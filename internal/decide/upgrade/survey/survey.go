@@ -45,6 +45,8 @@ type Seen struct {
 	Plan state.Fact[string]
 	// Slow is what costs more to find out, and may be some minutes old.
 	Slow Slow
+	// Leaders names leaders of Kubernetes that do not renew their lease.
+	Leaders state.Fact[[]string]
 	// Parts are in the order in which they follow.
 	Parts []cluster.Part
 }
@@ -55,6 +57,10 @@ type Slow struct {
 	// Observed is for how long uses of APIs were looked for.
 	Observed                             time.Duration
 	Webhooks, Budgets, Immovable, Stored state.Fact[[]string]
+	// Refused says which API servers refuse what lies there.
+	Refused state.Fact[[]string]
+	// Starts are those of pods.
+	Starts state.Fact[[]Start]
 }
 
 // Survey is what is known of a site.
@@ -151,6 +157,7 @@ func (v Survey) facts(s Seen) gate.Facts {
 		Now: s.Now, From: from, Level: gate.Version{Major: from.Kubernetes.Major, Minor: from.Kubernetes.Minor}, Soak: v.Wish.Soak,
 		Etcd: etcdOf(s, v.hosts), Upgrade: state.Known(""), Plan: s.Plan, Incidents: s.Incidents, Work: v.work(s), Window: v.window(s),
 		Deprecated: s.Slow.Deprecated, Observed: s.Slow.Observed, Webhooks: s.Slow.Webhooks, Budgets: s.Slow.Budgets, Immovable: s.Slow.Immovable, StoredVersions: s.Slow.Stored,
+		Leaders: s.Leaders, Refused: s.Slow.Refused, Sandboxes: v.sandboxes(s),
 		Backups: v.told.Backups(v.Site, from.Digest),
 	}
 	if v.Wish.SoakOff {
