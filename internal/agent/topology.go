@@ -142,8 +142,8 @@ func nameSite(ctx context.Context, have *site.Site, plan decide.Plan, dev state.
 	if err := restart(ctx); err != nil {
 		return err
 	}
-	if err := host.Sleep(ctx, restartTime); err != nil {
-		return err // the agent ends
-	}
-	return fmt.Errorf("holdfast-agent was not started anew within %s: sudo systemctl restart %s", restartTime, renderhost.AgentUnit)
+	limited, stop := context.WithTimeoutCause(ctx, restartTime, fmt.Errorf("holdfast-agent was not started anew within %s: sudo systemctl restart %s", restartTime, renderhost.AgentUnit))
+	defer stop()
+	<-limited.Done() // the agent ends
+	return context.Cause(limited)
 }

@@ -26,8 +26,13 @@ import (
 // join secrets if it is another one than the site's.
 func controlPlaneRoot(t *testing.T, role state.Role, key []byte) (root string, s *site.Site) {
 	t.Helper()
+	return siteRoot(t, sitetest.OneNone, role, key)
+}
+
+func siteRoot(t *testing.T, text string, role state.Role, key []byte) (root string, s *site.Site) {
+	t.Helper()
 	root = t.TempDir()
-	s = sitetest.New(t, sitetest.OneNone).For(role)
+	s = sitetest.New(t, text).For(role)
 	data, err := s.Marshal()
 	if err != nil {
 		t.Fatal(err)

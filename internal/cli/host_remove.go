@@ -107,7 +107,7 @@ func (r *hostRemoval) run(ctx context.Context) error {
 	case removal.Done:
 		report.Steps, report.Removed = []string{}, true
 		return r.print(report)
-	case removal.Drain, removal.Wait, removal.Mark, removal.Detach, removal.Delete, removal.Sweep:
+	case removal.Leave, removal.Drain, removal.Wait, removal.Mark, removal.Detach, removal.Delete, removal.Sweep:
 	}
 	if r.dryRun {
 		if err := r.print(report); err != nil || p.InTheWay == "" {
@@ -188,9 +188,12 @@ func (p removalReport) text(mode string) string {
 
 // ended returns the error for an end before the host was out.
 func (r *hostRemoval) ended(cause error, last string, inTheWay bool) error {
-	again := "holdfast host remove " + r.name
-	if r.isOff != "" {
-		again += " --is-off " + r.name
+	again := r.again
+	if again == "" {
+		again = "holdfast host remove " + r.name
+		if r.isOff != "" {
+			again += " --is-off " + r.name
+		}
 	}
 	if !errors.Is(cause, errNotYet) {
 		return fmt.Errorf("interrupted: %s; to go on: %s", last, again)

@@ -24,11 +24,14 @@ import (
 
 // gather reads the facts about the removal.
 func (r *hostRemoval) gather(ctx context.Context) (removal.Facts, error) {
-	f := removal.Facts{Now: r.now(), Name: r.name, Off: r.isOff == r.name}
+	f := removal.Facts{Now: r.now(), Name: r.name, Off: r.isOff == r.name, Replaces: r.again != ""}
 	for _, read := range []func(context.Context, *removal.Facts) error{r.nodes, r.pods, r.volumes, r.retired, r.traces, r.site, r.upgrade} {
 		if err := read(ctx, &f); err != nil {
 			return f, err
 		}
+	}
+	if r.plane != nil {
+		f.Off = f.Gone(r.isOff)
 	}
 	if f.Off {
 		f.Answers = r.alive(ctx, f.Node)

@@ -32,6 +32,10 @@ type hostRemoval struct {
 	answers func(ctx context.Context, address string) bool
 	// by is the name of the person.
 	by string
+	// again is the command that goes on with a replacement, empty for a removal alone.
+	again string
+	// plane is what takes a control plane of three out of etcd, nil for a worker.
+	plane *planeMember
 }
 
 // carryOut takes one step after the other until the host is out. It looks at the
@@ -72,13 +76,18 @@ func (r *hostRemoval) step(ctx context.Context) (removal.Step, error) {
 	if err != nil {
 		return removal.Step{}, err
 	}
-	if shut := removal.Gates(f); len(shut) > 0 {
+	shut, step := removal.Gates(f), removal.Next(f)
+	if r.plane != nil {
+		shut, step = r.plane.judge(ctx, f)
+	}
+	if len(shut) > 0 {
 		return removal.Step{}, &stoppedError{shut}
 	}
-	step := removal.Next(f)
 	switch step.Action {
 	case removal.Drain:
 		err = r.drain(ctx, f)
+	case removal.Leave:
+		err = r.plane.remove(ctx, step.Member)
 	case removal.Mark:
 		err = r.mark(ctx, removal.Entry(f, r.by))
 	case removal.Detach:

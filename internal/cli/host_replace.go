@@ -5,7 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,17 +17,19 @@ import (
 	decide "github.com/holdfast/holdfast/internal/decide/replace"
 	"github.com/holdfast/holdfast/internal/fence"
 	"github.com/holdfast/holdfast/internal/model/bmc"
+	"github.com/holdfast/holdfast/internal/model/config"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // replaceFlags holds the flags of host replace.
 type replaceFlags struct {
-	newName, uuid, by, reason, gone, joinFile, output string
-	bmc                                               replaceBMC
-	ownUser, ownPassword                              string
-	lost                                              []string
-	keepAccount, noBackup, dryRun, yes, abort         bool
-	timeout, joinLife                                 time.Duration
+	hostFlags
+	newName, uuid, by, reason, gone, joinFile, dir string
+	bmc                                            replaceBMC
+	ownUser, ownPassword                           string
+	lost                                           []string
+	keepAccount, noBackup, dryRun, yes, abort      bool
+	timeout, joinLife                              time.Duration
 }
 
 // replaceBMC is the BMC of the new host; its fields are those of the install-config.
@@ -37,10 +39,15 @@ func newHostReplace(streams Streams) *cobra.Command {
 	f := replaceFlags{timeout: time.Hour, joinLife: 24 * time.Hour}
 	cmd := &cobra.Command{
 		Use:   "replace NAME",
-		Short: "Replace the other control plane of two, which was lost, by another machine",
+		Short: "Replace a lost control plane, or a worker, by another machine",
 		Long: `Takes the lost host NAME out of the cluster and lets another machine take its place, under
-the same name. Run the command as root on the control plane that stays. Its record of etcd
-must say sole (holdfast explain etcd): the silence of the other host is no proof.
+the same name or under that of --new-name. Run the command as root on the control plane that
+stays. Its record of etcd must say sole (holdfast explain etcd): the silence of the other host
+is no proof.
+
+With --new-name the old name stays retired. The site's configuration names the new host from
+the moment in which nothing of the old one is left; the agent of this host is started anew for
+that. The name must be a new one: no host of this site has it, and none that was taken out had it.
 
 The command writes the wish and follows the plan. The agent of this host carries the plan
 out, even if the command has ended or this host was booted. First the command names each
@@ -54,43 +61,77 @@ once it is proved that the BMC is part of it. When the command ends, either host
 The key of join secrets is replaced, too: run 'holdfast join-secret rotate' in the install
 directory afterwards, before it makes another pointer.
 
+Of a worker the command does what 'holdfast host remove' and 'holdfast host add' do, one after the
+other: its pods move, its Node and what is left under its name are deleted, and the new machine
+joins with the file of --join-file. It runs where those run, and ends when the new Node is Ready.
+A worker that does not answer is taken out only if you say that it has no power (--is-gone NAME).
+Under the same name the old machine must be off, or wiped, before there is a join file. You can
+interrupt the command and type it again: it goes on where it was.
+
+One of three control planes is replaced in the same way, as root on one of the two that stay.
+First its member leaves etcd: both others must vote then, and until the new host votes the loss
+of one more control plane stops the site. You must have seen that the lost machine has no power,
+and type its serial number (--is-gone SERIAL). The command ends when three members vote.
+
 Exit codes: 0 the replacement is whole (with --dry-run: all gates are open; with --abort: it
 is taken back); 3 it was not whole at the timeout, and the message says what a person has to do;
 4 it was not whole at the timeout, and goes on by itself; 7 refused, because a gate is closed or
 there is no way back; 8 not confirmed; 1 it failed; 2 wrong usage.`,
 		Example: `  sudo holdfast host replace cp-2 --bmc-address redfish://192.0.2.112/redfish/v1/Systems/1 --bmc-username fencer --bmc-password-file /root/bmc --dry-run
   sudo holdfast host replace cp-2 --bmc-address redfish://192.0.2.112/redfish/v1/Systems/1 --bmc-username fencer --bmc-password-file /root/bmc --join-file cp-2.ign
+  sudo holdfast host replace cp-2 --new-name cp-3 --bmc-address redfish://192.0.2.113/redfish/v1/Systems/1 --bmc-username fencer --bmc-password-file /root/bmc --join-file cp-3.ign
   sudo holdfast host replace cp-2                  follow the plan that has begun
-  sudo holdfast host replace cp-2 --abort`,
+  sudo holdfast host replace cp-2 --abort
+  sudo holdfast host replace worker-3 --is-gone worker-3 --join-file worker-3.ign`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.by = cmp.Or(f.by, login())
 			if err := f.check(); err != nil {
 				return err
 			}
-			if os.Geteuid() != 0 {
-				return &UsageError{Err: errors.New("host replace works on this host's own files: run it with sudo on the control plane that stays")}
+			store := replacement.ThisStore()
+			here, err := thisReplaceHere(store)
+			if err != nil {
+				return err
 			}
-			r := hostReplacement{replaceFlags: f, streams: streams, store: replacement.ThisStore(), name: args[0], sleep: host.Sleep, now: time.Now, pointer: joinPointer, sight: fence.Sight}
+			pair, err := f.ofPair(args[0], here)
+			if err != nil {
+				return err
+			}
+			if !pair {
+				w, err := f.newWorkerReplacement(cmd.Context(), args[0], streams)
+				if err != nil {
+					return err
+				}
+				return w.run(cmd.Context())
+			}
+			r := hostReplacement{replaceFlags: f, streams: streams, store: store, name: args[0], sleep: host.Sleep, now: time.Now, pointer: joinPointer, sight: fence.Sight}
 			return r.run(cmd.Context())
 		},
 	}
 	f.register(cmd)
-	cmd.ValidArgsFunction = func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		if len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
+	f.completeHosts(cmd)
+	hosts := cmd.ValidArgsFunction
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, text string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		found, directive := hosts(cmd, args, text)
+		if len(args) == 0 {
+			others, _ := records.Files{}.Targets() // the API may be away, and the lost host have no Node
+			for _, name := range others {
+				if !slices.Contains(found, name) {
+					found = append(found, name)
+				}
+			}
 		}
-		others, _ := records.Files{}.Targets() // without an answer there is no suggestion
-		return others, cobra.ShellCompDirectiveNoFileComp
+		return found, directive
 	}
 	return cmd
 }
 
 func (f *replaceFlags) register(cmd *cobra.Command) {
-	formatFlag(cmd, &f.output)
+	f.hostFlags.register(cmd)
 	timeoutFlag(cmd, &f.timeout)
 	flags := cmd.Flags()
-	flags.StringVar(&f.newName, "new-name", "", "name of the new host (default: NAME)")
+	flags.StringVar(&f.newName, "new-name", "", "name of the new host (default: NAME); NAME stays retired then")
 	flags.StringVar(&f.uuid, "uuid", "", "UUID of the new machine: no other one is let in")
 	flags.StringVar(&f.bmc.address, "bmc-address", "", "address of the new host's BMC, as in install-config.yaml")
 	flags.StringVar(&f.bmc.username, "bmc-username", "", "user at that BMC")
@@ -101,7 +142,8 @@ func (f *replaceFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&f.ownUser, "own-bmc-username", "", "user at this host's own BMC, whose password was changed")
 	flags.StringVar(&f.ownPassword, "own-bmc-password-file", "", "file with the new password of this host's own BMC: the old host knows the old one")
 	flags.BoolVar(&f.keepAccount, "keep-bmc-account", false, "keep the account with which the old host could switch this host off")
-	flags.StringVar(&f.gone, "is-gone", "", "serial number of the old machine, if its BMC is silent and you have seen that it has no power")
+	flags.StringVar(&f.gone, "is-gone", "", "state that the old machine has no power, which you have seen: its serial number, if its BMC is silent; of a worker that does not answer its name once more")
+	flags.StringVar(&f.dir, "dir", "", "of a worker: install directory; empty for the keys of this control plane")
 	flags.StringSliceVar(&f.lost, "accept-lost", nil, "volumes whose data are lost with the old host")
 	flags.BoolVar(&f.noBackup, "without-backup", false, "go on without a good backup")
 	flags.StringVar(&f.joinFile, "join-file", "", "write the Ignition file with which the new machine is installed; it holds a secret")
@@ -118,7 +160,9 @@ func (f *replaceFlags) check() error {
 	var mistakes []error
 	wrong := func(format string, a ...any) { mistakes = append(mistakes, fmt.Errorf(format, a...)) }
 	if f.newName != "" {
-		wrong("--new-name: this release lets a new machine in under the name of the lost host only, because the site's configuration names both control planes")
+		if err := config.NewName("--new-name", f.newName, nil); err != nil {
+			mistakes = append(mistakes, err)
+		}
 	}
 	if f.bmc.address != "" {
 		if _, err := bmc.Parse(f.bmc.address); err != nil {
@@ -176,8 +220,10 @@ type hostReplacement struct {
 	streams Streams
 	store   replacement.Store
 	name    string
-	sleep   func(context.Context, time.Duration) error
-	now     func() time.Time
+	// next is the name of the new host, which may be that of the old one.
+	next  string
+	sleep func(context.Context, time.Duration) error
+	now   func() time.Time
 	// pointer makes the Ignition file of a new machine.
 	pointer func(ctx context.Context, name string, life time.Duration) ([]byte, error)
 	// topology is true if the command changes the number of control planes: no host takes another
@@ -193,9 +239,16 @@ func (r *hostReplacement) run(ctx context.Context) error {
 		return err
 	}
 	active := plan != nil && !plan.Stage.Over()
+	r.next = cmp.Or(r.newName, r.name)
+	if active && plan.Old.Name == r.name {
+		r.next = cmp.Or(r.newName, plan.New.Name, r.name)
+	}
 	switch {
 	case active && (plan.Grows || plan.Shrinks):
 		return coded(command.ExitRefused, "refused: a plan to %s is under way; to follow it: %s", plan.Work(), "sudo "+plan.Command())
+	case active && r.newName != "" && plan.New.Name != "" && plan.Old.Name == r.name && r.newName != plan.New.Name && !r.abort:
+		return coded(command.ExitRefused, "refused: the new host of this plan is %s, not %s: follow the plan without --new-name, or, until %s is retired, take it back first: %s --abort",
+			plan.New.Name, r.newName, r.name, r.again())
 	case active && plan.Old.Name != r.name:
 		return coded(command.ExitRefused, "refused: this host replaces %s, not %s: wait until that replacement is over", plan.Old.Name, r.name)
 	case r.abort:

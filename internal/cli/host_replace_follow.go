@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,7 +45,11 @@ func (r *hostReplacement) follow(ctx context.Context, id string) error {
 			return errors.Join(r.store.DropOrder(), r.refused(decide.Closed(doing.Gates)))
 		}
 		if doing != nil && doing.Rule == "newcomer.install" && !wrote {
-			if wrote, err = true, r.writeJoin(limited); err != nil {
+			name := r.name
+			if plan != nil {
+				name = cmp.Or(plan.New.Name, name)
+			}
+			if wrote, err = true, r.writeJoin(limited, name); err != nil {
 				return err
 			}
 		}
@@ -91,6 +96,8 @@ func (r *hostReplacement) ended(plan *decide.Plan) error {
 	}
 	whole := plan.Old.Name + " was replaced: either host may be lost"
 	switch {
+	case plan.New.Name != "" && plan.Old.Name != "" && plan.New.Name != plan.Old.Name:
+		whole = plan.Old.Name + " was replaced by " + plan.New.Name + ": either host may be lost"
 	case plan.Grows:
 		whole = plan.New.Name + " is the second control plane: either host may be lost"
 	case plan.Shrinks:

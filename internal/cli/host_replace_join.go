@@ -32,13 +32,14 @@ func joinPointer(ctx context.Context, name string, life time.Duration) ([]byte, 
 	return installer.Pointer(s, state.RoleMaster, name)
 }
 
-// writeJoin writes the Ignition file of the new machine, where one is wanted.
-func (r *hostReplacement) writeJoin(ctx context.Context) error {
+// writeJoin writes the Ignition file of the new machine, where one is wanted. name is that of the
+// host.
+func (r *hostReplacement) writeJoin(ctx context.Context, name string) error {
 	if r.joinFile == "" {
 		r.say("no join file was wanted: %s --join-file FILE", r.again())
 		return nil
 	}
-	data, err := r.pointer(ctx, r.name, r.joinLife)
+	data, err := r.pointer(ctx, name, r.joinLife)
 	if err != nil {
 		return fmt.Errorf("make the join file: %w", err)
 	}

@@ -19,12 +19,12 @@ import (
 func (r *hostReplacement) order(ctx context.Context) (replacement.Order, error) {
 	o := replacement.Order{
 		Wish: decide.Wish{
-			ID: newPlanID(), Old: r.name, New: decide.New{Name: r.name, BMC: r.bmc.address, UUID: r.uuid}, By: r.by, Why: r.reason,
+			ID: newPlanID(), Old: r.name, New: decide.New{Name: r.next, BMC: r.bmc.address, UUID: r.uuid}, By: r.by, Why: r.reason,
 			At: r.now().UTC(), Dry: r.dryRun,
 			Accepts: r.accepts(),
 		},
 		Device: state.FencingDevice{
-			Target: r.name, Address: r.bmc.address, Username: r.bmc.username, Insecure: r.bmc.verification == bmc.VerificationDisabled,
+			Target: r.next, Address: r.bmc.address, Username: r.bmc.username, Insecure: r.bmc.verification == bmc.VerificationDisabled,
 			Fingerprint: r.bmc.fingerprint, LegacyTLS: r.bmc.tls == bmc.TLSLegacy,
 		},
 	}
@@ -78,8 +78,13 @@ func planText(o replacement.Order) string {
 	w := o.Wish
 	var out strings.Builder
 	line := func(format string, a ...any) { _, _ = fmt.Fprintf(&out, format+"\n", a...) }
-	line("%s is replaced by another machine of the same name.", w.Old)
-	line("  it is switched off, and its Node, its pods, its place in Corosync and Pacemaker are taken away")
+	if w.New.Name == w.Old {
+		line("%s is replaced by another machine of the same name.", w.Old)
+	} else {
+		line("%s is replaced by another machine, %s.", w.Old, w.New.Name)
+		line("  the site's configuration names %s instead, and the agent of this host is started anew; the name %s stays retired", w.New.Name, w.Old)
+	}
+	line("  %s is switched off, and its Node, its pods, its place in Corosync and Pacemaker are taken away", w.Old)
 	line("  it stays inert if it wakes up: Corosync's key and the key of join secrets are replaced")
 	line("  new BMC: %s", w.New.BMC)
 	if o.Device.FirstSight {

@@ -211,8 +211,61 @@ func TestOnlyTheNameOfTheLostHostConfirms(t *testing.T) {
 	}
 }
 
+func TestAHostIsReplacedByOneOfAnotherName(t *testing.T) {
+	r := newReplaceRun(t, func(n int, r *replaceRun) {
+		o, err := r.store.Order()
+		put(t, err)
+		plan := decide.Plan{ID: o.Wish.ID, Old: decide.Old{Name: "cp-2"}, New: o.Wish.New, Stage: decide.Retired}
+		switch n {
+		case 1:
+			put(t, r.store.PutPlan(plan), r.store.PutDoing(replacement.Doing{Step: "R4", Rule: "newcomer.install", Words: "waits for cp-9"}))
+		case 3:
+			plan.Stage = decide.Whole
+			put(t, r.store.PutPlan(plan))
+		}
+	})
+	r.newName = "cp-9"
+	put(t, r.run(t.Context()))
+	o, err := r.store.Order()
+	if err != nil || o.Wish.Old != "cp-2" || o.Wish.New.Name != "cp-9" || o.Device.Target != "cp-9" {
+		t.Errorf("%+v, %v", o, err)
+	}
+	if text := r.errs.String(); !strings.Contains(text, "cp-2 is replaced by another machine, cp-9.") || !strings.Contains(text, "the name cp-2 stays retired") {
+		t.Errorf("a person does not read what happens with the names: %s", text)
+	}
+	if !strings.Contains(r.out.String(), "cp-2 was replaced by cp-9: either host may be lost") {
+		t.Error(r.out.String())
+	}
+	if file, err := os.ReadFile(r.joinFile); err != nil || string(file) != "pointer of cp-9" {
+		t.Errorf("the join file is %q, %v", file, err)
+	}
+}
+
+// A plan under way has its new host; the command that follows it need not name it again.
+func TestTheNameOfANewHostIsThatOfThePlanThatHasBegun(t *testing.T) {
+	begun := decide.Plan{ID: "p1", Old: decide.Old{Name: "cp-2"}, New: decide.New{Name: "cp-9"}, Stage: decide.Planned}
+	r := newReplaceRun(t, func(int, *replaceRun) {})
+	put(t, r.store.PutPlan(begun))
+	r.newName = "cp-8"
+	if err := r.run(t.Context()); exitOfReplace(err) != command.ExitRefused || !strings.Contains(err.Error(), "the new host of this plan is cp-9") {
+		t.Error(err)
+	}
+	if o, err := r.store.Order(); o != nil || err != nil {
+		t.Errorf("the plan is changed: %+v, %v", o, err)
+	}
+	r = newReplaceRun(t, func(_ int, r *replaceRun) {
+		begun.Stage = decide.Whole
+		put(t, r.store.PutPlan(begun))
+	})
+	put(t, r.store.PutPlan(begun))
+	put(t, r.run(t.Context()))
+	if o, err := r.store.Order(); err != nil || o.Wish.ID != "p1" || o.Wish.New.Name != "cp-9" {
+		t.Errorf("another BMC of the new host is not taken in: %+v, %v", o, err)
+	}
+}
+
 func TestAllMistakesOfAReplacementAreToldAtOnce(t *testing.T) {
-	code, _, errs := runLine(t, "host", "replace", "cp-2", "--new-name", "cp-9", "--bmc-address", "ftp://x", "--bmc-tls", "Old", "--own-bmc-username", "u", "--timeout", "0s", "--by", "ada")
+	code, _, errs := runLine(t, "host", "replace", "cp-2", "--new-name", "CP_9", "--bmc-address", "ftp://x", "--bmc-tls", "Old", "--own-bmc-username", "u", "--timeout", "0s", "--by", "ada")
 	for _, want := range []string{"--new-name", "--bmc-address", "--bmc-password-file", "--bmc-tls", "--own-bmc-username", "--timeout"} {
 		if !strings.Contains(errs, want) {
 			t.Errorf("%s is not told: %s", want, errs)

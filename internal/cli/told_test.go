@@ -68,6 +68,7 @@ func linesTold(t *testing.T, path string) map[string]string {
 // noLines are texts that only look like a line to type.
 var noLines = map[string]string{
 	"holdfast host remove":      "the cause of a removal, as a list keeps it",
+	"holdfast host replace":     "the cause of a replacement, as a list keeps it",
 	"holdfast corosync authkey": "what a key is derived for",
 	"holdfast host x":           "the word for a reboot or a patch is put in",
 }

@@ -180,7 +180,7 @@ func newGrowth(streams Streams, f topologyFlags, begins bool) (*growth, error) {
 	}
 	r := hostReplacement{
 		replaceFlags: replaceFlags{
-			ownUser: f.ownUser, ownPassword: f.ownPassword, keepAccount: f.keepAccount, gone: f.gone, lost: f.lost, uuid: f.uuid, by: f.by, reason: f.reason, joinFile: f.joinFile, output: f.output, noBackup: f.noBackup, yes: f.yes, abort: f.abort,
+			ownUser: f.ownUser, ownPassword: f.ownPassword, keepAccount: f.keepAccount, gone: f.gone, lost: f.lost, uuid: f.uuid, by: f.by, reason: f.reason, joinFile: f.joinFile, hostFlags: hostFlags{output: f.output}, noBackup: f.noBackup, yes: f.yes, abort: f.abort,
 			timeout: f.timeout, joinLife: f.joinLife, bmc: replaceBMC{verification: bmc.VerificationEnabled},
 		},
 		streams: streams, store: replacement.ThisStore(), sleep: host.Sleep, now: time.Now, pointer: joinPointer, sight: fence.Sight, topology: true,

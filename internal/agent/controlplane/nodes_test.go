@@ -66,6 +66,10 @@ func TestNothingIsAskedOfTheAPIWhereNothingIsToBeDone(t *testing.T) {
 		labelled.Labels[l] = ""
 	}
 	labelled.Labels[state.LabelControlPlane] = ""
+	if !a.untold([]state.Node{labelled}) { // of three a person names a lost one by its serial number
+		t.Error("one of three does not say which machine it is")
+	}
+	labelled.Annotations, a.told = map[string]string{state.AnnotationMachine: "x"}, true
 	if a.unlabelled([]state.Node{labelled}) || a.untold([]state.Node{labelled}) {
 		t.Errorf("something is to be done for %+v", labelled)
 	}

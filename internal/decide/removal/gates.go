@@ -116,7 +116,7 @@ func oneOfThree(f Facts) (why, way string) {
 		return "", ""
 	}
 	return f.Name + " is one of several control planes, and this release does not take a member out of etcd",
-		"By hand: docs/runbook/hosts.md#a-control-plane-of-three"
+		"To give its place to another machine: holdfast host replace " + f.Name + ", as root on a control plane that stays. By hand: docs/runbook/hosts.md#a-control-plane-of-three"
 }
 
 func upgrading(f Facts) (why, way string) {
@@ -144,7 +144,7 @@ func lives(f Facts) (why, way string) {
 		return "", ""
 	}
 	return f.Name + " is not off: " + strings.Join(signs, ", "),
-		"Leave --is-off out, and its pods move first. Or switch it off, and wait a minute"
+		"Leave " + f.statement() + " out, and its pods move first. Or switch it off, and wait a minute"
 }
 
 // silent stops a removal that would wait forever, because a host that does not answer ends
@@ -157,7 +157,7 @@ func silent(f Facts) (why, way string) {
 		return "", ""
 	}
 	return f.Name + " is not Ready, so nobody knows whether its pods have ended, and a silent host may still run",
-		"Bring it back. Or see yourself that it is off, and say so: holdfast host remove " + f.Name + " --is-off " + f.Name
+		"Bring it back. Or see yourself that it is off, and say so: " + f.command() + " " + f.Name + " " + f.statement() + " " + f.Name
 }
 
 // nowhere stops a removal that would end pods and not move them.

@@ -51,6 +51,24 @@ type Facts struct {
 	Upgrade string
 	// Off is true if a person states that the host is off for good.
 	Off bool
+	// Replaces is true if another machine takes the place of the host.
+	Replaces bool
+}
+
+// command is the command that takes the host out, and statement the flag of it by which a person
+// states that the host is off.
+func (f Facts) command() string {
+	if f.Replaces {
+		return "holdfast host replace"
+	}
+	return "holdfast host remove"
+}
+
+func (f Facts) statement() string {
+	if f.Replaces {
+		return "--is-gone"
+	}
+	return "--is-off"
 }
 
 // Action names what comes next.
@@ -79,6 +97,8 @@ const (
 type Step struct {
 	Action Action
 	Says   string
+	// Member is the member of etcd that a Leave removes.
+	Member state.MemberID
 	// Left has the objects that a Sweep deletes.
 	Left Left
 	// InTheWay is true if a Wait is for a pod that a person has to move.
@@ -149,7 +169,7 @@ func (f Facts) entry() (retired.Host, bool) {
 
 // Entry returns the entry to write for the host.
 func Entry(f Facts, by string) retired.Host {
-	h := retired.Host{Name: f.Name, When: f.Now.UTC(), By: by, Why: "holdfast host remove", Off: f.Off}
+	h := retired.Host{Name: f.Name, When: f.Now.UTC(), By: by, Why: f.command(), Off: f.Off}
 	if n := f.Node; n != nil {
 		h.UID, h.Machine, h.System = string(n.UID), n.Status.NodeInfo.MachineID, n.Status.NodeInfo.SystemUUID
 		h.ControlPlane = controlPlane(n)

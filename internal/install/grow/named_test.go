@@ -82,6 +82,15 @@ func TestANewHostOfTheSameNameChangesTheAddressOfItsBMCAlone(t *testing.T) {
 	}
 }
 
+// The host that stays gets another site.json and nothing else: no other file of a host names the two.
+func TestNoOtherFileOfAHostNamesTheTwoControlPlanes(t *testing.T) {
+	have, want := renamed(t, "cp-9")
+	cfg, err := Difference(have, want)
+	if err != nil || len(cfg.Files)+len(cfg.Units) > 0 {
+		t.Errorf("%+v, %v", cfg, err)
+	}
+}
+
 // What else differs between two sites is none of a replacement.
 func TestANamingThatTakesAnotherObjectAwayIsRefused(t *testing.T) {
 	have, _ := renamed(t, "cp-9")

@@ -1,0 +1,127 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/holdfast/holdfast/internal/adapter/etcd"
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/adapter/kube"
+	"github.com/holdfast/holdfast/internal/cli/command"
+	"github.com/holdfast/holdfast/internal/decide/backup"
+	"github.com/holdfast/holdfast/internal/decide/removal"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// planeMember takes the member of a lost control plane of three out of etcd.
+type planeMember struct {
+	here, typed   string
+	withoutBackup bool
+	cluster       client.Client
+	now           func() time.Time
+	// members returns the members of etcd by this host, statuses asks those of hosts at addresses.
+	members  func(context.Context) ([]state.EtcdMember, error)
+	statuses func(ctx context.Context, addresses map[string]string) map[string]etcd.MemberStatus
+	drop     func(context.Context, state.MemberID) error
+}
+
+// newPlaneMember returns that of this host, which must be a control plane.
+func (w *workerReplacement) newPlaneMember() (*planeMember, error) {
+	if os.Geteuid() != 0 {
+		return nil, &UsageError{Err: errors.New("host replace of a control plane asks etcd by this host's own keys: run it with sudo on a control plane that stays")}
+	}
+	name, err := host.Name()
+	if err != nil {
+		return nil, err
+	}
+	local := func(do func(*etcd.Client) error) error {
+		c, err := etcd.Open(etcd.Config{})
+		if err != nil {
+			return err
+		}
+		return errors.Join(do(c), c.Close())
+	}
+	all := &etcd.Members{Identity: etcd.Identity{CA: state.EtcdPKIDir + "/ca.crt", Cert: state.EtcdPKIDir + "/healthcheck-client.crt", Key: state.EtcdPKIDir + "/healthcheck-client.key"}}
+	return &planeMember{
+		here: name, typed: w.gone, withoutBackup: w.noBackup, cluster: w.old.cluster, now: time.Now, statuses: all.Statuses,
+		members: func(ctx context.Context) (list []state.EtcdMember, err error) {
+			err = local(func(c *etcd.Client) error {
+				s, err := c.Status(ctx)
+				list = s.Members
+				return err
+			})
+			return list, err
+		},
+		drop: func(ctx context.Context, id state.MemberID) error {
+			return local(func(c *etcd.Client) error { return c.RemoveMember(ctx, id) })
+		},
+	}, nil
+}
+
+// look gathers the facts about etcd and the other control planes.
+func (m *planeMember) look(ctx context.Context, f removal.Facts) removal.Plane {
+	p := removal.Plane{Here: m.here, Typed: m.typed}
+	if list, err := m.members(ctx); err == nil {
+		p.Members = state.Known(list)
+	}
+	addresses := map[string]string{}
+	nodes := f.Others
+	if f.Node != nil {
+		nodes = append([]corev1.Node{*f.Node}, nodes...)
+	}
+	var known []state.Node
+	for i := range nodes {
+		n := kube.NodeOf(&nodes[i])
+		known = append(known, n)
+		if n.ControlPlane() && len(n.Addresses) > 0 {
+			addresses[n.Name] = n.Addresses[0].String()
+		}
+	}
+	for name, s := range m.statuses(ctx, addresses) {
+		if s.Votes() {
+			p.Votes = append(p.Votes, name)
+		}
+	}
+	if work, err := planInForce(ctx, m.cluster); err == nil {
+		p.Work = work
+	}
+	if !m.withoutBackup {
+		p.Backup = backup.Before(backup.NewestOf(known), m.now())
+	}
+	return p
+}
+
+func (m *planeMember) judge(ctx context.Context, f removal.Facts) ([]removal.Gate, removal.Step) {
+	p := m.look(ctx, f)
+	return removal.PlaneGates(f, p), removal.PlaneNext(f, p)
+}
+
+func (m *planeMember) remove(ctx context.Context, id state.MemberID) error { return m.drop(ctx, id) }
+
+// votes waits until the new host votes.
+func (w *workerReplacement) votes(ctx context.Context) error {
+	says := "is a ready node, and waits to become a voter of etcd"
+	return watch(ctx, w.streams.Err, w.left(), func(ctx context.Context) (looked, error) {
+		ctx, stop := context.WithTimeout(ctx, lookLimit)
+		defer stop()
+		list, err := w.old.plane.members(ctx)
+		if err != nil {
+			return trouble(ctx, w.new.name, "etcd does not answer", err), nil
+		}
+		if (removal.Plane{Members: state.Known(list)}).Joined(w.new.name) {
+			return looked{over: true}, nil
+		}
+		return looked{lines: []command.ViewLine{{Host: w.new.name, Doing: says}}}, nil
+	}, func(cause error) error {
+		if !errors.Is(cause, errNotYet) {
+			return fmt.Errorf("interrupted: %s %s; to follow it: %s", w.new.name, says, w.again())
+		}
+		return coded(command.ExitAttention, "%s %s; until then the loss of one more control plane stops the site (type: holdfast status); to follow it: %s", w.new.name, says, w.again())
+	})
+}

@@ -1,0 +1,186 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/holdfast/holdfast/internal/adapter/etcd"
+	"github.com/holdfast/holdfast/internal/cli/command"
+	"github.com/holdfast/holdfast/internal/model/jointoken"
+	"github.com/holdfast/holdfast/internal/model/site"
+	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/testkit/sitetest"
+)
+
+// three is a site of three control planes of which cp-3 is lost.
+type three struct {
+	client.WithWatch
+	members []state.EtcdMember
+	root    string
+	site    *site.Site
+	out     bytes.Buffer
+}
+
+func newThree(t *testing.T) *three {
+	t.Helper()
+	root, s := siteRoot(t, sitetest.ThreeV6, state.RoleMaster, nil)
+	c := hostSite(t, traces("cp-3")...)
+	key := client.ObjectKey{Namespace: "kube-system", Name: "cluster-config-v1"}
+	cm := &corev1.ConfigMap{}
+	put(t, c.Get(t.Context(), key, cm))
+	cm.Data["install-config"] = "controlPlane: {replicas: 3}\n"
+	put(t, c.Update(t.Context(), cm))
+	for i, name := range []string{"cp-2", "cp-3"} {
+		n := nodeOf(t, c, "cp-1").DeepCopy()
+		n.Name, n.UID, n.ResourceVersion = name, "uid-w-1", ""
+		n.Annotations[state.AnnotationMachine] = state.Machine{UUID: name, Serial: "S" + name[3:]}.String()
+		if i == 1 {
+			isReady(corev1.ConditionUnknown)(&n.Status)
+		}
+		put(t, c.Create(t.Context(), n))
+	}
+	return &three{WithWatch: c, root: root, site: s, members: []state.EtcdMember{{ID: 1, Name: "cp-1"}, {ID: 2, Name: "cp-2"}, {ID: 3, Name: "cp-3"}}}
+}
+
+// replaces is a run of the command on cp-1. The new machine joins when it is waited for.
+func (s *three) replaces(t *testing.T, c client.Client, next string) *workerReplacement {
+	t.Helper()
+	w := replaces(t, c, s.root, next, &s.out)
+	w.old.name, w.gone, w.old.isOff, w.noBackup = "cp-3", "S3", "S3", true
+	if next == "" {
+		w.new.name = "cp-3"
+	}
+	w.old.again = w.again()
+	w.old.plane = &planeMember{
+		here: "cp-1", typed: "S3", withoutBackup: true, cluster: c, now: time.Now,
+		members: func(context.Context) ([]state.EtcdMember, error) { return slices.Clone(s.members), nil },
+		statuses: func(context.Context, map[string]string) map[string]etcd.MemberStatus {
+			votes := etcd.MemberStatus{Serves: true, Leader: 1}
+			return map[string]etcd.MemberStatus{"cp-1": votes, "cp-2": votes}
+		},
+		drop: func(_ context.Context, id state.MemberID) error {
+			s.members = slices.DeleteFunc(s.members, func(m state.EtcdMember) bool { return m.ID == id })
+			return nil
+		},
+	}
+	w.joined = func(context.Context, *site.Site) error {
+		n := nodeOf(t, s, "cp-2").DeepCopy()
+		n.Name, n.UID, n.ResourceVersion = w.new.name, "uid-new", ""
+		n.CreationTimestamp.Time = time.Now()
+		s.members = append(s.members, state.EtcdMember{ID: 9, Name: w.new.name, Learner: true})
+		time.AfterFunc(time.Minute, func() { s.members[2].Learner = false })
+		return client.IgnoreAlreadyExists(s.Create(context.WithoutCancel(t.Context()), n))
+	}
+	return w
+}
+
+func TestOneOfThreeControlPlanesIsReplaced(t *testing.T) {
+	for _, next := range []string{"", "cp-7"} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newThree(t)
+			w := s.replaces(t, s, next)
+			if err := w.run(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if len(s.members) != 3 || s.members[2].ID != 9 || s.members[2].Learner || nodeOf(t, s, w.new.name).UID != "uid-new" {
+				t.Errorf("it ends before the new host votes: %+v", s.members)
+			}
+			list, err := readRetired(t.Context(), s)
+			if h, listed := list.Value.Of("cp-3"); err != nil || !listed || !h.ControlPlane || !h.Off {
+				t.Errorf("the entry is %+v, %v", h, err)
+			}
+			claims, err := jointoken.Read(s.site.Identity.JoinKey, secretOf(t, fileAt(t, w.joinFile)), jointoken.Config, time.Now())
+			if err != nil || claims.Role != state.RoleMaster || claims.Host != w.new.name {
+				t.Errorf("the join file is for %+v, %v", claims, err)
+			}
+			if err := s.replaces(t, s, next).run(t.Context()); err != nil || s.members[2].ID != 9 {
+				t.Errorf("typed again it takes the new host out: %+v, %v", s.members, err)
+			}
+		})
+	}
+}
+
+func TestAReplacementOfOneOfThreeThatEndsAtAnyWriteGoesOn(t *testing.T) {
+	for _, lost := range []bool{false, true} {
+		for at := range 6 {
+			synctest.Test(t, func(t *testing.T) {
+				s := newThree(t)
+				ctx, crash := context.WithCancel(t.Context())
+				defer crash()
+				writes := 0
+				fails := func(write func() error) error {
+					if writes++; writes-1 != at {
+						return write()
+					}
+					defer crash()
+					if lost {
+						_ = write()
+					}
+					return errors.New("the connection was lost")
+				}
+				c := interceptor.NewClient(s.WithWatch, interceptor.Funcs{
+					Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+						return fails(func() error { return c.Create(ctx, o, opts...) })
+					},
+					Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+						return fails(func() error { return c.Patch(ctx, o, p, opts...) })
+					},
+					Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+						return fails(func() error { return c.Delete(ctx, o, opts...) })
+					},
+				})
+				w := s.replaces(t, c, "")
+				drop := w.old.plane.drop
+				w.old.plane.drop = func(ctx context.Context, id state.MemberID) error {
+					return fails(func() error { return drop(ctx, id) })
+				}
+				if err := w.run(ctx); err == nil {
+					t.Fatalf("write %d did not fail", at)
+				}
+				if err := s.replaces(t, s, "").run(t.Context()); err != nil {
+					t.Errorf("write %d, done %t: %v", at, lost, err)
+				}
+				if len(s.members) != 3 || s.members[2].ID != 9 || nodeOf(t, s, "cp-3").UID != "uid-new" {
+					t.Errorf("write %d, done %t: %+v", at, lost, s.members)
+				}
+			})
+		}
+	}
+}
+
+func TestAControlPlaneOfThreeThatMayRunKeepsItsMember(t *testing.T) {
+	for sentence, c := range map[string]struct {
+		change func(*three, *workerReplacement)
+		code   int
+		says   string
+	}{
+		"nobody said that it is off": {func(_ *three, w *workerReplacement) { w.gone, w.old.isOff, w.old.plane.typed = "", "", "" }, command.ExitRefused, "--is-gone SERIAL"},
+		"another machine was seen":   {func(_ *three, w *workerReplacement) { w.old.isOff, w.old.plane.typed = "S2", "S2" }, command.ExitRefused, "is not the serial number"},
+		"it is Ready":                {func(s *three, _ *workerReplacement) { writesStatus(t, s, "cp-3", isReady(corev1.ConditionTrue)) }, command.ExitRefused, "its Node is Ready"},
+		"another voter is away": {func(_ *three, w *workerReplacement) {
+			w.old.plane.statuses = func(context.Context, map[string]string) map[string]etcd.MemberStatus { return nil }
+		}, command.ExitRefused, "etcd does not serve as a voter"},
+		"no backup": {func(_ *three, w *workerReplacement) { w.old.plane.withoutBackup = false }, command.ExitRefused, "--without-backup"},
+	} {
+		s := newThree(t)
+		w := s.replaces(t, s, "")
+		c.change(s, w)
+		err := w.run(t.Context())
+		if command.ExitCode(err) != c.code || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v", sentence, err)
+		}
+		if list, _ := readRetired(t.Context(), s); len(s.members) != 3 || len(list.Value) > 0 {
+			t.Errorf("%s: something was changed", sentence)
+		}
+	}
+}

@@ -1,0 +1,71 @@
+package removal
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Place says how far the replacement of a worker is.
+type Place string
+
+// The places, in their order.
+const (
+	// Held: the old host is in the cluster, or a part of it is left.
+	Held Place = "held"
+	// Free: nothing of the old host is left, and the new one is not Ready yet.
+	Free Place = "free"
+	// Given: the new host is Ready.
+	Given Place = "given"
+)
+
+// young is the age up to which a Node is that of the host which has just taken the place of another
+// one of its name. The same command, typed again after it was cut off, must not take that host out.
+// A join file is valid for as long, if nobody wants it otherwise.
+const young = 24 * time.Hour
+
+// Successor says how far the replacement of a worker is. next is the name of the new host, node its
+// Node, nil if there is none.
+func Successor(f Facts, next string, node *corev1.Node) Place {
+	if next == f.Name {
+		if !f.succeeded() {
+			node = nil
+		}
+		if node == nil && Next(f).Action != Done {
+			return Held
+		}
+	} else if Next(f).Action != Done {
+		return Held
+	}
+	if node != nil && ready(node) {
+		return Given
+	}
+	return Free
+}
+
+// succeeded reports whether the Node of the name is that of a later host than the one that was taken
+// out last.
+func (f Facts) succeeded() bool {
+	h, listed := f.Retired.Value.Of(f.Name)
+	if !listed || f.Node == nil || h.UID == string(f.Node.UID) {
+		return false
+	}
+	made := f.Node.CreationTimestamp.Time
+	return !made.Before(h.When.Truncate(time.Second)) && f.Now.Sub(made) < young
+}
+
+// LostVolumes returns the names of the volumes whose data are lost with the host, sorted.
+func (f Facts) LostVolumes() []string {
+	if f.Node == nil {
+		return nil
+	}
+	var out []string
+	for i := range f.Volumes {
+		if OnlyOn(&f.Volumes[i], f.Name, f.Node.Labels[corev1.LabelHostname]) {
+			out = append(out, f.Volumes[i].Name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}

@@ -1,0 +1,59 @@
+package removal
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/holdfast/holdfast/internal/model/retired"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+func TestHowFarTheReplacementOfAWorkerIs(t *testing.T) {
+	now := time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC)
+	made := func(name, uid string, at time.Time, ready corev1.ConditionStatus) *corev1.Node {
+		return &corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(uid), CreationTimestamp: metav1.NewTime(at)},
+			Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready}}},
+		}
+	}
+	out := func(at time.Time) state.Fact[retired.List] {
+		return state.Known(retired.List{{Name: "w-1", UID: "old", When: at}})
+	}
+	long, hour := now.Add(-1000*time.Hour), now.Add(-time.Hour)
+	for _, c := range []struct {
+		sentence string
+		retired  state.Fact[retired.List]
+		node     *corev1.Node // of w-1
+		lease    bool
+		next     string
+		other    *corev1.Node // of the new name
+		want     Place
+	}{
+		{"nothing was done", state.Known(retired.List(nil)), made("w-1", "old", long, corev1.ConditionTrue), false, "w-1", nil, Held},
+		{"written down, the Node is there", out(hour), made("w-1", "old", long, corev1.ConditionTrue), false, "w-1", nil, Held},
+		{"a part is left", out(hour), nil, true, "w-1", nil, Held},
+		{"nothing is left", out(hour), nil, false, "w-1", nil, Free},
+		{"the new host is a node", out(hour), made("w-1", "new", now, corev1.ConditionFalse), false, "w-1", nil, Free},
+		{"the new host is Ready", out(hour), made("w-1", "new", now, corev1.ConditionTrue), false, "w-1", nil, Given},
+		{"a host that was replaced long ago", out(long), made("w-1", "new", now.Add(-900*time.Hour), corev1.ConditionTrue), false, "w-1", nil, Held},
+		{"an entry that is younger than the Node's host", out(now), made("w-1", "new", hour, corev1.ConditionTrue), false, "w-1", nil, Held},
+		{"another name, nothing is left", out(hour), nil, false, "w-7", nil, Free},
+		{"another name, the old Node is there", out(hour), made("w-1", "old", long, corev1.ConditionTrue), false, "w-7", made("w-7", "new", now, corev1.ConditionTrue), Held},
+		{"another name, not Ready", out(hour), nil, false, "w-7", made("w-7", "new", now, corev1.ConditionUnknown), Free},
+		{"another name, Ready", out(hour), nil, false, "w-7", made("w-7", "new", now, corev1.ConditionTrue), Given},
+		{"nobody has the name", state.Known(retired.List(nil)), nil, false, "w-1", nil, Held},
+	} {
+		f := Facts{Now: now, Name: "w-1", Node: c.node, Retired: c.retired, Lease: c.lease, Replaces: true}
+		node := c.node
+		if c.next != f.Name {
+			node = c.other
+		}
+		if got := Successor(f, c.next, node); got != c.want {
+			t.Errorf("%s: %s, want %s", c.sentence, got, c.want)
+		}
+	}
+}
