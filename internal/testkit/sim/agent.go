@@ -15,7 +15,7 @@ var names = [2]string{"alpha", "beta"}
 func (w *world) snapshot(i int) state.EtcdSnapshot {
 	h := &w.hosts[i]
 	s := state.EtcdSnapshot{
-		Host: names[i], Peer: names[1-i], Boot: h.bootName(i), Uptime: w.uptime(i),
+		Host: w.name(i), Peer: w.peerName(i), Boot: h.bootName(), Uptime: w.uptime(i),
 		Now:    time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC).Add(w.now + h.wall),
 		Record: state.Known(h.disk.record),
 		Data:   state.Known(w.data(i)),
@@ -36,9 +36,10 @@ func (w *world) snapshot(i int) state.EtcdSnapshot {
 	}
 	s.Local = w.local(i)
 	if h.inert {
-		s.Proofs.Power = w.powerState(1 - i)
+		s.Proofs.Power = w.powerOfPeer(i)
 	}
 	w.blur(&s)
+	w.observeSeat(i, &s)
 	return s
 }
 
@@ -207,6 +208,9 @@ func (w *world) act(i int) {
 	}
 	h.pending = nil
 	w.overruled(i, v)
+	if !w.permits(i, v) {
+		return
+	}
 	switch v.Action {
 	case state.EtcdWriteRecord:
 		w.writeRecord(i, *v.Record)
@@ -234,6 +238,7 @@ func (w *world) act(i int) {
 		w.empty(i)
 	case state.EtcdGrantQuorum:
 		h.inert = false
+		w.checkGrant(i)
 		if w.hosts[1-i].disk.record.Forced.Who != "" {
 			w.ignored = true
 		}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/holdfast/holdfast/internal/decide/replace"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -26,6 +27,13 @@ type Bug struct {
 	trustsRequest bool // a fence counts once the BMC took the request
 	liar          bool // a BMC says Off while the host runs
 	forceNew      bool // force-new-cluster regains quorum
+
+	// sites is true if only a site that changes shows the bug.
+	sites bool
+	// facts changes what the agent sees that carries a plan out, and decision what it decides.
+	facts    func(*replace.Facts)
+	decision func(*world, replace.Facts, *replace.Decision)
+	stays    bool // a replaced host that wakes up does not switch itself off
 }
 
 // FindBug returns the bug of a name.

@@ -18,6 +18,9 @@ const (
 
 // Run plays the schedule of a seed.
 func Run(seed uint64, opt Options) Result {
+	if opt.Sites || opt.Bug != nil && opt.Bug.sites {
+		return runSite(seed, opt)
+	}
 	w := newWorld(seed, opt)
 	limit := opt.Faults
 	if limit == 0 {
@@ -117,6 +120,7 @@ func (w *world) mend() {
 		h.hung, h.lies = false, honest
 		w.makeRoom(i)
 	}
+	w.mendSite()
 }
 
 // tick takes one step: time passes, and one event happens.
@@ -205,7 +209,7 @@ func (w *world) timeOut(i int) {
 func (w *world) agent(i int) {
 	h := &w.hosts[i]
 	switch {
-	case !h.power:
+	case !h.power || !w.keeps(i):
 	case h.pending == nil:
 		w.observe(i)
 		if w.rng.IntN(64) == 0 && !w.calm { // the etcd keeper hangs before its step
@@ -241,7 +245,7 @@ func (w *world) environment(i int) {
 	case 1, 2:
 		w.fenceStep(i)
 	case 3:
-		if !h.power && !w.hosts[1-i].fence.sent && (w.calm || w.rng.IntN(6) == 0) {
+		if !h.power && !w.hosts[1-i].fence.sent && w.boots(i) && (w.calm || w.rng.IntN(6) == 0) {
 			w.powerOn(i)
 		}
 		if h.leaving && !h.running && w.now-h.leavingAt > 30*time.Second {
@@ -262,7 +266,7 @@ func (w *world) environment(i int) {
 func (w *world) corosync(i int) {
 	h, p := &w.hosts[i], &w.hosts[1-i]
 	w.strays(i)
-	whole := h.power && p.power && w.linked()
+	whole := h.power && p.power && w.linked() && w.meets()
 	switch {
 	case !h.power:
 	case h.contact && (!whole || h.ring != p.ring && h.pendingRing == 0 && p.pendingRing == 0):
@@ -309,7 +313,7 @@ func (w *world) strays(i int) {
 // fenceStep advances Pacemaker's fencing of the peer.
 func (w *world) fenceStep(i int) {
 	h, p := &w.hosts[i], &w.hosts[1-i]
-	if !h.power || h.inert && !h.fence.active {
+	if !h.power || h.inert && !h.fence.active || !w.mayFence(i) {
 		return
 	}
 	f := &h.fence
@@ -346,13 +350,16 @@ func (h *host) held() bool { return h.fenced.Known && h.fenced.Value.At > h.met 
 func (h *host) fencedSince() bool { return h.fenced.Known && h.fenced.Value.At > h.joined }
 
 func (w *world) fenceNow(i int, h, p *host, f *fence) {
-	says := w.powerState(1 - i)
+	says := w.powerOfPeer(i)
 	trusting := w.opt.Bug != nil && w.opt.Bug.trustsRequest
 	switch {
 	case says.Known && says.Value == state.PowerOff, trusting && f.sent:
-		h.fenced = state.Known(state.EtcdFenced{Target: names[1-i], State: state.PowerOff, Boot: h.bootName(i), At: w.uptime(i)})
+		h.fenced = state.Known(state.EtcdFenced{Target: w.peerName(i), State: state.PowerOff, Boot: h.bootName(), At: w.uptime(i)})
 		*f = fence{}
 		w.trace(i, "fenced the peer, its BMC says Off")
+	case w.site.aims(h, p): // at another machine than the peer
+		w.strikeShelf()
+		f.sent = true
 	case h.inert && p.power: // a host that wants to start alone only asks for a confirmation
 		*f = fence{}
 	case p.bmc == bmcMute:
@@ -375,10 +382,14 @@ func (w *world) fenceNow(i int, h, p *host, f *fence) {
 // off.
 func (w *world) person(i int) {
 	h, p := &w.hosts[i], &w.hosts[1-i]
+	if w.site != nil {
+		w.confirm(i)
+		return
+	}
 	if !w.humans || w.calm || !h.power || h.contact || h.verdict.Action != state.EtcdAskHuman || h.verdict.Next != etcdmember.Confirm || p.power || w.rng.IntN(12) != 0 {
 		return
 	}
-	h.human = state.Known(state.Confirmation{Who: "operator", Why: "the peer is off", Boot: h.bootName(i), At: w.uptime(i), Force: true})
+	h.human = state.Known(state.Confirmation{Who: "operator", Why: "the peer is off", Boot: h.bootName(), At: w.uptime(i), Force: true})
 	w.trace(i, "a person confirms that the peer is off and forces this host")
 }
 
@@ -459,13 +470,13 @@ func (w *world) breakBMC(i int) {
 // damage destroys a data directory, or a whole disk with the record on it.
 func (w *world) damage(i int) {
 	h := &w.hosts[i]
-	if w.destroyed && !w.rejoins(i) || w.forced > 0 || h.disk.copy != state.CopyWhole { // if a forced data directory is destroyed, the history that it replaced is left
+	if !w.spares(i) || w.destroyed && !w.rejoins(i) || w.forced > 0 || h.disk.copy != state.CopyWhole { // if a forced data directory is destroyed, the history that it replaced is left
 		return
 	}
 	w.destroyed, h.hung = true, false // a destroyed disk no longer hangs
 	other := w.hosts[1-i].disk.record.State
 	w.lost = w.lost || !w.holds(1-i) || h.disk.record.State.Leads() || !other.Leads() && other != state.EtcdPair
-	if n := w.rng.IntN(3); n > 0 {
+	if n := w.rng.IntN(3); n > 0 || w.site != nil { // a whole machine is lost in another way there
 		w.loseCopy(i, n > 1)
 		return
 	}

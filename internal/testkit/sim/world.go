@@ -55,6 +55,8 @@ type fence struct {
 type host struct {
 	disk disk
 	process
+	machine  int  // one for each machine that there ever was
+	seat     seat // only where sites change
 	power    bool
 	boot     int
 	bootedAt time.Duration
@@ -156,6 +158,7 @@ type world struct {
 	calm      bool
 	failure   *Violation
 	log       []string
+	site      *site // nil unless the site changes
 }
 
 // Options holds the settings of a schedule.
@@ -164,6 +167,8 @@ type Options struct {
 	Bug *Bug
 	// Faults is the greatest number of faults; zero means the default.
 	Faults int
+	// Sites plays sites that grow, that replace a lost machine, and that shrink.
+	Sites bool
 	// Trace records a readable log of every step.
 	Trace bool
 }
@@ -194,19 +199,20 @@ func newWorld(seed uint64, opt Options) *world {
 	for i := range w.hosts {
 		h := &w.hosts[i]
 		id := state.MemberID(i + 1)
+		h.machine = i
 		h.disk = disk{copy: state.CopyWhole, cluster: 0xc1, id: id}
 		h.disk.record = state.EtcdRecord{State: state.EtcdNone}
 		h.power, h.boot, h.contact, h.ring = true, 1, true, 1
 		h.members = w.genesis
 		if !handOver {
 			h.disk.record = state.EtcdRecord{State: state.EtcdPair, Seq: 1, Cluster: 0xc1, Member: id}
-			h.running, h.heard = true, h.bootName(i)
+			h.running, h.heard = true, h.bootName()
 		}
 	}
 	return w
 }
 
-func (h *host) bootName(i int) string { return fmt.Sprintf("boot-%d-%d", i, h.boot) }
+func (h *host) bootName() string { return fmt.Sprintf("boot-%d-%d", h.machine, h.boot) }
 
 func (w *world) uptime(i int) time.Duration { return w.now - w.hosts[i].bootedAt + time.Second }
 
@@ -262,8 +268,11 @@ func (w *world) check() {
 			w.fail("I1", "member %s runs on host %d while host %d votes in its name", h.standIn, 1-i, i)
 		}
 	}
-	if w.fences > 1 && !w.slowFence {
+	if w.fences > 1 && !w.slowFence && !w.site.changes() {
 		w.fail("I5", "%d fences since the hosts last met", w.fences)
+	}
+	if w.site != nil && w.checkSite() {
+		return // no pair yet, or none any more
 	}
 	w.checkStall()
 	w.checkFull()
@@ -282,8 +291,8 @@ const unprovedLimit = 45 * time.Second
 // that nobody will make.
 func (w *world) checkUnproved(i int) {
 	h, p := &w.hosts[i], &w.hosts[1-i]
-	held := h.held() && h.fenced.Value.Boot == h.bootName(i)
-	able := h.power && !h.contact && h.pendingRing == 0 && !h.inert && !h.leaving && h.heard == h.bootName(i) &&
+	held := h.held() && h.fenced.Value.Boot == h.bootName()
+	able := h.power && !h.contact && h.pendingRing == 0 && !h.inert && !h.leaving && h.heard == h.bootName() &&
 		(h.disk.record.State == state.EtcdPair || h.disk.record.State.Leads()) && h.disk.copy == state.CopyWhole
 	well := !h.hung && h.blockedUntil <= w.now && p.bmc == bmcWell && p.sticks <= w.now
 	if !held || !able || !well || h.verdict.Action != state.EtcdWait || state.EtcdSituationOf(h.verdict.Rule) != state.EtcdPeerGone {
@@ -351,11 +360,13 @@ func (w *world) powerOff(i int) {
 	h.fence, h.pending, h.verdict, h.heard = fence{}, nil, state.EtcdVerdict{}, ""
 	h.blockedUntil, h.stalled = 0, 0
 	h.space.starts = etcdhealth.Starts{}
+	h.seat.stopSeat()
 }
 
 func (w *world) powerOn(i int) {
 	h := &w.hosts[i]
 	h.power, h.inert, h.bootedAt, h.joined = true, true, w.now, 0
+	w.bootSeat(h)
 	h.met, h.strayAt, h.unseen, h.strayed = 0, 0, false, false
 	h.boot++
 	w.trace(i, "boots (%s)", h.disk.record.State)
@@ -405,7 +416,7 @@ func (w *world) start(i int) {
 		return
 	}
 	h.process, h.stalled = process{running: true, commit: min(d.commit, len(d.log)), since: w.now, progress: w.now}, 0
-	h.members = w.confAt(d.log, h.commit)
+	h.members, h.seat.podman = w.confAt(d.log, h.commit), true
 	w.trace(i, "etcd runs as member %s, %d entries, %d committed, term %d", d.id, len(d.log), h.commit, d.term)
 }
 

@@ -31,6 +31,7 @@ func run(args []string, out io.Writer) int {
 	replay := flags.Uint64("replay", 0, "play this seed alone and print every step")
 	faults := flags.Int("faults", 0, "at most so many faults in a schedule (0: six)")
 	name := flags.String("bug", "", "take a rule out or put a mistake in (see docs/TRACK-RECORD.md)")
+	sites := flags.Bool("sites", false, "play sites that grow, replace a lost machine, or shrink")
 	list := flags.Bool("list", false, "list the bugs that can be put in, as a table")
 	first := flags.Bool("first", false, "stop at the first violation")
 	workers := flags.Int("workers", runtime.NumCPU(), "schedules at once")
@@ -40,7 +41,7 @@ func run(args []string, out io.Writer) int {
 	if *list {
 		return table(out)
 	}
-	opt := sim.Options{Faults: *faults}
+	opt := sim.Options{Faults: *faults, Sites: *sites}
 	if *name != "" {
 		bug, ok := sim.FindBug(*name)
 		if !ok {
@@ -62,7 +63,7 @@ func run(args []string, out io.Writer) int {
 		}
 	}
 	if len(t.failed) > 0 {
-		say(out, "replay with: go run ./internal/testkit/sim/run -replay %d %s\n", t.failed[0].Seed, replayArgs(*name, *faults))
+		say(out, "replay with: go run ./internal/testkit/sim/run -replay %d %s\n", t.failed[0].Seed, replayArgs(*name, *faults, *sites))
 		return 1
 	}
 	return 0
@@ -79,8 +80,11 @@ func table(out io.Writer) int {
 // it.
 func say(out io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(out, format, args...) }
 
-func replayArgs(bug string, faults int) string {
+func replayArgs(bug string, faults int, sites bool) string {
 	args := ""
+	if sites {
+		args += "-sites "
+	}
 	if bug != "" {
 		args += "-bug " + bug
 	}
