@@ -35,7 +35,9 @@ On a host that is on no way it does nothing. It changes the host: run it as root
 
 With --switch it does what holdfast-switch.service runs: it has the link lead to the
 new release, if the journal says that this is the moment. With --pods it does what
-kubelet runs before it starts: it writes the static pods of the release that is chosen.
+kubelet runs before it starts: it writes the static pods of the release that is chosen,
+and moves checkpoints of kubelet away that a power cut has torn: kubelet does not start
+with them.
 With --raise it does what holdfast-raise.service runs after the commit: kubelet, which
 stayed that of the old release, becomes that of the release that is chosen.`,
 		Example: `  # does the host have to go back? if so, go
@@ -66,7 +68,7 @@ stayed that of the old release, becomes that of the release that is chosen.`,
 
 func (f parachuteFlags) run(ctx context.Context) (string, error) {
 	if f.pods {
-		return "", upgrade.SettlePods()
+		return upgrade.BeforeKubelet()
 	}
 	if f.raise {
 		return "", upgrade.RaiseThisHost()

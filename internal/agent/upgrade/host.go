@@ -291,7 +291,7 @@ func (m machine) arm(ctx context.Context, from, to string) error {
 	if program := unit.ReleaseAgent(from); !host.Exists(filepath.Join(m.root, program)) {
 		return fmt.Errorf("arm the parachute: there is no %s to return with", program)
 	}
-	if err := errors.Join(m.pods.Prepare(from, to), m.store.Forget()); err != nil {
+	if err := errors.Join(m.pods.Prepare(from, to), m.store.Forget(), m.store.Reserve()); err != nil {
 		return err
 	}
 	files := unit.Parachute(from, filepath.Join(Folder, hangsFile))
@@ -354,7 +354,7 @@ func (m machine) disarm(ctx context.Context) error {
 			return err
 		}
 	}
-	return errors.Join(m.pods.Forget(), m.store.Forget(), m.systemctl(ctx, "daemon-reload"))
+	return errors.Join(m.pods.Forget(), m.store.Forget(), m.store.GiveBack(), m.systemctl(ctx, "daemon-reload"))
 }
 
 // notLoaded is the exit code of systemctl for a unit that does not exist.

@@ -3,6 +3,7 @@ package upgrade
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -80,17 +81,24 @@ func NewParachute(s *site.Site, self string, releases Releases) Parachute {
 	return Parachute{
 		Host: h, Kind: m.kind, Now: time.Now, Releases: releases,
 		StopAgent: func(ctx context.Context) error { return m.systemctl(ctx, "stop", unit.AgentUnit) },
-		SwitchBack: func(context.Context) error {
-			j, _, err := m.store.Read()
-			if err != nil {
-				return err
-			}
-			if j.Step != parachute.Returning {
-				return fmt.Errorf("switch back: the journal of the upgrade says %q", j.Step)
-			}
-			return m.switchTo(j.From, "")
-		},
+		SwitchBack: func(context.Context) error { return m.switchBack() },
 	}
+}
+
+// switchBack has the one link lead to the old release, if the journal says so. First it gives
+// back what was kept of the disk for that.
+func (m machine) switchBack() error {
+	j, _, err := m.store.Read()
+	if err != nil {
+		return err
+	}
+	if j.Step != parachute.Returning {
+		return fmt.Errorf("switch back: the journal of the upgrade says %q", j.Step)
+	}
+	if err := m.store.GiveBack(); err != nil {
+		return fmt.Errorf("give back what was kept of the disk for a return: %w", err)
+	}
+	return m.switchTo(j.From, "")
 }
 
 // knownNodes returns the nodes that the agent last knew.
@@ -135,8 +143,13 @@ func SwitchThisHost(ctx context.Context, kind parachute.Kind, releases Releases)
 // journal says that there is a way back.
 func RaiseThisHost() error { return newMachine(parachute.Worker, nil).letKubeletRise() }
 
-// SettlePods has this host have the static pods of the release that is chosen.
-func SettlePods() error { return newMachine(parachute.Worker, nil).pods.Settle() }
+// BeforeKubelet makes this host ready for a start of kubelet on the way to another release:
+// it has the static pods of the release that is chosen, and no memory of kubelet that a
+// power cut has torn. It says what it moved away.
+func BeforeKubelet() (said string, err error) {
+	said, torn := mendCheckpoints("/")
+	return said, errors.Join(newMachine(parachute.Worker, nil).pods.Settle(), torn)
+}
 
 // NewerBy returns what names the data of this host that a release cannot read, by what
 // both releases say of themselves: a release writes the format that it says until its
