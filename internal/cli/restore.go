@@ -15,7 +15,10 @@ import (
 
 	"github.com/holdfast/holdfast/internal/adapter/backup/archive"
 	"github.com/holdfast/holdfast/internal/adapter/host"
+	decide "github.com/holdfast/holdfast/internal/decide/restore"
 	"github.com/holdfast/holdfast/internal/install/installer"
+	"github.com/holdfast/holdfast/internal/model/backup"
+	"github.com/holdfast/holdfast/internal/model/payload"
 	"github.com/holdfast/holdfast/internal/model/site"
 )
 
@@ -40,8 +43,8 @@ lone control plane would serve: wipe it before you switch it on.
 
 ` + fromWords + `
 
-Exit codes: 0 the directory is ready; 1 the backup cannot be read, or is damaged; 2 wrong
-usage.`,
+Exit codes: 0 the directory is ready; 1 the backup cannot be read, is damaged, or is of a
+newer release than this program; 2 wrong usage.`,
 		Example: `  holdfast restore --from 20261125T020000Z-cp-1.tar.age --identity owner.key --dir store-17 --dry-run
   holdfast restore --from 20261125T020000Z-cp-1.tar.age --identity owner.key --dir store-17
   holdfast restore --from s3://shop-1/shop.example.com/cp-1/20261125T020000Z-cp-1.tar.age --targets backups.yaml --identity owner.key --dir store-17
@@ -97,11 +100,15 @@ func (r *restoring) run(ctx context.Context, streams Streams) (err error) {
 	if err != nil {
 		return fmt.Errorf("%s is whole, but lacks files that a restore needs: %w", r.from, err)
 	}
-	b.ID, b.Taken = m.ID, m.Entry.Taken
+	b.ID, b.Taken, b.Revision = m.ID, m.Entry.Taken, m.Entry.Database.Revision
+	note, err := decide.Release(m.Entry.Release, backup.Release{Version: payload.Version, Kubernetes: payload.KubernetesVersion, Etcd: payload.EtcdVersion})
+	if err != nil {
+		return fmt.Errorf("%s is whole, but cannot be restored with this build: %w", r.from, err)
+	}
 	if err := r.accounts(ctx, streams, &b); err != nil {
 		return err
 	}
-	r.tell(streams.Out, m)
+	r.tell(streams.Out, m, note)
 	if r.dry {
 		return nil
 	}
@@ -149,7 +156,7 @@ func (r *restoring) write(ctx context.Context, streams Streams, b installer.Back
 }
 
 // tell describes the backup.
-func (r *restoring) tell(w io.Writer, m archive.Manifest) {
+func (r *restoring) tell(w io.Writer, m archive.Manifest, note string) {
 	e := m.Entry
 	_, _ = fmt.Fprintf(w, "%s of host %s of site %s, taken %s (%s ago)\n", m.ID, e.Host, e.Site,
 		e.Taken.UTC().Format(time.RFC3339), time.Since(e.Taken).Round(time.Minute))
@@ -157,6 +164,9 @@ func (r *restoring) tell(w io.Writer, m archive.Manifest) {
 		e.Release.Kubernetes, cmp.Or(e.Release.Digest, "unknown"))
 	if !e.Good {
 		_, _ = fmt.Fprintln(w, "this backup is not good: it did not pass all its checks on the host")
+	}
+	if note != "" {
+		_, _ = fmt.Fprintln(w, note)
 	}
 }
 

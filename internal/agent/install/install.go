@@ -60,6 +60,8 @@ type run struct {
 	// lookup asks the host's name servers; root is /. Tests have their own.
 	lookup func(context.Context, string) ([]netip.Addr, error)
 	root   string
+	// serves reports whether the site that is restored still serves.
+	serves func(context.Context) bool
 }
 
 // step is one thing to do. It must be safe to repeat after it was cut off
@@ -84,6 +86,7 @@ func Run(ctx context.Context, o Options) error {
 		path: state.ProgressPath, now: o.Now, log: o.Log,
 		p: state.Progress{Host: name, Role: o.Site.Role},
 	}}
+	r.serves = r.siteServes
 	if r.server, err = newServer(o.Site, name, ownTokenPath, o.Now); err != nil {
 		return err
 	}

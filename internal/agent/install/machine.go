@@ -21,7 +21,7 @@ func (r *run) lookAtHost(context.Context) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(r.ownArchitecture(runtime.GOARCH), lasts(gone))
+	return errors.Join(r.ownArchitecture(runtime.GOARCH), lasts(gone), r.ownClock())
 }
 
 // ownArchitecture compares the machine with the one architecture that

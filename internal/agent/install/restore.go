@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
+	restoring "github.com/holdfast/holdfast/internal/decide/restore"
 	"github.com/holdfast/holdfast/internal/install/restore"
 	"github.com/holdfast/holdfast/internal/model/etcdpod"
 	"github.com/holdfast/holdfast/internal/model/site"
@@ -23,9 +24,16 @@ func (r *run) takeBackup(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	err = r.poll(ctx, time.Second, func(ctx context.Context) (bool, string, error) {
+		return !r.serves(ctx), "the site of this backup still serves at " + r.Site.APIEndpoint() + ": switch all its hosts off first. Two sites with its authorities would answer at the same names", nil
+	})
+	if err != nil {
+		return err
+	}
 	report, err := restore.Run(ctx, restore.Options{
 		Snapshot: path, SHA256: r.Site.Restore.SHA256, DataDir: filepath.Join(r.root, state.EtcdDataDir),
 		Name: r.facts.NodeName, PeerURL: etcdpod.PeerURL(r.facts.Addresses[0]), Token: r.Site.Restore.Token, Log: r.Log,
+		Bump: restoring.Bump(r.Site.Restore.Revision, r.Now()),
 	})
 	if err != nil {
 		return err

@@ -38,6 +38,8 @@ type Backup struct {
 	// Snapshot is the snapshot of etcd, and SHA256 its digest in hex.
 	Snapshot io.Reader
 	SHA256   string
+	// Revision is the latest one in the snapshot.
+	Revision int64
 }
 
 // Restore makes an empty directory an install directory that begins with a backup: it writes
@@ -109,7 +111,7 @@ func (in *Installer) takeSnapshot(b Backup) (*site.Restore, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &site.Restore{SHA256: b.SHA256, Token: token, Backup: b.ID, Taken: b.Taken}, nil
+	return &site.Restore{SHA256: b.SHA256, Token: token, Backup: b.ID, Taken: b.Taken, Revision: b.Revision}, nil
 }
 
 // giveBack sets the BMC passwords in a configuration, since the copies of hosts have

@@ -32,10 +32,6 @@ const (
 	memberName = "member"
 	// reportName is the file that lists what a restore left out and found.
 	reportName = "report.json"
-	// bump is added to the revision of the backup. It is more than a site writes between a
-	// backup and its restore, so clients that remember a former revision read everything
-	// again. At 30 writes a second a year has fewer.
-	bump = 1_000_000_000
 )
 
 // Options describes a restore.
@@ -48,7 +44,10 @@ type Options struct {
 	Name, PeerURL string
 	// Token makes the ids of this life differ from those of every other one.
 	Token string
-	Log   io.Writer
+	// Bump is added to the revision of the snapshot, so that clients that remember a former
+	// revision read everything again (decide/restore.Bump).
+	Bump int64
+	Log  io.Writer
 }
 
 // Report describes what a restore did.
@@ -138,7 +137,7 @@ func (w work) unpack(ctx context.Context) error {
 		"--data-dir", w.data(), "--name", w.Name,
 		"--initial-advertise-peer-urls", w.PeerURL, "--initial-cluster", w.Name+"="+w.PeerURL,
 		"--initial-cluster-token", w.Token,
-		"--bump-revision", fmt.Sprint(bump), "--mark-compacted"))
+		"--bump-revision", fmt.Sprint(w.Bump), "--mark-compacted"))
 	if err != nil {
 		return fmt.Errorf("restore etcd's snapshot: %w", err)
 	}

@@ -102,6 +102,9 @@ func backup(t testing.TB) (path, sum string) {
 	return path, hex.EncodeToString(whole[:])
 }
 
+// restoredAt is the time of restores in tests.
+var restoredAt = time.Date(2026, 11, 25, 2, 0, 0, 0, time.UTC)
+
 // TestARestoredEtcdHasAllThatOutlivesItsHosts restores a snapshot twice: the second time
 // changes nothing.
 func TestARestoredEtcdHasAllThatOutlivesItsHosts(t *testing.T) {
@@ -109,7 +112,7 @@ func TestARestoredEtcdHasAllThatOutlivesItsHosts(t *testing.T) {
 	path, sum := backup(t)
 	o := Options{
 		Snapshot: path, SHA256: sum, DataDir: filepath.Join(t.TempDir(), "etcd"),
-		Name: "till-1", PeerURL: "https://198.51.100.7:2380", Token: "another-life", Log: io.Discard,
+		Name: "till-1", PeerURL: "https://198.51.100.7:2380", Token: "another-life", Log: io.Discard, Bump: restore.Bump(1, restoredAt),
 	}
 	report, err := Run(t.Context(), o)
 	must(t, err)
@@ -126,7 +129,7 @@ func TestARestoredEtcdHasAllThatOutlivesItsHosts(t *testing.T) {
 		return nil
 	})
 	must(t, err)
-	if revision <= bump {
+	if revision <= 1000*restoredAt.Unix() {
 		t.Errorf("the revision is %d: whoever remembers one of before goes on with what is gone", revision)
 	}
 	if !s.Compacted(t.Context(), revision-1000) {
@@ -162,7 +165,7 @@ func TestARestoreThatIsCutOffBeginsAnew(t *testing.T) {
 	path, sum := backup(t)
 	o := Options{
 		Snapshot: path, SHA256: sum, DataDir: filepath.Join(t.TempDir(), "etcd"),
-		Name: "till-1", PeerURL: "https://198.51.100.7:2380", Token: "another-life", Log: io.Discard,
+		Name: "till-1", PeerURL: "https://198.51.100.7:2380", Token: "another-life", Log: io.Discard, Bump: restore.Bump(1, restoredAt),
 	}
 	for _, after := range []int{0, 20, 80, 200, 400} {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(after)*time.Millisecond)

@@ -65,6 +65,8 @@ type Restore struct {
 	// Backup is the id of the backup, and Taken the time at which it was taken.
 	Backup string    `json:"backup"`
 	Taken  time.Time `json:"taken"`
+	// Revision is the latest revision in the backup; 0 if it is not known.
+	Revision int64 `json:"revision,omitempty"`
 }
 
 // Topology returns the topology that follows from the site's numbers of hosts.
