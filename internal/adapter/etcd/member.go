@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -90,8 +91,16 @@ func (c *Client) Mark(ctx context.Context, id state.MemberID, seq uint64) error 
 	return said("write the marker of member "+id.String(), err)
 }
 
-// MoveLeader moves the leadership from the local member to another.
+// leadLimit bounds a transfer of the leadership. Raft gives one up after an election's time-out,
+// a second, if the other member did not get to its election in that time. etcd does not tell: it
+// waits for as long as its caller does.
+const leadLimit = 5 * time.Second
+
+// MoveLeader moves the leadership from the local member to another, within some seconds or not
+// at all.
 func (c *Client) MoveLeader(ctx context.Context, to state.MemberID) error {
+	ctx, cancel := context.WithTimeout(ctx, leadLimit)
+	defer cancel()
 	client := pb.NewMaintenanceClient(c.conn)
 	_, err := client.MoveLeader(ctx, &pb.MoveLeaderRequest{TargetID: uint64(to)})
 	if is(err, rpctypes.ErrNotLeader) {
