@@ -34,6 +34,8 @@ type seat struct {
 	kubelet    bool   // kubelet starts at boot without Pacemaker
 	fences     bool   // Pacemaker has the devices of both
 	device     int    // the machine that this host would fence
+	site       string // the peer's name in the site's configuration, if a plan has changed it
+	dropped    string // the plan by which the file with the old host's device has gone
 	retired    state.Fact[state.EtcdRetired]
 	plan       *replace.Plan
 	wish       *replace.Wish

@@ -83,6 +83,7 @@ func (w *world) newcomerFacts(f *replace.Facts) {
 
 func (w *world) diskFacts(h *host, f *replace.Facts) {
 	seat := &h.seat
+	f.Taken = state.Known("") // no other host has the new name
 	f.Ring = state.Known(seat.named(seat.conf, seat.lists))
 	if seat.runs {
 		f.Known = state.Known(seat.named(true, seat.cib))
@@ -100,6 +101,10 @@ func (w *world) diskFacts(h *host, f *replace.Facts) {
 	f.Runs = state.Known(seat.conf || seat.ringBoots || seat.runs)
 	f.Paired = state.Known(seat.told || seat.retired.Known || h.disk.record.State != state.EtcdNone)
 	f.Verified = state.Known(w.site.verified)
+	other := seat.plan.New.Name != seat.plan.Old.Name
+	f.Named = state.Known(seat.site == seat.plan.New.Name || seat.site == "" && !other)
+	f.OldDevice = state.Known(other && !seat.plan.Grows && seat.dropped != seat.plan.ID)
+	f.Misnamed = seat.retired.Known && seat.told && seat.retired.Value.Peer != seat.peer
 	switch {
 	case !seat.runs:
 	case seat.plan.Grows && seat.plan.Stage != replace.Joining:

@@ -78,6 +78,9 @@ func (w *world) do(h *host, d replace.Decision) {
 		h.seat.cib = h.seat.cib && !h.seat.runs
 	case replace.Retire:
 		word := state.EtcdRetired{Peer: p.Old.Name, Plan: p.ID, At: w.clock(s.stay)}
+		if h.seat.told {
+			word.Peer = h.seat.peer
+		}
 		if p.Grows {
 			word.Peer, word.Never = p.New.Name, true
 		}
@@ -87,6 +90,8 @@ func (w *world) do(h *host, d replace.Decision) {
 		w.strike(s.stay)
 	case replace.DropMember:
 		w.dropMember(h)
+	case replace.DropDevice:
+		h.seat.dropped = p.ID
 	case replace.SetFencing:
 		h.seat.fences, h.seat.peer = true, p.New.Name
 	case replace.JoinRing:
@@ -133,6 +138,7 @@ func (w *world) inCluster(p *replace.Plan, act replace.Act) bool {
 		replace.DropSecret: func() { s.leftover = false },
 		replace.Dress:      func() { s.planes = 1 },
 		replace.PutDevice:  func() { w.putDevice() },
+		replace.NameSite:   func() { w.hosts[s.stay].seat.site = p.New.Name },
 	}
 	do := objects[act]
 	if do != nil && w.serves() {
