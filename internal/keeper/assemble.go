@@ -39,6 +39,7 @@ func (d *daemon) assemble(p state.EtcdParameters) (*Keeper, error) {
 	bmc := &bmc{peer: peer, power: d.power, stale: bmcStale}
 	vote := &standIn{effects: d.effects, address: own}
 	statements := &statements{effects: d.effects}
+	third := &thirdLog{applied: d.applied}
 	sense := newSenses(d.Host, peer, p, client, process, d.Log)
 	k := &Keeper{
 		Observer: &member.Observer{Host: d.Host, Peer: peer, Memory: memory, Sources: member.Sources{
@@ -48,6 +49,7 @@ func (d *daemon) assemble(p state.EtcdParameters) (*Keeper, error) {
 				l, err := client.Status(ctx)
 				vote.reached(l.Cluster, l.RaftIndex)
 				sense.pulse.moved(l.RaftIndex)
+				third.reached(l.RaftIndex)
 				return member.Look{Cluster: l.Cluster, Member: l.Member, Leader: l.Leader, Members: l.Members}, err
 			},
 			Inspect:   process.examine,
@@ -56,6 +58,8 @@ func (d *daemon) assemble(p state.EtcdParameters) (*Keeper, error) {
 			Fenced:    d.files.Fenced,
 			Human:     d.files.Confirmation,
 			Retired:   d.files.Retired,
+			Third:     d.files.Third,
+			Behind:    third.behind,
 			Power:     bmc.state,
 			Pulse:     sense.pulse.state,
 			GivesWay:  sense.race.given,
@@ -74,7 +78,7 @@ func (d *daemon) assemble(p state.EtcdParameters) (*Keeper, error) {
 		PeerURL:     etcdpod.PeerURL(p.Nodes[peer]),
 		WriteRecord: d.files.WriteRecord, Ring: k.Observer.Ring, Log: d.Log, Event: d.events.Append,
 	}
-	d.bmc, d.sense = bmc, sense
+	d.bmc, d.sense, d.third = bmc, sense, third
 	sense.race.promised, sense.race.fenced = k.Wake, func() time.Duration { return d.provenOff(peer) }
 	d.race.Store(sense.race)
 	return k, nil
