@@ -216,8 +216,11 @@ func (g *growth) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if fewer(file) {
+	switch {
+	case fewer(file):
 		return g.shrink(ctx, plan, file)
+	case more(file):
+		return g.three(file)
 	}
 	return g.begin(ctx, plan, file)
 }

@@ -103,6 +103,9 @@ func (g *growth) plan(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if more(file) {
+		return g.three(file)
+	}
 	if fewer(file) {
 		w, err := g.narrowing(file)
 		if err != nil {

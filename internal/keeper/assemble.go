@@ -46,6 +46,7 @@ func (d *daemon) assemble(p state.EtcdParameters) (*Keeper, error) {
 	vote := &standIn{effects: d.effects, address: own}
 	statements := &statements{effects: d.effects}
 	var reached atomic.Uint64 // the index of etcd's log at the last look
+	third := &thirdLog{applied: d.applied}
 	sense := newSenses(d.Host, peer, p, client, process, d.Log)
 	k := &Keeper{
 		Observer: &member.Observer{Host: d.Host, Peer: peer, Memory: memory, Sources: member.Sources{
@@ -56,6 +57,7 @@ func (d *daemon) assemble(p state.EtcdParameters) (*Keeper, error) {
 				vote.reached(l.Cluster, l.RaftIndex)
 				reached.Store(l.RaftIndex)
 				sense.pulse.moved(l.RaftIndex)
+				third.reached(l.RaftIndex)
 				return member.Look{Cluster: l.Cluster, Member: l.Member, Leader: l.Leader, Members: l.Members}, err
 			},
 			Inspect:   process.examine,
@@ -64,6 +66,8 @@ func (d *daemon) assemble(p state.EtcdParameters) (*Keeper, error) {
 			Fenced:    d.files.Fenced,
 			Human:     d.files.Confirmation,
 			Retired:   d.files.Retired,
+			Third:     d.files.Third,
+			Behind:    third.behind,
 			Power:     bmc.state,
 			Pulse:     sense.pulse.state,
 			GivesWay:  sense.race.given,
@@ -82,7 +86,7 @@ func (d *daemon) assemble(p state.EtcdParameters) (*Keeper, error) {
 		PeerURL:     etcdpod.PeerURL(there),
 		WriteRecord: d.files.WriteRecord, Ring: k.Observer.Ring, Log: d.Log, Event: d.events.Append,
 	}
-	d.bmc, d.sense = bmc, sense
+	d.bmc, d.sense, d.third = bmc, sense, third
 	sense.race.promised, sense.race.fenced = k.Wake, func() time.Duration { return d.provenOff(peer) }
 	d.race.Store(sense.race)
 	return k, nil

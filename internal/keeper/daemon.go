@@ -45,6 +45,7 @@ type daemon struct {
 	bmc     *bmc
 	alone   WithoutKeeper
 	sense   *senses
+	third   *thirdLog
 	race    atomic.Pointer[race]
 	members members
 	// prepare creates the keeper of a pair.

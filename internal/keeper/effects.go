@@ -40,6 +40,8 @@ type effects struct {
 	kill    func(context.Context) error
 
 	open func(etcd.Config) (etcdClient, error)
+	// applied asks another host's etcd how far it is.
+	applied func(ctx context.Context, clientURL string) (state.MemberID, uint64, error)
 	// locked reports whether a process holds etcd's data in a folder.
 	locked  func(dir string) (bool, error)
 	inspect func(ctx context.Context, dir string) (state.EtcdData, error)
@@ -91,7 +93,7 @@ func hostEffects() effects {
 		boot: observe.Boot, freeSpace: host.FreeSpace, restrictOOM: observe.RestrictOOM, awaitEnd: host.AwaitEnd,
 		watchFiles: watchFiles, writeBlock: writeBlock,
 		run: podman.Run, look: podman.State, blocked: podman.Blocked, stop: podman.Stop, kill: podman.Kill,
-		open: openEtcd, locked: etcd.Locked, inspect: etcd.Inspect, settle: etcd.Settle, backup: etcd.Backup, empty: etcd.Empty,
+		open: openEtcd, applied: etcd.Applied, locked: etcd.Locked, inspect: etcd.Inspect, settle: etcd.Settle, backup: etcd.Backup, empty: etcd.Empty,
 		standIn: etcd.StandInState, startStandIn: etcd.StartStandIn, stopStandIn: etcd.StopStandIn,
 		watchMembers: pacemaker.Watch, publish: pacemaker.Publish, attributes: pacemaker.PrivateAttributes,
 		shutsDown: pacemaker.ShutdownRequested, fencingAllowed: pacemaker.FencingAllowed, fence: pacemaker.Fence,

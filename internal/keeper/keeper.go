@@ -173,7 +173,9 @@ func (k *Keeper) round(ctx context.Context) (again bool, pause time.Duration) {
 // which it finds out that it goes on alone; its data directory is not touched. The
 // data directory is also not emptied while kubelet runs etcd: kubelet would start
 // etcd again and again on the empty directory and create a new cluster out of
-// nothing. The hand-over removes kubelet's manifest first.
+// nothing. The hand-over removes kubelet's manifest first. Where no host takes over any
+// more, etcd starts before Pacemaker asks: Pacemaker may wait for the peer, or be in maintenance, and
+// the third member needs the vote (docs/adr/0097).
 func (k *Keeper) permitted(w state.EtcdWishNote, s state.EtcdSnapshot, v state.EtcdVerdict) bool {
 	if v.Action == state.EtcdEmpty && k.Process.Foreign() {
 		return false
@@ -184,6 +186,8 @@ func (k *Keeper) permitted(w state.EtcdWishNote, s state.EtcdSnapshot, v state.E
 	switch v.Action {
 	case state.EtcdAskFence, state.EtcdGrantQuorum, state.EtcdWriteRecord:
 		return state.Is(s.Pacemaker.Inert, true)
+	case state.EtcdStart:
+		return v.Rule == state.EtcdRuleMajorityStart && !k.Process.Foreign()
 	default:
 		return false
 	}

@@ -72,6 +72,9 @@ func limited(s member.Sources) member.Sources {
 	s.Held = host.Limited("checking the lock of etcd's data", fileTime, s.Held)
 	s.StandIn = host.Limited("looking for a stand-in", fileTime, s.StandIn)
 	s.Human = host.Limited("reading the administrator's confirmation", fileTime, s.Human)
+	if s.Third != nil {
+		s.Third = host.Limited("reading the plan's word about a third host", fileTime, s.Third)
+	}
 	fenced := map[string]func() (state.Fact[state.EtcdFenced], error){}
 	ask := s.Fenced
 	s.Fenced = func(peer string) (state.Fact[state.EtcdFenced], error) { // only the loop asks

@@ -38,6 +38,7 @@ func (d *daemon) watch(ctx context.Context, group *errgroup.Group) {
 		})
 	})
 	group.Go(func() error { return d.bmc.ask(ctx, k.Wake) })
+	group.Go(func() error { return d.third.ask(ctx) })
 	group.Go(func() error { return d.watchProcess(ctx, k.Wake) })
 	d.sense.watch(ctx, group, k.Log)
 }

@@ -134,12 +134,22 @@ func (c *Client) serving(ctx context.Context) (MemberStatus, error) {
 		status, err = pb.NewMaintenanceClient(c.conn).Status(ctx, &pb.StatusRequest{})
 		return err
 	})
-	g.Go(func() (err error) { marked, err = c.markers(ctx); return err })
-	g.Go(func() (err error) { members, err = c.members(ctx); return err })
+	g.Go(func() (err error) { marked, members, err = inOrder(ctx, c.markers, c.members); return err })
 	if err := g.Wait(); err != nil {
 		return MemberStatus{}, err
 	}
 	return merge(status, members, marked), nil
+}
+
+// inOrder asks for the markers and then for the members: a list that is older than a marker could lack
+// a third voter that was let in before the marker was written (docs/adr/0097).
+func inOrder(ctx context.Context, markers func(context.Context) (map[state.MemberID]uint64, error), members func(context.Context) ([]state.EtcdMember, error)) (map[state.MemberID]uint64, []state.EtcdMember, error) {
+	marked, err := markers(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	list, err := members(ctx)
+	return marked, list, err
 }
 
 // members lists the members as this member knows them.

@@ -221,6 +221,38 @@ func (f Files) RemoveRetired() error {
 	return nil
 }
 
+// Third returns the plan's word about a third host, known and empty if there is none.
+func (f Files) Third() (state.Fact[state.EtcdThirdWord], error) {
+	word, err := read(f.Path(state.EtcdThirdPath), asJSON[state.EtcdThirdWord])
+	if err != nil {
+		return state.Fact[state.EtcdThirdWord]{}, err
+	}
+	return state.Known(word.Value), nil
+}
+
+// WriteThird tells the etcd keeper that a third host comes, and which member it may let vote.
+func (f Files) WriteThird(w state.EtcdThirdWord) error {
+	if w.Plan == "" || w.Host == "" {
+		return fmt.Errorf("write that a third host comes: the word names no plan or no host: %+v", w)
+	}
+	if err := write(f.Path(state.EtcdThirdPath), w); err != nil {
+		return fmt.Errorf("write that %s comes: %w", w.Host, err)
+	}
+	return nil
+}
+
+// RemoveThird tells the etcd keeper that no third host comes.
+func (f Files) RemoveThird() error {
+	path := f.Path(state.EtcdThirdPath)
+	if err := host.RemoveFile(path); err != nil {
+		return fmt.Errorf("tell the etcd keeper that no third host comes: %w", err)
+	}
+	if err := host.SyncDir(filepath.Dir(path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("tell the etcd keeper that no third host comes: %w", err)
+	}
+	return nil
+}
+
 // read reads a file with one value; without a file the fact is unknown.
 func read[T any](path string, decode func([]byte) (T, error)) (state.Fact[T], error) {
 	data, err := os.ReadFile(path)

@@ -153,7 +153,7 @@ func (h *Host) EndRing(ctx context.Context) error {
 // there the etcd keeper would not take the host for a new one.
 func pairFiles() []string {
 	return []string{
-		state.FencingPendingDir, state.FencingDir, KeptCIB, keptCorosync, keptKey, state.EtcdPodManifest, state.EtcdParametersPath, state.EtcdReservePath, state.EtcdRetiredPath, state.EtcdRecordPath,
+		state.FencingPendingDir, state.FencingDir, KeptCIB, keptCorosync, keptKey, state.EtcdPodManifest, state.EtcdParametersPath, state.EtcdReservePath, state.EtcdRetiredPath, state.EtcdThirdPath, state.EtcdRecordPath,
 	}
 }
 

@@ -147,6 +147,9 @@ func confirmed(s state.EtcdSnapshot, force bool) state.EtcdSnapshot {
 // goesOn reports whether the host takes writes already, or the verdict is a step
 // towards that.
 func goesOn(v state.EtcdVerdict) bool {
+	if state.EtcdSituationOf(v.Rule) == state.EtcdNoTaking {
+		return false // by raft's majority, or not at all: nobody's word changes it
+	}
 	switch v.Action {
 	case state.EtcdAskHuman, state.EtcdAskFence, state.EtcdStop, "":
 		return false

@@ -127,6 +127,7 @@ func Rules() []Rule {
 var table = []section{
 	{"Pacemaker stops this instance", leaving, leavingRules},
 	{"Something basic is unknown", always, unknownRules},
+	{"Both hosts gave up their right to go on alone, for a third member", widened, widenedRules},
 	{"Corosync has not seen the peer since boot", inert, inertRules},
 	{"The peer is absent", gone, goneRules},
 	{"The peer is in contact and has made no statement yet", silent, silentRules},

@@ -36,7 +36,7 @@ func prove(t *testing.T, sentences []sentence) {
 // administrator.
 func TestWhatEachVerdictHolds(t *testing.T) {
 	var b strings.Builder
-	for _, c := range slices.Concat(protocol(), leavingSentences(), aloneSentences(), leadingSentences(), followingSentences(), equalsSentences(), unusualSentences(), stallSentences(), fullDiskSentences()) {
+	for _, c := range slices.Concat(protocol(), leavingSentences(), aloneSentences(), leadingSentences(), followingSentences(), equalsSentences(), unusualSentences(), stallSentences(), fullDiskSentences(), wideningSentences()) {
 		v := Decide(c.snapshot)
 		fmt.Fprintf(&b, "%s\n  %s (%s)", c.sentence, v.Action, v.Rule)
 		if v.Member != 0 || v.Seq != 0 {
@@ -61,6 +61,7 @@ func written(r state.EtcdRecord) string {
 	}{
 		{r.Yields != 0, "yields " + r.Yields.String()},
 		{r.Paired != state.EtcdPairing{}, fmt.Sprintf("paired with record %d of %s", r.Paired.Seq, r.Paired.Member)},
+		{r.Third != 0, "third " + r.Third.String()},
 		{r.TakeOver != state.EtcdTakeOver{}, fmt.Sprintf("take-over %d %s", r.TakeOver.Counter, r.TakeOver.ID)},
 		{r.Proof != state.EtcdProof{}, fmt.Sprintf("%s: %s", r.Proof.Kind, r.Proof.Detail)},
 		{r.Forced != state.EtcdForced{}, fmt.Sprintf("forced by %s, %s, at %s", r.Forced.Who, r.Forced.Why, r.Forced.At.Format(time.RFC3339))},

@@ -11,7 +11,7 @@ func (v *view) next(s state.EtcdState) state.EtcdRecord {
 	r := v.own
 	r.State, r.Written = s, v.s.Now
 	r.Seq++
-	r.Yields, r.Paired = 0, state.EtcdPairing{}
+	r.Yields, r.Paired, r.Third = 0, state.EtcdPairing{}, 0
 	return r
 }
 
@@ -34,7 +34,7 @@ func (v *view) mayGoOn() bool {
 		return true
 	case state.EtcdPair:
 		return v.heard()
-	case state.EtcdNone, state.EtcdLearner, state.EtcdVoter, state.EtcdDeparting:
+	case state.EtcdNone, state.EtcdLearner, state.EtcdVoter, state.EtcdDeparting, state.EtcdWidening, state.EtcdMajority:
 	}
 	return false
 }

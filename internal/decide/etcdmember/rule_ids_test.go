@@ -8,7 +8,7 @@ import (
 )
 
 func TestTheRulesOnWhichOtherPackagesRelyExist(t *testing.T) {
-	for _, id := range []string{state.EtcdRuleIdle, state.EtcdRuleSoleAlone, state.EtcdRuleFirst, state.EtcdRulePeerDeparts, state.EtcdRuleLostCopyYield, state.EtcdRuleNoSpaceYield, state.EtcdRuleStallWait} {
+	for _, id := range []string{state.EtcdRuleIdle, state.EtcdRuleSoleAlone, state.EtcdRuleFirst, state.EtcdRulePeerDeparts, state.EtcdRuleLostCopyYield, state.EtcdRuleNoSpaceYield, state.EtcdRuleMajorityStart, state.EtcdRuleStallWait} {
 		if !slices.ContainsFunc(Rules(), func(r Rule) bool { return r.ID == id }) {
 			t.Errorf("there is no rule %s", id)
 		}
@@ -20,6 +20,7 @@ func TestTheRulesOnWhichOtherPackagesRelyExist(t *testing.T) {
 func TestARuleOfASituationLiesInItsSection(t *testing.T) {
 	sections := map[state.EtcdSituation][]rule{
 		state.EtcdLeaves: leavingRules, state.EtcdUnclear: unknownRules, state.EtcdPeerGone: goneRules, state.EtcdTakesOver: takeOverRules,
+		state.EtcdNoTaking: widenedRules,
 	}
 	count := map[string]int{}
 	for _, r := range Rules() {

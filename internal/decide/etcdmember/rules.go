@@ -230,13 +230,18 @@ var goneRules = append([]rule{
 		"gone.forced", "an administrator forces this host to lead",
 		"an administrator decided that this data directory leads; writes that only the peer holds are lost", state.EtcdWriteRecord,
 		func(v *view) bool {
-			return v.forcing() && !v.mayGoOn() && v.whole() && v.selfVoter() && v.own.Yields == 0 && v.in(state.EtcdPair, state.EtcdVoter, state.EtcdDeparting)
+			return v.forcing() && !v.mayGoOn() && v.whole() && v.selfVoter() && v.own.Yields == 0 && v.in(state.EtcdPair, state.EtcdVoter, state.EtcdDeparting, state.EtcdWidening)
 		}, writeTakingOver,
 	},
 	{
 		"gone.not-heard", "pair, and the peer has not stated in this boot that it did not go on alone",
 		"the peer may have gone on without this host earlier: only a statement of the peer or an administrator can rule that out", state.EtcdAskHuman,
 		func(v *view) bool { return v.in(state.EtcdPair) && !v.heard() }, confirmCommand,
+	},
+	{
+		"gone.widening", "widening",
+		"this host gave up its right to go on alone, because a third member is let in: it waits for its peer", state.EtcdAskHuman,
+		func(v *view) bool { return v.in(state.EtcdWidening) }, confirmCommand,
 	},
 	{
 		"gone.not-eligible", "none, learner, voter or departing",

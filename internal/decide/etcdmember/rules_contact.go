@@ -200,9 +200,11 @@ var followRules = []rule{
 		func(v *view) bool { return v.listed() && v.own.Yields == v.own.Member }, nil,
 	},
 	{
-		"follow.demote", "the peer lists us, and our record is pair or departing",
+		"follow.demote", "the peer lists us, and our record is pair, departing, widening or majority",
 		"the peer states that it is sole: this host is a voter until it is marked again", state.EtcdWriteRecord,
-		func(v *view) bool { return v.listed() && v.in(state.EtcdPair, state.EtcdDeparting) }, writeVoter,
+		func(v *view) bool {
+			return v.listed() && v.in(state.EtcdPair, state.EtcdDeparting, state.EtcdWidening, state.EtcdMajority)
+		}, writeVoter,
 	},
 	{
 		"follow.no-space", "the peer lists us, we are a voter, and etcd ends as often as it is started because its disk is full",

@@ -36,7 +36,7 @@ func (v *view) peerCarries() bool { return v.peerRuns() && !v.peerSick() && !v.p
 
 // equalRules apply where neither record claims that its host went on alone: Raft
 // resolves the difference between the logs.
-var equalRules = slices.Concat(equalFirstRules, stallRules, stallEqualRules, stallWaitRules, equalLastRules)
+var equalRules = slices.Concat(equalFirstRules, stallRules, stallEqualRules, stallWaitRules, widenRules, equalLastRules)
 
 // equalFirstRules handle data directories that are unusable or unknown.
 var equalFirstRules = []rule{
@@ -78,6 +78,11 @@ var equalFirstRules = []rule{
 		"equal.lost-copy-yield", "etcd cannot start from our data directory, and the peer is pair with a whole one",
 		"the data directory of this host is lost: the host gives it up, which lets the peer go on without a fence", state.EtcdWriteRecord,
 		func(v *view) bool { return v.lostCopy() && v.mayYield() && v.peerIn(state.EtcdPair) }, writeYield,
+	},
+	{
+		"equal.widening-yield", "etcd cannot start from our data directory, we are widening and never were in majority, and the peer's is whole",
+		"the data directory of this host is lost, and no third member votes yet: the host gives it up, which lets the peer go on without a fence", state.EtcdWriteRecord,
+		func(v *view) bool { return v.in(state.EtcdWidening) && v.stopped && !v.whole() && v.mayYieldWidening() }, writeYield,
 	},
 	{
 		"equal.no-space-depart", "etcd ends as often as it is started because its disk is full, and the peer's, which is pair, runs",
@@ -183,9 +188,13 @@ var equalLastRules = []rule{
 		}, writePair,
 	},
 	{
-		"equal.pair-first", "both are marked voters",
+		// A host that went back to voter may have known an older membership then. The markers are
+		// younger than that record, so the list that holds them shows a third voter.
+		"equal.pair-first", "both are marked voters, and no third member votes",
 		"both data directories hold everything: either host may now go on without the other", state.EtcdWriteRecord,
-		func(v *view) bool { return v.in(state.EtcdVoter) && marked(v.self, v.own.Seq) && v.peerMarked() }, writePair,
+		func(v *view) bool {
+			return v.in(state.EtcdVoter) && v.voters == 2 && marked(v.self, v.own.Seq) && v.peerMarked()
+		}, writePair,
 	},
 	{
 		"equal.fence", "both have had no leader for too long, because the peer's etcd is down",

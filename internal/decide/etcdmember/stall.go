@@ -104,7 +104,7 @@ var stallRules = []rule{
 		"the peer's etcd blocks every write: Pacemaker is asked to fence it", state.EtcdAskFence,
 		func(v *view) bool {
 			return v.stalled() && v.running && !v.sick() && v.mayGoOn() && v.peerSick() &&
-				v.peerIn(state.EtcdPair, state.EtcdVoter, state.EtcdLearner, state.EtcdDeparting)
+				v.peerIn(state.EtcdPair, state.EtcdVoter, state.EtcdLearner, state.EtcdDeparting, state.EtcdWidening)
 		}, nil,
 	},
 }

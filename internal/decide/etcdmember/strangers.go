@@ -25,7 +25,7 @@ func Strangers(s state.EtcdSnapshot) []state.EtcdMember {
 	found := false
 	for _, m := range v.members {
 		switch {
-		case m.ID == v.own.Member:
+		case m.ID == v.own.Member, v.comes(m):
 		case m.ID == peer, s.Peer != "" && m.Name == s.Peer: // etcd's names are those of the hosts
 			found = true
 		default:
@@ -37,6 +37,17 @@ func Strangers(s state.EtcdSnapshot) []state.EtcdMember {
 		others = others[:len(others)-1]
 	}
 	return slices.Clip(others)
+}
+
+// Third returns the member that a plan brings, or brought, as the third one, false without one.
+func Third(s state.EtcdSnapshot) (state.EtcdMember, bool) {
+	v := look(&s)
+	for _, m := range v.members {
+		if v.membersKnown && v.comes(m) {
+			return m, true
+		}
+	}
+	return state.EtcdMember{}, false
 }
 
 // danger orders strangers. The most dangerous is a voter that never started: it raises the

@@ -64,6 +64,7 @@ func (v *view) lookAtMembers() {
 		switch {
 		case m.ID == v.id():
 			v.self = m
+		case v.isThird(m):
 		case v.other.ID == 0 || !m.Learner: // a voter counts before a learner
 			v.other = m
 		}
@@ -181,7 +182,7 @@ func (v *view) heard() bool {
 // it, because its lost disk may have been the survivor's. A learner can: it became
 // one because this host led, and cannot have led since.
 func Hears(s state.EtcdSnapshot) bool {
-	return counts(&s) && slices.Contains([]state.EtcdState{state.EtcdLearner, state.EtcdPair, state.EtcdVoter, state.EtcdDeparting}, s.Statement.Value.Record.State)
+	return counts(&s) && slices.Contains([]state.EtcdState{state.EtcdLearner, state.EtcdPair, state.EtcdVoter, state.EtcdDeparting, state.EtcdWidening}, s.Statement.Value.Record.State)
 }
 
 // yielded reports whether the peer gave up the member that etcd still lists.
@@ -333,7 +334,7 @@ func Statement(s state.EtcdSnapshot) state.EtcdStatement {
 	v := look(&s)
 	out := state.EtcdStatement{
 		Boot: s.Boot, Ring: s.Pacemaker.Ring, Record: v.own, Data: s.Data, Running: s.Local.Running,
-		Leads: v.iLead(), StandIn: s.Local.StandIn, Members: s.Local.Members, Leaving: s.Pacemaker.Leaving,
+		Leads: v.iLead(), StandIn: s.Local.StandIn, Members: v.toldMembers(), Leaving: s.Pacemaker.Leaving,
 		Stalled: s.Local.Stalled.Truncate(StallStep), Sick: s.Local.Sick, Leaderless: v.leaderless(), Addresses: s.Addresses,
 	}
 	out.Data.Value.Reason = "" // a statement is short

@@ -34,6 +34,10 @@ var byRule = map[string]advisor{
 	"gone.not-heard":      join(startPeer, word),
 	"gone.not-eligible":   join(startPeer, word, restore),
 	"gone.sole-alone":     startPeer,
+	"gone.widening":       join(startPeer, word),
+
+	"majority.no-copy": join(peersExplanation, restore),
+	"majority.wait":    whyNoLeader,
 
 	"take-over.no-copy":     restore,
 	"take-over.not-a-voter": restore,

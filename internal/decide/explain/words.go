@@ -151,6 +151,10 @@ func Newest(s state.EtcdSnapshot) string {
 		return "this host's: it went on alone" + written(r) + proofWords(r)
 	case state.EtcdPair:
 		return pairWords(s, r)
+	case state.EtcdWidening:
+		return "neither, unless " + s.Peer + " went on alone while this host was away: this host gave up its right to go on alone, because a third member is let in" + written(r)
+	case state.EtcdMajority:
+		return "that of two of the members together: a third member votes, or may, and none of them goes on alone" + written(r)
 	}
 	return "unknown"
 }

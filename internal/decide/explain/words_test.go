@@ -114,6 +114,7 @@ func TestEachRuleThatMayLastHasItsAdvice(t *testing.T) {
 		"equal.idle": noLeader, "silent.run": noLeader, "stall.own": noLeader, "stall.wait": noLeader, "stall.unmarked": noLeader,
 		"stall.both": {"repair", "journalctl", "ssh"}, "silent.wait": peersOwn, "equal.unknown": peersOwn, "equal.unusable-wait": peersOwn,
 		"follow.wait": peersOwn, "follow.unknown": peersOwn, "lead.unproved": peersOwn,
+		"gone.widening": append(start, confirmed...), "majority.no-copy": append(peersOwn, backup...), "majority.wait": noLeader,
 	} {
 		in := pair()
 		s := &in.Report.Snapshot
@@ -124,7 +125,7 @@ func TestEachRuleThatMayLastHasItsAdvice(t *testing.T) {
 			t.Errorf("%s: %q, want %q", rule, got, want)
 		}
 	}
-	if len(byRule) != 40 {
+	if len(byRule) != 43 {
 		t.Errorf("%d rules have advice: add the new one's above", len(byRule))
 	}
 }

@@ -1,5 +1,5 @@
 // Package grow decides how a living site of one control plane becomes one of two
-// (docs/adr/0092), and one of two becomes one of one (docs/adr/0096). It takes data and returns data; internal/install/grow writes.
+// (docs/adr/0092), and one of two becomes one of one (docs/adr/0096) or of three (docs/adr/0097). It takes data and returns data; internal/install/grow writes.
 package grow
 
 import (
@@ -13,10 +13,13 @@ import (
 	"github.com/holdfast/holdfast/internal/model/site"
 )
 
-// The numbers of control planes of the two kinds of site.
-const one, two = 1, 2
+// The numbers of control planes of the kinds of site.
+const one, two, three = 1, 2, 3
 
-var inWords = map[int]string{one: "one", two: "two"}
+var inWords = map[int]string{one: "one", two: "two", three: "three"}
+
+// from has the number that a site must have for each number that it can get.
+var from = map[int]int{one: two, two: one, three: two}
 
 // RefusedError lists everything for which a site cannot become what a file says. No value
 // in it is a secret.
@@ -27,7 +30,7 @@ type RefusedError struct {
 }
 
 func (e *RefusedError) Error() string {
-	lines := []string{fmt.Sprintf("this site of %s cannot become one of %s as the file says it:", plural(one+two-e.To), inWords[e.To])}
+	lines := []string{fmt.Sprintf("this site of %s cannot become one of %s as the file says it:", plural(from[e.To]), inWords[e.To])}
 	for _, d := range e.Differences {
 		lines = append(lines, "  "+explain(d))
 	}
@@ -118,17 +121,22 @@ func Lone(have *site.Site, file *config.InstallConfig) (*site.Site, error) {
 	if err != nil {
 		return nil, err
 	}
+	return withoutFencing(have, file, found, one)
+}
+
+// withoutFencing returns the site of two without what only two control planes have.
+func withoutFencing(have *site.Site, file *config.InstallConfig, found []config.Difference, to int) (*site.Site, error) {
 	refused := slices.DeleteFunc(found, func(d config.Difference) bool { return follows(d, have.Config) || d.Path == "featureSet" })
 	for i := range refused {
 		refused[i].How = left(refused[i].How)
 	}
 	refused = append(refused, gates(have.Config, file)...)
-	refused = append(refused, numbers(have.Config, file, one)...)
-	if err := refusal(one, refused); err != nil {
+	refused = append(refused, numbers(have.Config, file, to)...)
+	if err := refusal(to, refused); err != nil {
 		return nil, err
 	}
 	out := *have
-	out.Config = withNumber(have.Config, file, one)
+	out.Config = withNumber(have.Config, file, to)
 	out.Config.FeatureSet = config.CustomNoUpgrade
 	out.Config.FeatureGates = slices.DeleteFunc(slices.Clone(have.Config.FeatureGates), func(entry string) bool {
 		gate, ok := config.ParseFeatureGate(entry)
@@ -200,10 +208,9 @@ func gatesOf(c *config.InstallConfig) map[string]string {
 func numbers(have, file *config.InstallConfig, to int) []config.Difference {
 	const path = "controlPlane.replicas"
 	now, wanted := fmt.Sprint(have.ControlPlaneReplicas()), fmt.Sprint(file.ControlPlaneReplicas())
-	from := one + two - to
 	switch {
-	case have.ControlPlaneReplicas() != from:
-		return []config.Difference{{Path: path, Now: now, File: wanted, How: fmt.Sprintf("only a site of %s becomes one of %s", plural(from), inWords[to])}}
+	case have.ControlPlaneReplicas() != from[to]:
+		return []config.Difference{{Path: path, Now: now, File: wanted, How: fmt.Sprintf("only a site of %s becomes one of %s", plural(from[to]), inWords[to])}}
 	case file.ControlPlaneReplicas() != to:
 		return []config.Difference{{Path: path, Now: now, File: wanted, How: fmt.Sprintf("set it to %d in the file", to)}}
 	}

@@ -139,7 +139,7 @@ func (w *walker) follows(e event) *failing {
 			f.cause = CopyLost
 		}
 		return f
-	case state.EtcdNone, state.EtcdLearner, state.EtcdVoter, state.EtcdPair:
+	case state.EtcdNone, state.EtcdLearner, state.EtcdVoter, state.EtcdPair, state.EtcdWidening, state.EtcdMajority:
 	}
 	return nil
 }

@@ -184,7 +184,7 @@ func (w *walker) rejoin(e event) {
 		return
 	}
 	switch e.State {
-	case state.EtcdLearner, state.EtcdVoter, state.EtcdPair:
+	case state.EtcdLearner, state.EtcdVoter, state.EtcdPair, state.EtcdWidening, state.EtcdMajority:
 		w.returns(e)
 	case state.EtcdNone, state.EtcdTakingOver, state.EtcdSole, state.EtcdDeparting:
 	}

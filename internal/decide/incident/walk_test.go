@@ -24,7 +24,7 @@ func TestAHostWithoutItsDataIsBackWhenItsRecordSaysThatItJoins(t *testing.T) {
 		t.Fatal("it is not lost")
 	}
 	for s, back := range map[state.EtcdState]bool{
-		state.EtcdLearner: true, state.EtcdVoter: true, state.EtcdPair: true,
+		state.EtcdLearner: true, state.EtcdVoter: true, state.EtcdPair: true, state.EtcdWidening: true, state.EtcdMajority: true,
 		state.EtcdNone: false, state.EtcdDeparting: false, state.EtcdTakingOver: false, state.EtcdSole: false,
 	} {
 		w := walked(t, lost+"4 cp-2 record 6 "+string(s)+" some-rule: a reason\n")

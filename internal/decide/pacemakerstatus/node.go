@@ -236,7 +236,11 @@ func (v view) redundant() metav1.Condition {
 	if odd := etcdmember.Strangers(s); len(odd) > 0 {
 		return condition(kind, metav1.ConditionFalse, ReasonStranger, "etcd lists what belongs to neither host: "+Strangers(odd)+": one more failure stops the cluster"+hint(etcdmember.RemoveCommand(odd[0].ID)))
 	}
+	third, brought := etcdmember.Third(s)
 	for _, m := range members.Value {
+		if brought && m.ID == third.ID {
+			continue // while it learns, the two are a pair as ever
+		}
 		if m.Learner {
 			return resyncing(learns(nameOf(m, s.Peer)))
 		}
@@ -250,7 +254,8 @@ func (v view) redundant() metav1.Condition {
 	if !s.Record.Known { // etcd runs on, but once the peer is lost it would wait for an administrator
 		return lost("the record of " + v.Host + " cannot be read, so it cannot go on alone (sudo holdfast explain etcd)")
 	}
-	if s.Record.Value.State != state.EtcdPair {
+	three := brought && !third.Learner && s.Record.Value.State == state.EtcdMajority
+	if s.Record.Value.State != state.EtcdPair && !three {
 		return resyncing(fmt.Sprintf("both are voters, but the record of %s says %s, not %s yet", v.Host, s.Record.Value.State, state.EtcdPair))
 	}
 	if state.Is(s.Local.Leader, 0) {

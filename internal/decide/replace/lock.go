@@ -30,6 +30,8 @@ func InForce(lock map[string]string) string {
 	switch {
 	case p.Grows:
 		does = "brings " + p.New.Name + " as the second control plane"
+	case p.Widens:
+		does = "brings " + p.New.Name + " as the third control plane"
 	case p.Shrinks:
 		does = "takes " + p.Old.Name + " out: one control plane stays"
 	}

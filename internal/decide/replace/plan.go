@@ -53,6 +53,9 @@ type Plan struct {
 	Grows bool `json:"grows,omitempty"`
 	// Shrinks is true if no other machine takes the place of Old. Then New is empty.
 	Shrinks bool `json:"shrinks,omitempty"`
+	// Widens is true for a plan of decide/widen: New is the third control plane of a site that had
+	// two. This package only reads such a plan, as the lock.
+	Widens bool `json:"widens,omitempty"`
 	// Survivor is the host that stays, whose agent carries the plan out.
 	Survivor string `json:"survivor"`
 	Old      Old    `json:"old"`
@@ -155,7 +158,7 @@ func (p Plan) Work() string {
 
 // Command is the command that follows the plan.
 func (p Plan) Command() string {
-	if p.Grows || p.Shrinks {
+	if p.Grows || p.Shrinks || p.Widens {
 		return "holdfast topology apply"
 	}
 	return "holdfast host replace " + p.Old.Name

@@ -139,7 +139,7 @@ func (d describer) record(h Host) Cell {
 	switch s {
 	case state.EtcdPair:
 		good = Yes
-	case state.EtcdNone, state.EtcdDeparting, state.EtcdTakingOver, state.EtcdSole, state.EtcdLearner, state.EtcdVoter:
+	case state.EtcdNone, state.EtcdDeparting, state.EtcdTakingOver, state.EtcdSole, state.EtcdLearner, state.EtcdVoter, state.EtcdWidening, state.EtcdMajority:
 		good = No
 	}
 	return cell(h.Record, string(s), good)

@@ -23,9 +23,14 @@ const (
 	EtcdTakingOver EtcdState = "taking-over" // the peer cannot act; its removal is not committed yet
 	EtcdSole       EtcdState = "sole"        // the peer is no voter, or never became eligible
 	EtcdDeparting  EtcdState = "departing"   // leaves, or has given its data directory up
+	// EtcdWidening and EtcdMajority are states of two hosts that let a third member vote
+	// (docs/adr/0097). A host that is widening gave up its right to go on without the peer. In
+	// majority it has read that the peer gave it up, too.
+	EtcdWidening EtcdState = "widening"
+	EtcdMajority EtcdState = "majority"
 )
 
-var etcdStates = []EtcdState{EtcdNone, EtcdLearner, EtcdVoter, EtcdPair, EtcdTakingOver, EtcdSole, EtcdDeparting}
+var etcdStates = []EtcdState{EtcdNone, EtcdLearner, EtcdVoter, EtcdPair, EtcdTakingOver, EtcdSole, EtcdDeparting, EtcdWidening, EtcdMajority}
 
 // Leads reports whether a host with a record of this state goes on, or went on,
 // without its peer.
@@ -75,6 +80,8 @@ type EtcdRecord struct {
 	Proof EtcdProof `json:"proof,omitzero"`
 	// Forced is set while an administrator's confirmation stands in for a proof.
 	Forced EtcdForced `json:"forced,omitzero"`
+	// Third is the member that the two let in, in the states widening and majority only.
+	Third MemberID `json:"third,omitempty"`
 }
 
 // EtcdPairing names a peer's record as of one of its writes.
@@ -176,6 +183,10 @@ func (r EtcdRecord) check() error {
 	case EtcdTakingOver:
 		if r.TakeOver.ID == "" {
 			return errors.New("a take-over has no id")
+		}
+	case EtcdWidening, EtcdMajority:
+		if r.Third == 0 {
+			return fmt.Errorf("state %s names no third member", r.State)
 		}
 	default:
 		return fmt.Errorf("state %q is unknown", r.State)

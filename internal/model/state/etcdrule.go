@@ -12,6 +12,7 @@ const (
 	EtcdUnclear   EtcdSituation = "unknown"   // a basic fact about this host is unknown
 	EtcdPeerGone  EtcdSituation = "gone"      // the peer is absent
 	EtcdTakesOver EtcdSituation = "take-over" // this host regains quorum without its peer
+	EtcdNoTaking  EtcdSituation = "majority"  // no host takes over, because a third member is let in
 )
 
 // EtcdSituationOf returns the situation of a rule.
@@ -30,5 +31,6 @@ const (
 	EtcdRuleNoSpaceDepart = "equal.no-space-depart" // the disk of this host is full, and it leaves
 	EtcdRuleNoSpaceYield  = "equal.no-space-yield"  // the disk of this host is full, and it gives its data directory up
 	EtcdRuleLostCopyYield = "equal.lost-copy-yield" // this host lost its data directory and gives it up
+	EtcdRuleMajorityStart = "majority.start"        // nobody takes over any more, and etcd starts by itself
 	EtcdRuleStallWait     = "stall.wait"            // the peer has to give way, or is fenced
 )

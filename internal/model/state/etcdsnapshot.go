@@ -30,6 +30,7 @@ type EtcdSnapshot struct {
 	Pacemaker EtcdPacemaker       `json:"pacemaker"`
 	Statement Fact[EtcdStatement] `json:"statement"`
 	Proofs    EtcdProofs          `json:"proofs"`
+	Third     EtcdThird           `json:"third,omitzero"`
 	// Addresses are this host's on all its networks, at which the peer may ask it;
 	// sorted.
 	Addresses []netip.Addr `json:"addresses,omitempty"`
@@ -208,6 +209,28 @@ type EtcdRetired struct {
 	// Never is true if this host never had a peer: the site grows, and Peer is the host that
 	// it will have.
 	Never bool `json:"never,omitempty"`
+}
+
+// EtcdThird holds what a host knows about a third member that a plan brings.
+type EtcdThird struct {
+	// Coming is true if a plan brings a third host, or if that could not be found out. A
+	// learner that joins then is not taken for the peer's.
+	Coming bool `json:"coming,omitempty"`
+	// Word is the plan's word on this host's disk: known and empty without one.
+	Word Fact[EtcdThirdWord] `json:"word"`
+	// Behind is the number of entries of this host's log that the third member lacks.
+	Behind Fact[uint64] `json:"behind"`
+}
+
+// EtcdThirdWord is a plan's word to the etcd keeper of each of two hosts: another host joins,
+// and once the word names its member the two let it vote.
+type EtcdThirdWord struct {
+	Plan string `json:"plan"`
+	Host string `json:"host"`
+	// Address is that of the host, at which its etcd answers clients.
+	Address netip.Addr `json:"address,omitzero"`
+	// Member is its learner; zero while it only joins.
+	Member MemberID `json:"member,omitempty"`
 }
 
 // EtcdFenced is a fence that was carried out and read back.

@@ -15,6 +15,8 @@ const (
 	// EtcdRetiredPath is the file that says that this host has no peer (EtcdRetired), while a
 	// lost one is being replaced.
 	EtcdRetiredPath = "/var/lib/holdfast/etcd/retired.json"
+	// EtcdThirdPath is the file that says that a plan brings a third host (EtcdThirdWord).
+	EtcdThirdPath = "/var/lib/holdfast/etcd/third.json"
 	// EtcdWishPath keeps Pacemaker's request of this boot.
 	EtcdWishPath = "/run/holdfast/etcd/wish.json"
 	// EtcdConfirmationPath holds an administrator's Confirmation, written by

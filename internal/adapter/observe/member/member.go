@@ -42,6 +42,10 @@ type Sources struct {
 	Human     func() (state.Fact[state.Confirmation], error)
 	// Retired reads which peer was retired and has no successor yet. It may be nil.
 	Retired func() (state.Fact[state.EtcdRetired], error)
+	// Third reads the plan's word about a third host: known and empty without one. It may be nil.
+	Third func() (state.Fact[state.EtcdThirdWord], error)
+	// Behind returns how many entries of this host's log the third host's etcd lacks. It may be nil.
+	Behind func(word state.EtcdThirdWord) state.Fact[uint64]
 	// Power returns the recent answer of the peer's BMC, unknown if nobody asked
 	// it.
 	Power func() state.Fact[string]
@@ -111,6 +115,7 @@ func (o *Observer) Snapshot(ctx context.Context, w state.EtcdWishNote) (state.Et
 		o.statement(ctx, &s)
 	}
 	o.proofs(&s)
+	o.third(&s)
 	return s, nil
 }
 
@@ -256,6 +261,22 @@ func (o *Observer) proofs(s *state.EtcdSnapshot) {
 	}
 	if r, err := o.Retired(); err == nil {
 		s.Proofs.Retired = r
+	}
+}
+
+// third reads what a plan says about a third host. A word that cannot be read may say that one comes.
+func (o *Observer) third(s *state.EtcdSnapshot) {
+	if o.Third == nil {
+		return
+	}
+	word, err := o.Third()
+	if err != nil || !word.Known {
+		s.Third.Coming = true
+		return
+	}
+	s.Third.Word, s.Third.Coming = word, word.Value.Plan != ""
+	if s.Third.Coming && o.Behind != nil {
+		s.Third.Behind = o.Behind(word.Value)
 	}
 }
 

@@ -1,0 +1,122 @@
+package widen
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/holdfast/holdfast/internal/decide/backup"
+	"github.com/holdfast/holdfast/internal/decide/replace"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// Commands that the words of gates name.
+const (
+	explainEtcd = "sudo holdfast explain etcd"
+	statusShow  = "holdfast status"
+	apply       = "sudo holdfast topology apply --install-config FILE --address ADDRESS"
+)
+
+func open(id string) replace.Gate { return replace.Gate{ID: id, Open: true} }
+
+func shut(id, way, format string, a ...any) replace.Gate {
+	return replace.Gate{ID: id, Way: way, Words: fmt.Sprintf(format, a...)}
+}
+
+// Gates returns every gate, for a wish, or for a plan that has changed nothing yet.
+func Gates(f Facts, w Wish) []replace.Gate {
+	return []replace.Gate{
+		f.gateTwo(), f.gatePair(), f.gateEtcd(), f.gateMembers(), f.gateBackup(w), f.gateWork(), f.gateRoom(), f.gateRelease(), f.gateNew(w), f.gateTarget(),
+	}
+}
+
+func (f Facts) gateTwo() replace.Gate {
+	if f.ControlPlanes != 2 {
+		return shut("two", statusShow, "this site has %d control planes: a third one comes to two", f.ControlPlanes)
+	}
+	return open("two")
+}
+
+// gatePair is open if either host may be lost now.
+func (f Facts) gatePair() replace.Gate {
+	switch {
+	case f.Peer == "" || !yes(f.Contact):
+		return shut("pair", explainEtcd, "the other control plane is not in contact, or that is unknown")
+	case !state.Is(f.Record, state.EtcdPair) || !state.Is(f.PeerRecord, state.EtcdPair):
+		return shut("pair", explainEtcd, "the records of both hosts must say pair: wait until either host may be lost")
+	}
+	return open("pair")
+}
+
+func (f Facts) gateEtcd() replace.Gate {
+	switch {
+	case !yes(f.Serves):
+		return shut("etcd", explainEtcd, "etcd on this host does not answer, or knows no leader")
+	case !no(f.StandIn):
+		return shut("etcd", explainEtcd, "a stand-in votes, or may vote")
+	}
+	return open("etcd")
+}
+
+func (f Facts) gateMembers() replace.Gate {
+	if !state.Is(f.Voters, 2) || !state.Is(f.Learner, 0) {
+		return shut("members", "etcdctl member list", "etcd must have the two voters and no learner, or its members are unknown")
+	}
+	return open("members")
+}
+
+func (f Facts) gateBackup(w Wish) replace.Gate {
+	why := backup.Before(f.Backup, f.Now)
+	if why == "" || w.NoBackup {
+		return open("backup")
+	}
+	return shut("backup", backup.BeforeWay, "%s: the plan changes how etcd runs on both hosts", why)
+}
+
+func (f Facts) gateWork() replace.Gate {
+	switch {
+	case f.Lock.Known && f.Lock.Value.ID != "" && (f.Plan == nil || f.Plan.ID != f.Lock.Value.ID):
+		return shut("work", "kubectl -n "+replace.LockNamespace+" get configmap "+replace.LockName+" -o yaml", "another change of the control planes is under way")
+	case !f.Lock.Known:
+		return shut("work", statusShow, "the API does not say whether another change of the control planes is under way")
+	case !f.Work.Known:
+		return shut("work", statusShow, "it is unknown what else changes hosts now")
+	case f.Work.Value != "":
+		return shut("work", statusShow, "%s", f.Work.Value)
+	}
+	return open("work")
+}
+
+func (f Facts) gateRoom() replace.Gate {
+	if !yes(f.Room) {
+		return shut("room", "df -h /var/lib/etcd", "the disk of etcd on this host has no room for three of its databases, or that is unknown")
+	}
+	return open("room")
+}
+
+func (f Facts) gateRelease() replace.Gate {
+	if !yes(f.Ships) {
+		return shut("release", "ls -l /opt/holdfast/releases/current", "this host has no current release, from which the new host is installed, or that is unknown")
+	}
+	return open("release")
+}
+
+func (f Facts) gateNew(w Wish) replace.Gate {
+	_, err := netip.ParseAddr(w.New.Address)
+	switch {
+	case w.New.Name == "" || w.New.Name == f.Host || w.New.Name == f.Peer:
+		return shut("new", apply, "the third control plane needs a name of its own, not %q", w.New.Name)
+	case err != nil:
+		return shut("new", apply, "the address of %s is missing, or is none: %q", w.New.Name, w.New.Address)
+	case w.New.BMC != "":
+		return shut("new", apply, "three control planes do not fence each other: take controlPlane.fencing out of the file")
+	}
+	return open("new")
+}
+
+// gateTarget keeps a plan from beginning that could not end.
+func (f Facts) gateTarget() replace.Gate {
+	if !yes(f.Target) {
+		return shut("target", apply, "the site of three control planes is not written down on this host: type the command again")
+	}
+	return open("target")
+}

@@ -1,0 +1,149 @@
+package widen
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/decide/replace"
+	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/testkit/golden"
+)
+
+func ready() (Facts, Wish) {
+	w := newWide()
+	f := w.facts(0)
+	wish := f.Plan.wish()
+	wish.At, f.Plan = noon, nil
+	return f, wish
+}
+
+func TestEachGateOfAWideningSiteClosesForItsOwnReasonOnly(t *testing.T) {
+	f, w := ready()
+	if shut := replace.Closed(Gates(f, w)); len(shut) > 0 {
+		t.Fatalf("nothing is wrong, and gates are shut: %+v", shut)
+	}
+	used := map[string]bool{}
+	for sentence, c := range map[string]struct {
+		gate   string
+		change func(*Facts, *Wish)
+	}{
+		"a site of one":                        {"two", func(f *Facts, _ *Wish) { f.ControlPlanes = 1 }},
+		"the other host is not in contact":     {"pair", func(f *Facts, _ *Wish) { f.Contact = state.Known(false) }},
+		"that is unknown":                      {"pair", func(f *Facts, _ *Wish) { f.Contact.Known = false }},
+		"nobody names it":                      {"pair", func(f *Facts, _ *Wish) { f.Peer = "" }},
+		"a host that went on alone":            {"pair", func(f *Facts, _ *Wish) { f.Record = state.Known(state.EtcdSole) }},
+		"the other host is a voter only":       {"pair", func(f *Facts, _ *Wish) { f.PeerRecord = state.Known(state.EtcdVoter) }},
+		"the other host's record is unknown":   {"pair", func(f *Facts, _ *Wish) { f.PeerRecord.Known = false }},
+		"etcd has no leader":                   {"etcd", func(f *Facts, _ *Wish) { f.Serves = state.Known(false) }},
+		"a stand-in may vote":                  {"etcd", func(f *Facts, _ *Wish) { f.StandIn.Known = false }},
+		"a third voter":                        {"members", func(f *Facts, _ *Wish) { f.Voters = state.Known(3) }},
+		"a learner":                            {"members", func(f *Facts, _ *Wish) { f.Learner = state.Known(thirdID) }},
+		"learners are unknown":                 {"members", func(f *Facts, _ *Wish) { f.Learner.Known = false }},
+		"no backup":                            {"backup", func(_ *Facts, w *Wish) { w.NoBackup = false }},
+		"an upgrade (L86)":                     {"work", func(f *Facts, _ *Wish) { f.Work = state.Known("the site is upgraded") }},
+		"what else goes on is unknown":         {"work", func(f *Facts, _ *Wish) { f.Work.Known = false }},
+		"another plan":                         {"work", func(f *Facts, _ *Wish) { f.Lock = state.Known(Copy{ID: "p0"}) }},
+		"the API does not answer":              {"work", func(f *Facts, _ *Wish) { f.Lock.Known = false }},
+		"no room":                              {"room", func(f *Facts, _ *Wish) { f.Room = state.Known(false) }},
+		"no release":                           {"release", func(f *Facts, _ *Wish) { f.Ships.Known = false }},
+		"no name":                              {"new", func(_ *Facts, w *Wish) { w.New.Name = "" }},
+		"the name of this host":                {"new", func(_ *Facts, w *Wish) { w.New.Name = names[0] }},
+		"the name of the other one":            {"new", func(_ *Facts, w *Wish) { w.New.Name = names[1] }},
+		"no address":                           {"new", func(_ *Facts, w *Wish) { w.New.Address = "" }},
+		"three do not fence each other":        {"new", func(_ *Facts, w *Wish) { w.New.BMC = "https://bmc" }},
+		"the site of three is written nowhere": {"target", func(f *Facts, _ *Wish) { f.Target.Known = false }},
+	} {
+		f, w := ready()
+		c.change(&f, &w)
+		used[c.gate] = true
+		if shut := replace.Closed(Gates(f, w)); len(shut) != 1 || shut[0].ID != c.gate || shut[0].Words == "" || shut[0].Way == "" {
+			t.Errorf("%s: %+v", sentence, shut)
+		}
+		f.Wish = &w
+		if d := Decide(f); d.Rule != "rest.refuse" {
+			t.Errorf("%s: the plan is begun: %+v", sentence, d)
+		}
+	}
+	for _, g := range Gates(f, w) {
+		if !used[g.ID] {
+			t.Errorf("nothing closes the gate %s", g.ID)
+		}
+	}
+}
+
+func TestAPlanBeginsByAWishThatIsNotOld(t *testing.T) {
+	for rule, change := range map[string]func(*Facts, *Wish){
+		"rest.begin": func(*Facts, *Wish) {},
+		"rest.dry":   func(_ *Facts, w *Wish) { w.Dry = true },
+		"rest":       func(_ *Facts, w *Wish) { w.At = noon.Add(-time.Hour) },
+	} {
+		f, w := ready()
+		change(&f, &w)
+		f.Wish = &w
+		d := Decide(f)
+		if d.Rule != rule {
+			t.Errorf("%s: %+v", rule, d)
+		}
+		if rule == "rest.begin" && (d.Plan == nil || d.Plan.Stage != Planned || d.Plan.Survivor != names[0] || d.Plan.Peer != names[1] || !d.Plan.Widens) {
+			t.Errorf("%+v", d.Plan)
+		}
+	}
+}
+
+func TestAMachineThatIsNotThatOfThePlanIsNotLetIn(t *testing.T) {
+	w := newWide()
+	w.hosts[0].stage, w.hosts[1].stage, w.lock = Coming, Coming, Coming
+	w.hosts[0].word, w.hosts[1].word, w.given, w.asks = 1, 1, true, true
+	w.told = w.facts(1).progress()
+	if d := Decide(w.facts(0)); d.Rule != "coming.learner" {
+		t.Fatalf("%+v", d)
+	}
+	for sentence, change := range map[string]func(*Facts){
+		"another architecture": func(f *Facts) { f.Arch = state.Known(false) },
+		"that is unknown":      func(f *Facts) { f.Arch.Known = false },
+		"another address":      func(f *Facts) { f.Asks.Address = "192.0.2.14" },
+		"another machine":      func(f *Facts) { f.Plan.New.UUID = "other" },
+	} {
+		f := w.facts(0)
+		change(&f)
+		if d := Decide(f); d.Rule != "coming.machine" {
+			t.Errorf("%s: %+v", sentence, d)
+		}
+	}
+}
+
+func TestWhatPeopleReadOfASiteThatWidensIsApproved(t *testing.T) {
+	w := newWide()
+	w.hosts[0].stage, w.hosts[1].stage, w.lock, w.lockNoted = LettingIn, LettingIn, LettingIn, true
+	w.hosts[0].record = state.EtcdSole // for the words of a plan that is taken back
+	f, _ := ready()
+	mine, theirs := w.facts(0), w.facts(1)
+	mine.Asks = machine
+	wish := Wish{ID: "p2", At: noon}
+	mine.Wish = &wish
+	var text strings.Builder
+	seen := map[string]bool{}
+	for _, r := range allRules() {
+		facts := mine
+		switch {
+		case seen[r.id]:
+			continue
+		case r.id == "take":
+			facts = theirs
+			facts.Lock = mine.Lock
+		case r.id == "planned.gate":
+			facts.ControlPlanes = 1
+		}
+		seen[r.id] = true
+		text.WriteString(r.step + " " + r.id + " (" + string(r.act) + "): " + r.words(facts) + "\n")
+		if r.way != "" {
+			text.WriteString("  type: " + r.way + "\n")
+		}
+	}
+	for _, g := range Gates(Facts{Plan: f.Plan}, Wish{}) {
+		text.WriteString("gate " + g.ID + ": " + g.Words + "\n  type: " + g.Way + "\n")
+	}
+	text.WriteString(replace.InForce(map[string]string{replace.LockKey: "p1", replace.LockCopy: `{"id":"p1","widens":true,"survivor":"cp-1","by":"ada","new":{"name":"cp-3"}}`}) + "\n")
+	golden.Check(t, "words.txt", []byte(text.String()))
+}

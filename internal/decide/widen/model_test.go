@@ -1,0 +1,494 @@
+package widen
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/decide/replace"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+var noon = time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC)
+
+var cuts = flag.Int("cuts", 2, "power cuts in each history of the model")
+
+// side is one of the two hosts during a plan. What its etcd keeper decides by itself is told in short:
+// decide/etcdmember has the rules, and its own model.
+type side struct {
+	up, etcd, static, pod, boots, halted bool
+	word                                 int8 // 0 none, 1 one comes, 2 it may vote
+	record                               state.EtcdState
+	ring                                 bool // Corosync and Pacemaker are there
+	paired, dressed                      bool
+	stage                                Stage // of the plan, or of the copy; empty for none
+	noted                                bool  // the plan names the member of the third host
+}
+
+const (
+	none int8 = iota
+	listed
+	votes
+)
+
+type wide struct {
+	hosts      [2]side // the first one carries the plan
+	member     int8    // of the third host
+	started    bool    // its etcd started once
+	third      bool    // the third host is up
+	asks       bool
+	lock       Stage
+	lockNoted  bool
+	told       Progress
+	maintained bool
+	given      bool
+	abort      bool
+	cuts       int8
+}
+
+func newWide() wide {
+	w := wide{third: true}
+	for i := range w.hosts {
+		w.hosts[i] = side{up: true, etcd: true, record: state.EtcdPair, ring: true, paired: true}
+	}
+	w.hosts[0].stage = Planned
+	return w
+}
+
+var names = [2]string{"cp-1", "cp-2"}
+
+const thirdID state.MemberID = 7
+
+func plan(stage Stage, noted bool) Plan {
+	p := Plan{Format: Format, ID: "p1", Widens: true, Survivor: names[0], Peer: names[1], New: replace.New{Name: "cp-3", Address: "192.0.2.13"}, By: "ada", NoBackup: true, Stage: stage}
+	if noted {
+		p.Third, p.Newcomer = thirdID, machine
+	}
+	return p
+}
+
+var machine = replace.Newcomer{Machine: state.Machine{UUID: "new"}, Address: "192.0.2.13"}
+
+func (w wide) word(i int) state.EtcdThirdWord {
+	switch w.hosts[i].word {
+	case 1:
+		return plan(Coming, false).Word()
+	case 2:
+		return plan(LettingIn, true).Word()
+	}
+	return state.EtcdThirdWord{}
+}
+
+func (w wide) runs(m int) bool {
+	if m == 2 {
+		return w.third && w.started && w.member == votes
+	}
+	return w.hosts[m].up && w.hosts[m].etcd
+}
+
+func (w wide) alone() bool { return w.hosts[0].record == state.EtcdSole }
+
+// voters is the number of voters, serves whether more than half of them run.
+func (w wide) voters() int {
+	switch {
+	case w.alone():
+		return 1
+	case w.member == votes:
+		return 3
+	}
+	return 2
+}
+
+func (w wide) serves() bool {
+	n := 0
+	for m := range 3 {
+		if w.runs(m) && !(w.alone() && m > 0) {
+			n++
+		}
+	}
+	return n*2 > w.voters()
+}
+
+func (w wide) contact() bool {
+	return w.hosts[0].up && w.hosts[1].up && w.hosts[0].ring && w.hosts[1].ring
+}
+
+func (w wide) facts(i int) Facts {
+	h, o := w.hosts[i], w.hosts[1-i]
+	f := Facts{
+		Now: noon, Host: names[i], Peer: names[1-i], Record: state.Known(h.record), Contact: state.Known(w.contact()),
+		Serves: state.Known(h.etcd && w.serves()), StandIn: state.Known(false), Word: state.Known(w.word(i)), Arch: state.Known(true), Ready: state.Known(w.started && w.third && w.serves()),
+		Pod: state.Known(h.pod || h.static), Boots: state.Known(h.boots), Runs: state.Known(h.ring), Paired: state.Known(h.paired), Kubelets: state.Known(h.static),
+		Podmans: state.Known(h.etcd && !h.static), Halted: state.Known(h.halted), Dressed: state.Known(h.dressed), Target: state.Known(true), Room: state.Known(true), Ships: state.Known(true),
+		Work: state.Known(""), ControlPlanes: 2,
+	}
+	if h.stage != "" {
+		p := plan(h.stage, h.noted)
+		f.Plan = &p
+	}
+	if w.contact() {
+		f.PeerRecord = state.Known(o.record)
+	}
+	if h.ring {
+		f.Maintained = state.Known(w.maintained)
+	}
+	if h.etcd {
+		learner := state.MemberID(0)
+		if w.member == listed {
+			learner = thirdID
+		}
+		f.Voters, f.Learner, f.LearnerKnown = state.Known(w.voters()), state.Known(learner), w.started
+	}
+	if w.third && w.started {
+		f.Behind = state.Known(uint64(0))
+	}
+	f.OthersServe = state.Known(w.serves() && w.runs(1-i) && w.runs(2))
+	if w.serves() {
+		c := Copy{}
+		if w.lock != "" {
+			c = Copy{ID: "p1", Plan: plan(w.lock, w.lockNoted)}
+		}
+		f.Lock, f.Told, f.Given, f.Node = state.Known(c), state.Known(w.told), state.Known(w.given), state.Known(w.given)
+	}
+	if w.asks {
+		f.Asks, f.AskedAt = machine, noon
+	}
+	if w.abort && i == 0 {
+		f.Wish = &Wish{ID: "p1", Abort: true}
+	}
+	return f
+}
+
+// acted returns the worlds after an act, one for each place at which it may be cut off.
+func (w wide) acted(t *testing.T, i int, d Decision) []wide {
+	n := w
+	h := &n.hosts[i]
+	switch d.Act {
+	case WritePlan:
+		h.stage, h.noted = d.Plan.Stage, d.Plan.Third != 0
+	case CopyPlan:
+		n.lock, n.lockNoted = h.stage, h.noted
+	case DropLock:
+		n.lock, n.told = "", Progress{}
+	case Tell:
+		n.told = w.facts(i).progress()
+	case PutWord:
+		h.word = 1
+		if h.stage != Coming {
+			h.word = 2
+		}
+	case DropWord:
+		h.word = 0
+	case GiveName:
+		n.given = true
+	case AddLearner:
+		n.member = listed
+	case DropLearner:
+		if w.serves() {
+			n.member, n.started = none, false
+		}
+	case DropNew:
+		n.given = false
+	case KubeletBoot:
+		h.boots = true
+	case Maintain:
+		n.maintained = true
+	case PutPod:
+		h.pod = true
+	case StopEtcd:
+		h.halted = true
+		half := n
+		h.etcd = false
+		return []wide{half, n}
+	case GivePod:
+		h.static, h.pod = true, false
+	case EndRing:
+		h.ring = false
+	case EndPair:
+		half := n
+		half.hosts[i].word = 0
+		h.word, h.paired, h.record = 0, false, state.EtcdNone
+		return []wide{half, n}
+	case Dress:
+		h.dressed = true
+	case Wait, Idle:
+	default:
+		t.Fatalf("unknown act %q", d.Act)
+	}
+	return []wide{n}
+}
+
+// starts reports whether etcd of a host starts without a person and without the plan.
+func (w wide) starts(i int) bool {
+	h := w.hosts[i]
+	switch {
+	case !h.up || h.etcd:
+		return false
+	case h.static:
+		return h.boots
+	case h.halted:
+		return false
+	case h.record == state.EtcdMajority:
+		return h.paired // its keeper, which asks nobody
+	case h.record == state.EtcdSole:
+		return true
+	}
+	return w.contact() && h.ring && !w.maintained
+}
+
+func (w wide) happens() []wide {
+	var out []wide
+	add := func(when bool, change func(*wide)) {
+		if when {
+			n := w
+			change(&n)
+			out = append(out, n)
+		}
+	}
+	for i := range w.hosts {
+		h, o := w.hosts[i], w.hosts[1-i]
+		add(h.up && w.cuts > 0, func(n *wide) {
+			n.hosts[i].up, n.hosts[i].etcd, n.hosts[i].halted = false, false, false
+			n.cuts--
+		})
+		add(!h.up, func(n *wide) { n.hosts[i].up = true })
+		add(w.starts(i), func(n *wide) { n.hosts[i].etcd = true })
+		both := w.contact() && w.runs(0) && w.runs(1)
+		// What the etcd keepers do.
+		add(both && h.record == state.EtcdPair && h.word == 2 && w.member == listed && w.started && (o.record == state.EtcdPair && o.word == 2 || o.record == state.EtcdMajority),
+			func(n *wide) { n.hosts[i].record = state.EtcdMajority })
+		add(both && h.record == state.EtcdMajority && w.member != votes && (h.word != 2 || w.member == none), func(n *wide) { n.hosts[i].record = state.EtcdPair })
+		add(both && h.record == state.EtcdPair && o.record == state.EtcdMajority && w.member == votes, func(n *wide) { n.hosts[i].record = state.EtcdMajority })
+	}
+	a, b := w.hosts[0], w.hosts[1]
+	add(w.contact() && w.runs(0) && w.runs(1) && w.third && a.record == state.EtcdMajority && b.record == state.EtcdMajority && a.word == 2 && w.member == listed, func(n *wide) { n.member = votes })
+	add(a.up && a.etcd && !b.up && a.record == state.EtcdPair && !w.maintained, func(n *wide) { n.hosts[0].record = state.EtcdSole })
+	add(w.alone() && w.contact() && a.etcd && a.word == 0 && w.member != listed, func(n *wide) { // the peer joins again
+		n.hosts[0].record, n.hosts[1].record, n.hosts[1].etcd = state.EtcdPair, state.EtcdPair, true
+	})
+	add(!w.asks && w.third && a.stage == Coming && w.given, func(n *wide) { n.asks = true })
+	add(w.asks && w.member == listed && a.noted && !w.started && w.third, func(n *wide) { n.started, n.asks = true, false })
+	add(w.third && w.cuts > 0 && w.started, func(n *wide) { n.third, n.cuts = false, n.cuts-1 })
+	add(!w.third, func(n *wide) { n.third = true })
+	add(!w.abort && Handing.After(a.stage), func(n *wide) { n.abort = true })
+	return out
+}
+
+func (w wide) mistakes() (out []string) {
+	is := func(bad bool, what string, a ...any) {
+		if bad {
+			out = append(out, fmt.Sprintf(what, a...))
+		}
+	}
+	for i, h := range w.hosts {
+		is(h.static && h.ring && !w.maintained, "%s: kubelet has etcd, and Pacemaker may act on it", names[i])
+		is(h.static && (!h.boots || h.record != state.EtcdMajority && h.paired), "%s: kubelet has etcd, and does not start at boot, or its keeper is no majority", names[i])
+		is(!h.ring && !h.static, "%s: Corosync is gone, and kubelet has no etcd", names[i])
+		is(h.dressed && (h.paired || h.ring), "%s is one of three in its files, and one of two", names[i])
+		is(h.halted && !h.etcd && !h.static && !w.hosts[1-i].static && w.hosts[1-i].halted, "both hosts have no etcd at once")
+		is(h.record == state.EtcdSole && w.member == votes, "%s went on alone among three", names[i])
+		is(h.stage == Aborted && (h.word != 0 && i == 0 || w.member == votes || h.boots || h.static), "%s took the plan back, and something is left", names[i])
+	}
+	is(w.maintained && w.member != votes, "Pacemaker takes over no more, and two vote")
+	a, b := w.hosts[0], w.hosts[1]
+	is(a.stage == Aborted && (w.member != none || w.given), "the plan is taken back, and the third host is left")
+	is(a.stage == Whole && (!a.dressed || !b.dressed || !a.static || !b.static || a.ring || b.ring || a.paired || b.paired || w.member != votes), "whole, and something is missing")
+	is(w.member == votes && w.hosts[0].stage == Aborted, "three vote, and the plan was taken back")
+	return out
+}
+
+// mistaken says what is wrong with an act at its moment.
+func (w wide) mistaken(i int, d Decision) string {
+	h := w.hosts[i]
+	switch {
+	case d.Act == StopEtcd && !h.halted && (!w.serves() || !w.runs(1-i) || !w.runs(2) || w.member != votes):
+		return names[i] + " stops etcd, and the other two do not serve"
+	case d.Act == Maintain && (!w.hosts[0].boots || !w.hosts[1].boots || w.member != votes):
+		return "Pacemaker goes into maintenance too early"
+	case d.Act == GivePod && (!h.halted || h.etcd):
+		return "two starters of one etcd"
+	case d.Rule == "nothing-fits" || d.Words == "" || d.Act == WritePlan && d.Plan == nil:
+		return "not explained"
+	}
+	// A host of two waits for its peer.
+	waits := (h.record == state.EtcdPair || h.record == state.EtcdNone) && h.paired
+	if !h.etcd && !w.starts(i) && !waits && d.Act != GivePod && d.Act != StopEtcd {
+		return "etcd of " + names[i] + " does not start"
+	}
+	return ""
+}
+
+// TestASiteThatWidensEndsWithThreeHostsOrServesAsTwo visits every state that a power cut of any of the
+// three hosts, acts cut halfway and a person who takes the plan back can bring about. In each one etcd
+// of each host that has power starts without a person, by itself or by the next act of its own agent,
+// or its host waits for its peer as two hosts do. From each one the plan can end.
+func TestASiteThatWidensEndsWithThreeHostsOrServesAsTwo(t *testing.T) {
+	used, states, bad := explore(t, int8(*cuts))
+	if bad != "" {
+		t.Fatal(bad)
+	}
+	t.Logf("%d states", states)
+	for _, r := range allRules() {
+		if used[r.id] == 0 && !slices.Contains(elsewhere, r.id) {
+			t.Errorf("rule %s was never used", r.id)
+		}
+	}
+}
+
+// explore visits every state. It returns what is wrong with one of them.
+func explore(t *testing.T, cuts int8) (used map[string]int, states int, bad string) {
+	first := newWide()
+	first.cuts = cuts
+	used, before, queue := map[string]int{}, map[wide][]wide{first: nil}, []wide{first}
+	for len(queue) > 0 {
+		w := queue[0]
+		queue = queue[1:]
+		next, wrong := w.next(t, used)
+		if found := append(w.mistakes(), wrong...); len(found) > 0 {
+			return used, len(before), fmt.Sprintf("%v: %+v", found, w)
+		}
+		for _, n := range next {
+			if _, seen := before[n]; !seen {
+				queue = append(queue, n)
+			}
+			before[n] = append(before[n], w)
+		}
+	}
+	if used["dress.whole"] == 0 {
+		return used, len(before), "the site never has three control planes"
+	}
+	ends := backwards(before, wide.over)
+	var stuck []wide
+	for w := range before {
+		if !ends[w] {
+			stuck = append(stuck, w)
+		}
+	}
+	if len(stuck) == 0 {
+		return used, len(before), ""
+	}
+	// The last one in the order of the stages shows best what is missing.
+	w := slices.MaxFunc(stuck, func(x, y wide) int {
+		return order[x.hosts[0].stage] + order[x.hosts[1].stage] - order[y.hosts[0].stage] - order[y.hosts[1].stage]
+	})
+	return used, len(before), fmt.Sprintf("no way leads to an end: %+v\n%+v\n%+v", Decide(w.facts(0)), Decide(w.facts(1)), w)
+}
+
+// TestEachNeedOfThePlanIsNecessary takes one rule out, or one need of a rule, and shows that the model
+// finds a mistake then, or a state without an end.
+func TestEachNeedOfThePlanIsNecessary(t *testing.T) {
+	off := func(r *rule) { r.when = func(Facts) bool { return false } }
+	for name, c := range map[string]struct {
+		rule   string
+		change func(*rule)
+	}{
+		"kubelet of the two does not start at boot":                           {"hand.boot", off},
+		"Pacemaker is in maintenance before the other kubelet starts at boot": {"hand.far-boots", off},
+		"etcd is stopped while the others do not serve": {"hand.stop", func(r *rule) {
+			r.when = func(f Facts) bool { return no(f.Kubelets) && (!yes(f.Halted) || yes(f.Podmans)) }
+		}},
+		"kubelet gets etcd before it was stopped":          {"hand.stop", off},
+		"kubelet gets etcd while podman runs it":           {"hand.give", func(r *rule) { r.when = func(f Facts) bool { return no(f.Kubelets) } }},
+		"nobody goes on after a promotion that came first": {"back.late", off},
+		"a copy without a plan stays":                      {"gone", off},
+		"a word without a plan stays":                      {"over.word", off},
+		"the member is not named":                          {"coming.noted", off},
+		"the learner stays":                                {"back.learner", off},
+		"the rest of the new host stays":                   {"back.new", off},
+		"nobody waits for the two keepers": {"letting.votes", func(r *rule) {
+			r.when = func(f Facts) bool { return !state.Is(f.Record, state.EtcdMajority) }
+		}},
+		"a survivor waits for a lost host": {"over.await", func(r *rule) {
+			r.when = func(f Facts) bool { return f.Lock.Known && f.Lock.Value.ID == f.Plan.ID && !f.far() }
+		}},
+		"the cluster's copy stays old": {"copy", off},
+		"the other host does not tell": {"tell", off},
+	} {
+		t.Run(name, func(t *testing.T) {
+			changed(t, c.rule, c.change)
+			if _, n, bad := explore(t, 1); bad == "" {
+				t.Errorf("none of %d states shows that it is needed", n)
+			}
+		})
+	}
+}
+
+// changed decides by tables in which one rule is changed.
+func changed(t *testing.T, id string, change func(*rule)) {
+	t.Helper()
+	n := 0
+	for _, list := range append(slices.Concat(slices.Collect(maps.Values(carrierTable)), slices.Collect(maps.Values(peerTable))), takeRules, goneRules, overRules, restRules) {
+		for k := range list {
+			if r := &list[k]; r.id == id {
+				was := *r
+				t.Cleanup(func() { *r = was })
+				change(r)
+				n++
+			}
+		}
+	}
+	if n == 0 {
+		t.Fatalf("no rule %s", id)
+	}
+}
+
+// elsewhere are the rules that only facts bring about which the model does not have.
+var elsewhere = []string{
+	"rest.dry", "rest.begin", "rest.refuse", "planned.gate", "coming.machine", "coming.behind", "coming.pair", "back.unknown",
+}
+
+func (w wide) next(t *testing.T, used map[string]int) (out []wide, wrong []string) {
+	out = w.happens()
+	for i, h := range w.hosts {
+		if !h.up {
+			continue
+		}
+		d := Decide(w.facts(i))
+		used[d.Rule]++
+		if bad := w.mistaken(i, d); bad != "" {
+			wrong = append(wrong, fmt.Sprintf("%s, and the decision is %+v", bad, d))
+		}
+		out = append(out, w.acted(t, i, d)...)
+	}
+	return out, wrong
+}
+
+// over reports whether the plan is at its end on both hosts.
+func (w wide) over() bool {
+	a, b := w.hosts[0], w.hosts[1]
+	return a.stage.Over() && w.lock == "" && (b.stage == "" || b.stage.Over()) && b.word == 0
+}
+
+func allRules() (out []rule) {
+	for _, table := range []map[Stage][]rule{carrierTable, peerTable} {
+		for _, s := range []Stage{Planned, Coming, LettingIn, TakingBack, Handing, Ending, Dressing, Whole, Aborted} {
+			out = append(out, table[s]...)
+		}
+	}
+	return slices.Concat(out, takeRules, goneRules, overRules, restRules)
+}
+
+func backwards(before map[wide][]wide, wanted func(wide) bool) map[wide]bool {
+	leads := map[wide]bool{}
+	var queue []wide
+	for w := range before {
+		if wanted(w) {
+			leads[w] = true
+			queue = append(queue, w)
+		}
+	}
+	for len(queue) > 0 {
+		w := queue[0]
+		queue = queue[1:]
+		for _, b := range before[w] {
+			if !leads[b] {
+				leads[b] = true
+				queue = append(queue, b)
+			}
+		}
+	}
+	return leads
+}

@@ -1,0 +1,100 @@
+// Package widen decides how a living site of two control planes becomes one of three
+// (docs/adr/0097): whether that may begin (Gates), which step comes next on each of the two hosts
+// (Decide), and what a person reads about each step. It is a function of facts, as decide/replace is,
+// whose lock and whose form of a newcomer it shares.
+//
+// Both hosts keep the plan. One carries it: there the command was typed. The other one has a copy on
+// its disk and does by it what only it can do on itself, also after a boot without an API.
+package widen
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/decide/replace"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// Format is the number of the plan's form. Its fields are those of replace.Plan, so it is the same.
+const Format = replace.Format
+
+// Stage is the progress of a plan that nothing else shows.
+type Stage string
+
+// The stages, in their order. Until the third member votes the plan can be taken back.
+const (
+	Planned   Stage = "planned"
+	Coming    Stage = "coming"     // the third host is installed, and its etcd is a learner
+	LettingIn Stage = "letting-in" // the two etcd keepers may let it vote
+	Handing   Stage = "handing"    // etcd and kubelet of the two go from Pacemaker to kubelet and systemd
+	Ending    Stage = "ending"     // Corosync, Pacemaker and the etcd keepers end
+	Dressing  Stage = "dressing"   // the cluster's objects and the files of both become those of three
+	Whole     Stage = "whole"
+	// TakingBack comes before Aborted: the third member is removed, and the two are a pair again.
+	TakingBack Stage = "taking-back"
+	Aborted    Stage = "aborted"
+)
+
+var order = map[Stage]int{Planned: 1, Coming: 2, LettingIn: 3, TakingBack: 4, Handing: 5, Ending: 6, Dressing: 7, Whole: 8, Aborted: 8}
+
+// Over reports whether a plan is at its end.
+func (s Stage) Over() bool { return s == Whole || s == Aborted }
+
+// After reports whether a stage comes later than another one.
+func (s Stage) After(o Stage) bool { return order[s] > order[o] }
+
+// Plan is the way of one site from two control planes to three. It holds no secret. Its fields have
+// the names of those of replace.Plan, so that whoever reads the lock knows what it is about.
+type Plan struct {
+	Format int    `json:"format"`
+	ID     string `json:"id"`
+	Widens bool   `json:"widens"` // always true
+	// Survivor is the host that carries the plan, Peer the other one.
+	Survivor string      `json:"survivor"`
+	Peer     string      `json:"peer"`
+	New      replace.New `json:"new"` // has no BMC
+	By       string      `json:"by"`
+	Why      string      `json:"why,omitempty"`
+	NoBackup bool        `json:"noBackup,omitempty"`
+	Begun    time.Time   `json:"begun"`
+	Written  time.Time   `json:"written"`
+	Stage    Stage       `json:"stage"`
+	// Newcomer is the machine that was let in, Third its member of etcd.
+	Newcomer replace.Newcomer `json:"newcomer,omitzero"`
+	Third    state.MemberID   `json:"third,omitempty"`
+	// Ended says why a plan was taken back.
+	Ended string `json:"ended,omitempty"`
+}
+
+// Wish is the wish of a person for the agent, by a command.
+type Wish struct {
+	ID       string      `json:"id"`
+	New      replace.New `json:"new"`
+	By       string      `json:"by"`
+	Why      string      `json:"why,omitempty"`
+	NoBackup bool        `json:"noBackup,omitempty"`
+	Abort    bool        `json:"abort,omitempty"`
+	Dry      bool        `json:"dry,omitempty"`
+	At       time.Time   `json:"at"`
+}
+
+// Begin returns the plan of a wish.
+func Begin(f Facts, w Wish) Plan {
+	return Plan{
+		Format: Format, ID: w.ID, Widens: true, Survivor: f.Host, Peer: f.Peer, New: w.New, By: w.By, Why: w.Why, NoBackup: w.NoBackup,
+		Begun: f.Now, Written: f.Now, Stage: Planned,
+	}
+}
+
+// Word is what the plan says to the etcd keeper of each of the two, empty for nothing.
+func (p Plan) Word() state.EtcdThirdWord {
+	if p.Stage == Planned || p.Stage == TakingBack || p.Stage.Over() {
+		return state.EtcdThirdWord{}
+	}
+	address, _ := netip.ParseAddr(p.New.Address) // a gate looked at it
+	w := state.EtcdThirdWord{Plan: p.ID, Host: p.New.Name, Address: address}
+	if p.Stage != Coming {
+		w.Member = p.Third
+	}
+	return w
+}

@@ -1,0 +1,82 @@
+package keeper
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/model/etcdpod"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// Timing of the question how far the third host's etcd is, which a plan brings.
+const (
+	thirdEvery = 300 * time.Millisecond
+	thirdLimit = time.Second
+	// thirdStale is the age at which an answer counts no more.
+	thirdStale = 2 * time.Second
+)
+
+// thirdLog measures how much of this host's log the etcd of a third host lacks. etcd tells nobody but
+// its leader's raft, so both are asked for their index, the third one first: what is written in between
+// counts as lacking.
+type thirdLog struct {
+	// applied asks an etcd which member it is, and up to which entry it has applied the log.
+	applied func(ctx context.Context, clientURL string) (state.MemberID, uint64, error)
+
+	mu   sync.Mutex
+	word state.EtcdThirdWord // zero while nobody wants to know
+	own  uint64
+	has  uint64
+	at   time.Time // of the last answer, zero without one
+}
+
+// reached takes this host's index.
+func (l *thirdLog) reached(index uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.own = index
+}
+
+// behind returns how many entries the third member lacks, unknown without a recent answer of that very
+// member.
+func (l *thirdLog) behind(word state.EtcdThirdWord) state.Fact[uint64] {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if word != l.word {
+		l.word, l.at = word, time.Time{}
+	}
+	if l.at.IsZero() || time.Since(l.at) > thirdStale || l.own == 0 {
+		return state.Fact[uint64]{}
+	}
+	return state.Known(l.own - min(l.own, l.has))
+}
+
+// ask repeats the question until the context ends.
+func (l *thirdLog) ask(ctx context.Context) error {
+	for {
+		l.once(ctx)
+		if err := host.Sleep(ctx, thirdEvery); err != nil {
+			return err
+		}
+	}
+}
+
+func (l *thirdLog) once(ctx context.Context) {
+	l.mu.Lock()
+	word := l.word
+	l.mu.Unlock()
+	if word.Member == 0 || !word.Address.IsValid() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, thirdLimit)
+	defer cancel()
+	began := time.Now()
+	id, index, err := l.applied(ctx, etcdpod.ClientURL(word.Address))
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err == nil && id == word.Member && word == l.word {
+		l.has, l.at = index, began
+	}
+}

@@ -1,0 +1,78 @@
+package keeper
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// TestHowFarTheThirdMemberIs: what nobody measured a moment ago, of that very member, is unknown.
+func TestHowFarTheThirdMemberIs(t *testing.T) {
+	word := state.EtcdThirdWord{Plan: "p1", Host: "gamma", Address: netip.MustParseAddr("192.0.2.13"), Member: 0xc}
+	other, nameless := word, word
+	other.Member, nameless.Member = 0xd, 0
+	for sentence, c := range map[string]struct {
+		word  state.EtcdThirdWord
+		id    state.MemberID
+		has   uint64
+		err   error
+		later time.Duration
+		want  state.Fact[uint64]
+	}{
+		"it lacks some":            {word, 0xc, 900, nil, 0, state.Known(uint64(100))},
+		"it has all":               {word, 0xc, 1000, nil, 0, state.Known(uint64(0))},
+		"it has more by now":       {word, 0xc, 1001, nil, 0, state.Known(uint64(0))},
+		"another member answers":   {word, 0xd, 1000, nil, 0, state.Fact[uint64]{}},
+		"it is silent":             {word, 0, 0, errors.New("refused"), 0, state.Fact[uint64]{}},
+		"it was silent since":      {word, 0xc, 1000, nil, thirdStale + 1, state.Fact[uint64]{}},
+		"the word names no member": {nameless, 0, 1000, nil, 0, state.Fact[uint64]{}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				asked := ""
+				l := &thirdLog{applied: func(_ context.Context, url string) (state.MemberID, uint64, error) {
+					asked = url
+					return c.id, c.has, c.err
+				}}
+				l.reached(1000)
+				if got := l.behind(c.word); got.Known {
+					t.Errorf("before a question: %+v", got)
+				}
+				l.once(t.Context())
+				time.Sleep(c.later)
+				if got := l.behind(c.word); got != c.want {
+					t.Errorf("%+v, want %+v", got, c.want)
+				}
+				if got := l.behind(other); got.Known {
+					t.Errorf("the answer counts for another member: %+v", got)
+				}
+				if c.word.Member != 0 && asked != "https://192.0.2.13:2379" {
+					t.Errorf("asked %q", asked)
+				}
+			})
+		})
+	}
+}
+
+// TestNobodyStartsEtcdBeforePacemakerAsksButAmongThree: docs/adr/0097.
+func TestNobodyStartsEtcdBeforePacemakerAsksButAmongThree(t *testing.T) {
+	for sentence, c := range map[string]struct {
+		rule    string
+		foreign bool
+		want    bool
+	}{
+		"nobody takes over any more": {state.EtcdRuleMajorityStart, false, true},
+		"kubelet starts it":          {state.EtcdRuleMajorityStart, true, false},
+		"another rule":               {"equal.start", false, false},
+	} {
+		k := &Keeper{Process: &world{foreign: c.foreign}}
+		if got := k.permitted(state.EtcdWishNote{Wish: state.EtcdNotAsked}, state.EtcdSnapshot{}, state.EtcdVerdict{Action: state.EtcdStart, Rule: c.rule}); got != c.want {
+			t.Errorf("%s: %t", sentence, got)
+		}
+	}
+}
