@@ -80,7 +80,7 @@ func NewParachute(s *site.Site, self string, releases Releases) Parachute {
 	h.Newer = NewerBy(releases)
 	return Parachute{
 		Host: h, Kind: m.kind, Now: time.Now, Releases: releases,
-		StopAgent: func(ctx context.Context) error { return m.systemctl(ctx, "stop", unit.AgentUnit) },
+		StopAgent:  func(ctx context.Context) error { return m.systemctl(ctx, "stop", unit.AgentUnit) },
 		SwitchBack: func(context.Context) error { return m.switchBack() },
 	}
 }
