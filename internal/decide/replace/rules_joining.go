@@ -1,0 +1,84 @@
+package replace
+
+import "github.com/holdfast/holdfast/internal/model/state"
+
+// joiningRules are those of R6 to R8: the newcomer enters, and the rules of the pair do the rest.
+var joiningRules = []rule{
+	{
+		// The newcomer went away before it entered, or this host lost its power before: it must not
+		// wait for a peer that it never had.
+		step: "R6", id: "joining.alone", act: Retire,
+		when: func(f Facts) bool {
+			return (no(f.Retirement) || f.Misnamed) && (!f.waits() || no(f.Serves)) && f.Ring.Known && !f.in(f.Plan.New.Name, f.Ring)
+		},
+		words: says("%s has not entered: the etcd keeper of %s learns that it has no peer", next, here),
+	},
+	{
+		step: "R6", id: "joining.serves", act: Wait,
+		when: func(f Facts) bool {
+			return f.Ring.Known && !f.in(f.Plan.New.Name, f.Ring) && f.waits() && !yes(f.Serves)
+		},
+		words: says("waits until etcd of %s serves: %s does not enter before", here, next),
+		way:   says(explainEtcd),
+	},
+	{
+		// Until then a guard keeps kubelets of retired names out. Before the next steps, because it
+		// needs the API: once the word is gone that there is no peer, etcd of this host starts only
+		// with the peer.
+		step: "R6", id: "joining.name", act: GiveName,
+		when: func(f Facts) bool {
+			return (no(f.Given) || !f.Given.Known && !no(f.Retirement)) && (f.Plan.New.Name == f.Plan.Old.Name || f.Plan.Grows)
+		},
+		words: says("the name %s is given to the new host", next),
+	},
+	{
+		// Before Corosync's list: a host that is lost right after it entered must be fenced.
+		step: "R6", id: "joining.fencing", act: SetFencing, when: func(f Facts) bool { return !yes(f.Fences) },
+		words: says("Pacemaker on %s gets the device of %s", here, next),
+	},
+	{
+		// Not while the old host may have to be switched off.
+		step: "R6", id: "joining.device", act: DropDevice, when: func(f Facts) bool { return yes(f.OldDevice) },
+		words: says("the file with the BMC of %s is removed from %s", old, here),
+	},
+	{
+		// From here on there is a peer again, and only a proof shows that it cannot act.
+		step: "R6", id: "joining.peer", act: DropRetire,
+		when: func(f Facts) bool {
+			return !no(f.Retirement) && (f.waits() && yes(f.Serves) || f.in(f.Plan.New.Name, f.Ring))
+		},
+		words: says("the etcd keeper of %s learns that it has a peer again", here),
+	},
+	{
+		// Only when the newcomer can start at once: a host that is listed and was never seen is
+		// fenced at Pacemaker's next election.
+		step: "R6", id: "joining.ring", act: JoinRing,
+		when: func(f Facts) bool {
+			return f.Ring.Known && !f.in(f.Plan.New.Name, f.Ring) && f.waits() && f.Asks == f.Plan.Newcomer
+		},
+		words: says("%s enters Corosync's cluster", next),
+	},
+	{
+		step: "R6", id: "joining.await", act: Wait, when: func(f Facts) bool { return !f.in(f.Plan.New.Name, f.Ring) },
+		words: says("waits until %s asks again", next),
+	},
+	{
+		step: "R6", id: "joining.contact", act: Wait,
+		when:  func(f Facts) bool { return !yes(f.Contact) },
+		words: says("waits for contact with %s", next),
+		way:   says(explainEtcd),
+	},
+	{
+		step: "R7", id: "joining.sync", act: Wait, when: func(f Facts) bool { return !state.Is(f.Record, state.EtcdPair) },
+		words: says("%s gets etcd's data and becomes a voter", next),
+	},
+	{
+		step: "R8", id: "joining.verify", act: Wait, when: func(f Facts) bool { return !yes(f.Verified) },
+		words: says("waits until each host has tested that it can fence the other one"),
+		way:   says("holdfast fencing verify"),
+	},
+	{
+		step: "R8", id: "joining.whole", act: WritePlan, when: always,
+		words: says("either host may be lost"), plan: to(Whole),
+	},
+}
