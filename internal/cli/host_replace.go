@@ -84,30 +84,7 @@ there is no way back; 8 not confirmed; 1 it failed; 2 wrong usage.`,
   sudo holdfast host replace cp-2 --abort
   sudo holdfast host replace worker-3 --is-gone worker-3 --join-file worker-3.ign`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			f.by = cmp.Or(f.by, login())
-			if err := f.check(); err != nil {
-				return err
-			}
-			store := replacement.ThisStore()
-			here, err := thisReplaceHere(store)
-			if err != nil {
-				return err
-			}
-			pair, err := f.ofPair(args[0], here)
-			if err != nil {
-				return err
-			}
-			if !pair {
-				w, err := f.newWorkerReplacement(cmd.Context(), args[0], streams)
-				if err != nil {
-					return err
-				}
-				return w.run(cmd.Context())
-			}
-			r := hostReplacement{replaceFlags: f, streams: streams, store: store, name: args[0], sleep: host.Sleep, now: time.Now, pointer: joinPointer, sight: fence.Sight}
-			return r.run(cmd.Context())
-		},
+		RunE: func(cmd *cobra.Command, args []string) error { return f.replaces(cmd.Context(), args[0], streams) },
 	}
 	f.register(cmd)
 	f.completeHosts(cmd)
@@ -125,6 +102,32 @@ there is no way back; 8 not confirmed; 1 it failed; 2 wrong usage.`,
 		return found, directive
 	}
 	return cmd
+}
+
+// replaces replaces the host of a name.
+func (f replaceFlags) replaces(ctx context.Context, name string, streams Streams) error {
+	f.by = cmp.Or(f.by, login())
+	if err := f.check(); err != nil {
+		return err
+	}
+	store := replacement.ThisStore()
+	here, err := thisReplaceHere(store)
+	if err != nil {
+		return err
+	}
+	pair, err := f.ofPair(name, here)
+	if err != nil {
+		return err
+	}
+	if !pair {
+		w, err := f.newWorkerReplacement(ctx, name, streams)
+		if err != nil {
+			return err
+		}
+		return w.run(ctx)
+	}
+	r := hostReplacement{replaceFlags: f, streams: streams, store: store, name: name, sleep: host.Sleep, now: time.Now, pointer: joinPointer, sight: fence.Sight}
+	return r.run(ctx)
 }
 
 func (f *replaceFlags) register(cmd *cobra.Command) {

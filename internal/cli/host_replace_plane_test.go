@@ -73,13 +73,13 @@ func (s *three) replaces(t *testing.T, c client.Client, next string) *workerRepl
 			return nil
 		},
 	}
-	w.joined = func(context.Context, *site.Site) error {
-		n := nodeOf(t, s, "cp-2").DeepCopy()
+	w.joined = func(ctx context.Context, _ *site.Site) error {
+		n := nodeOf(t, s, "cp-2").DeepCopy() //nolint:contextcheck // the test has its own
 		n.Name, n.UID, n.ResourceVersion = w.new.name, "uid-new", ""
 		n.CreationTimestamp.Time = time.Now()
 		s.members = append(s.members, state.EtcdMember{ID: 9, Name: w.new.name, Learner: true})
 		time.AfterFunc(time.Minute, func() { s.members[2].Learner = false })
-		return client.IgnoreAlreadyExists(s.Create(context.WithoutCancel(t.Context()), n))
+		return client.IgnoreAlreadyExists(s.Create(context.WithoutCancel(ctx), n))
 	}
 	return w
 }

@@ -37,10 +37,10 @@ func replaces(t *testing.T, c client.Client, root, next string, out *bytes.Buffe
 		w.new.name = next
 	}
 	w.old.again = w.again()
-	w.joined = func(context.Context, *site.Site) error {
-		n := nodeOf(t, c, "w-2").DeepCopy()
+	w.joined = func(ctx context.Context, _ *site.Site) error {
+		n := nodeOf(t, c, "w-2").DeepCopy() //nolint:contextcheck // the test has its own
 		n.Name, n.UID, n.ResourceVersion, n.CreationTimestamp = w.new.name, types.UID("uid-new"), "", metav1.Now()
-		return client.IgnoreAlreadyExists(c.Create(context.WithoutCancel(t.Context()), n))
+		return client.IgnoreAlreadyExists(c.Create(context.WithoutCancel(ctx), n))
 	}
 	return w
 }

@@ -32,7 +32,7 @@ func (g *growth) three(file *config.InstallConfig) error {
 // showThree prints what a later release will do.
 func (g *growth) showThree() error {
 	var out strings.Builder
-	line := func(format string, a ...any) { _, _ = fmt.Fprintf(&out, format+"\n", a...) }
+	line := func(text string) { _, _ = fmt.Fprintln(&out, text) }
 	line("The file fits this site. How two control planes become three (docs/adr/0097):")
 	line("  the third host is installed, and its etcd gets all data without a vote")
 	line("  both etcd keepers give up their right to go on alone, and the third member gets its vote:")

@@ -57,11 +57,11 @@ func (s Store) unmarkPending(target string) error {
 
 // Forget removes the device of a target that is no host of the cluster any more, and the mark
 // that the cluster lacks it. There need not be one.
-func (s Store) Forget(target string) error {
+func (s Store) Forget(ctx context.Context, target string) error {
 	if !records.IsNodeName(target) {
 		return fmt.Errorf("fencing device of %q: not a valid node name", target)
 	}
-	release, err := s.lock(context.Background(), target)
+	release, err := s.lock(ctx, target)
 	if err != nil {
 		return err
 	}

@@ -105,6 +105,7 @@ func (c *cluster) Facts(_ context.Context, name string) (NodeFacts, error) {
 	}
 	return c.node, nil
 }
+
 func (c *cluster) Conditions(context.Context) ([]handover.Condition, error) {
 	return []handover.Condition{{Type: handover.SetupAvailable, Status: true}, {Type: handover.SetupProgressing}, {Type: handover.SetupDegraded}}, nil
 }

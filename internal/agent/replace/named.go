@@ -65,9 +65,9 @@ func (h *here) nameSite(ctx context.Context, job Job) error {
 
 // dropDevice removes the file with the old host's device, so that nothing on this host switches a
 // machine that is none of the site's.
-func (h *here) dropDevice(_ context.Context, job Job) error {
+func (h *here) dropDevice(ctx context.Context, job Job) error {
 	if job.Plan.Old.Name == job.Plan.New.Name {
 		return errors.New("the new host has the name of the old one: its device stays")
 	}
-	return h.store.Forget(job.Plan.Old.Name)
+	return h.store.Forget(ctx, job.Plan.Old.Name)
 }

@@ -105,7 +105,7 @@ func (w wide) voters() int {
 func (w wide) serves() bool {
 	n := 0
 	for m := range 3 {
-		if w.runs(m) && !(w.alone() && m > 0) {
+		if w.runs(m) && (m == 0 || !w.alone()) {
 			n++
 		}
 	}

@@ -36,7 +36,7 @@ func (w *world) planner() {
 	}
 	s.rule = d.Rule
 	w.checkDecision(d)
-	switch d.Act { //nolint:exhaustive // all others are acts
+	switch d.Act {
 	case replace.Wait:
 	case replace.Idle:
 		h.seat.wish = nil
@@ -66,7 +66,7 @@ func (w *world) do(h *host, d replace.Decision) {
 	if w.inCluster(p, d.Act) {
 		return
 	}
-	switch d.Act { //nolint:exhaustive // the others are below
+	switch d.Act {
 	case replace.SwitchOff:
 		w.switchOff(h)
 	case replace.ChangeKey:

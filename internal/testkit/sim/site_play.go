@@ -69,7 +69,11 @@ func (w *world) begin(o order) {
 		w.hosts[i].seat.plan = nil
 	}
 	s.life = []life{shelved, burnt, burntBMC}[s.rng.IntN(3)]
-	w.trace(s.going(), "---- is to go for good (%d; the site %s)", s.life, map[order]string{replaces: "gets another machine", shrinks: "shrinks"}[o])
+	why := "gets another machine"
+	if o == shrinks {
+		why = "shrinks"
+	}
+	w.trace(s.going(), "---- is to go for good (%d; the site %s)", s.life, why)
 	w.powerOff(s.going())
 }
 
