@@ -89,6 +89,10 @@ func TestTwoHostsAreSetUpStepByStep(t *testing.T) {
 	c.theManifestsArePublished()
 	c.anotherAddressIsRefused()
 	c.changesAreCarriedOut()
+	stop()
+	c.theNamespaceIsDeleted()
+	stop = c.operator()
+	c.theWayIsGoneAgain()
 }
 
 func (c *cluster) job(name string) *batchv1.Job {
