@@ -92,16 +92,7 @@ func (f Files) writeDevice(dev state.FencingDevice) (wrote bool, err error) {
 }
 
 // RemoveDevice removes the fencing device of a target; none is fine.
-func (f Files) RemoveDevice(target string) error {
-	path := f.devicePath(target)
-	if err := host.RemoveFile(path); err != nil {
-		return err
-	}
-	if err := host.SyncDir(filepath.Dir(path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
-}
+func (f Files) RemoveDevice(target string) error { return remove(f.devicePath(target)) }
 
 func (f Files) devicePath(target string) string {
 	return f.Path(filepath.Join(state.FencingDir, target+".json"))

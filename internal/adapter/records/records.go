@@ -211,11 +211,7 @@ func (f Files) WriteRetired(r state.EtcdRetired) error {
 
 // RemoveRetired tells the etcd keeper that there is a peer again.
 func (f Files) RemoveRetired() error {
-	path := f.Path(state.EtcdRetiredPath)
-	if err := host.RemoveFile(path); err != nil {
-		return fmt.Errorf("tell the etcd keeper of a peer: %w", err)
-	}
-	if err := host.SyncDir(filepath.Dir(path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := remove(f.Path(state.EtcdRetiredPath)); err != nil {
 		return fmt.Errorf("tell the etcd keeper of a peer: %w", err)
 	}
 	return nil
@@ -243,12 +239,19 @@ func (f Files) WriteThird(w state.EtcdThirdWord) error {
 
 // RemoveThird tells the etcd keeper that no third host comes.
 func (f Files) RemoveThird() error {
-	path := f.Path(state.EtcdThirdPath)
-	if err := host.RemoveFile(path); err != nil {
+	if err := remove(f.Path(state.EtcdThirdPath)); err != nil {
 		return fmt.Errorf("tell the etcd keeper that no third host comes: %w", err)
 	}
+	return nil
+}
+
+// remove removes a file for good: also a power cut does not bring it back. No file is fine.
+func remove(path string) error {
+	if err := host.RemoveFile(path); err != nil {
+		return err
+	}
 	if err := host.SyncDir(filepath.Dir(path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("tell the etcd keeper that no third host comes: %w", err)
+		return err
 	}
 	return nil
 }

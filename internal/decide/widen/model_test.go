@@ -257,7 +257,7 @@ func (w wide) happens() []wide {
 		add(!h.up, func(n *wide) { n.hosts[i].up = true })
 		add(w.starts(i), func(n *wide) { n.hosts[i].etcd = true })
 		both := w.contact() && w.runs(0) && w.runs(1)
-		// What the etcd keepers do.
+		// The etcd keepers do these.
 		add(both && h.record == state.EtcdPair && h.word == 2 && w.member == listed && w.started && (o.record == state.EtcdPair && o.word == 2 || o.record == state.EtcdMajority),
 			func(n *wide) { n.hosts[i].record = state.EtcdMajority })
 		add(both && h.record == state.EtcdMajority && w.member != votes && (h.word != 2 || w.member == none), func(n *wide) { n.hosts[i].record = state.EtcdPair })

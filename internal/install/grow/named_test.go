@@ -91,7 +91,7 @@ func TestNoOtherFileOfAHostNamesTheTwoControlPlanes(t *testing.T) {
 	}
 }
 
-// What else differs between two sites is none of a replacement.
+// A replacement changes nothing else that differs between two sites.
 func TestANamingThatTakesAnotherObjectAwayIsRefused(t *testing.T) {
 	have, _ := renamed(t, "cp-9")
 	_, _, want := fewer(t, sitetest.TwoDual)

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/etcdspace"
 )
 
-// What etcd 3.6 does without a flag, in its source: the quota, the entries that it keeps for
+// etcd 3.6 has these without a flag, by its source: the quota, the entries that it keeps for
 // members that are behind, and how long after it has sent a snapshot it drops none.
 const (
 	quota    = 2 << 30
