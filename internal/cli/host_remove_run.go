@@ -87,7 +87,7 @@ func (r *hostRemoval) step(ctx context.Context) (removal.Step, error) {
 	case removal.Drain:
 		err = r.drain(ctx, f)
 	case removal.Leave:
-		err = r.plane.remove(ctx, step.Member)
+		err = r.plane.drop(ctx, step.Member)
 	case removal.Mark:
 		err = r.mark(ctx, removal.Entry(f, r.by))
 	case removal.Detach:

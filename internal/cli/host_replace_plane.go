@@ -102,8 +102,6 @@ func (m *planeMember) judge(ctx context.Context, f removal.Facts) ([]removal.Gat
 	return removal.PlaneGates(f, p), removal.PlaneNext(f, p)
 }
 
-func (m *planeMember) remove(ctx context.Context, id state.MemberID) error { return m.drop(ctx, id) }
-
 // votes waits until the new host votes.
 func (w *workerReplacement) votes(ctx context.Context) error {
 	says := "is a ready node, and waits to become a voter of etcd"

@@ -46,7 +46,7 @@ func (d *daemon) assemble(p state.EtcdParameters) (*Keeper, error) {
 	vote := &standIn{effects: d.effects, address: own}
 	statements := &statements{effects: d.effects}
 	var reached atomic.Uint64 // the index of etcd's log at the last look
-	third := &thirdLog{applied: d.applied}
+	third := &thirdLog{applied: d.applied, own: reached.Load}
 	sense := newSenses(d.Host, peer, p, client, process, d.Log)
 	k := &Keeper{
 		Observer: &member.Observer{Host: d.Host, Peer: peer, Memory: memory, Sources: member.Sources{
@@ -57,7 +57,6 @@ func (d *daemon) assemble(p state.EtcdParameters) (*Keeper, error) {
 				vote.reached(l.Cluster, l.RaftIndex)
 				reached.Store(l.RaftIndex)
 				sense.pulse.moved(l.RaftIndex)
-				third.reached(l.RaftIndex)
 				return member.Look{Cluster: l.Cluster, Member: l.Member, Leader: l.Leader, Members: l.Members}, err
 			},
 			Inspect:   process.examine,

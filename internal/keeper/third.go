@@ -24,19 +24,13 @@ const (
 type thirdLog struct {
 	// applied asks an etcd which member it is, and up to which entry it has applied the log.
 	applied func(ctx context.Context, clientURL string) (state.MemberID, uint64, error)
+	// own returns the index of this host's log at the last look, zero without one.
+	own func() uint64
 
 	mu   sync.Mutex
 	word state.EtcdThirdWord // zero while nobody wants to know
-	own  uint64
 	has  uint64
 	at   time.Time // of the last answer, zero without one
-}
-
-// reached takes this host's index.
-func (l *thirdLog) reached(index uint64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.own = index
 }
 
 // behind returns how many entries the third member lacks, unknown without a recent answer of that very
@@ -47,10 +41,11 @@ func (l *thirdLog) behind(word state.EtcdThirdWord) state.Fact[uint64] {
 	if word != l.word {
 		l.word, l.at = word, time.Time{}
 	}
-	if l.at.IsZero() || time.Since(l.at) > thirdStale || l.own == 0 {
+	own := l.own()
+	if l.at.IsZero() || time.Since(l.at) > thirdStale || own == 0 {
 		return state.Fact[uint64]{}
 	}
-	return state.Known(l.own - min(l.own, l.has))
+	return state.Known(own - min(own, l.has))
 }
 
 // ask repeats the question until the context ends.

@@ -38,8 +38,7 @@ func TestHowFarTheThirdMemberIs(t *testing.T) {
 				l := &thirdLog{applied: func(_ context.Context, url string) (state.MemberID, uint64, error) {
 					asked = url
 					return c.id, c.has, c.err
-				}}
-				l.reached(1000)
+				}, own: func() uint64 { return 1000 }}
 				if got := l.behind(c.word); got.Known {
 					t.Errorf("before a question: %+v", got)
 				}
