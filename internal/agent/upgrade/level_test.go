@@ -97,10 +97,9 @@ func TestAHostThatIsRaisedGivesItsVIPsAwayUntilItServes(t *testing.T) {
 	w := minorWorld(t, parachute.OfTwo)
 	w.rests(false)
 	w.raise(false)
-	w.ticks(false, func() bool { return w.journal().Closed })
-	w.tick(false)
-	if !w.left || slices.Contains(w.low, apiServerPod) {
-		t.Fatalf("its VIPs left: %v, low %v", w.left, w.low)
+	w.ticks(false, func() bool { return !slices.Contains(w.low, apiServerPod) })
+	if !w.left {
+		t.Fatal("its API server restarts while its VIPs are here")
 	}
 	delete(w.daemons, "kubelet") // nothing serves
 	for range 5 {

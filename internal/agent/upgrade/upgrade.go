@@ -249,7 +249,7 @@ func (a *Agent) step(ctx context.Context) (loop.Result, error) {
 	case err != nil:
 	case action.Act == parachute.Rest, action.Act == parachute.Hold && action.Journal.Step.AtRest():
 		err = a.settle(ctx)
-		if action.Act == parachute.Hold && turn.Value.Raise {
+		if asks(action.Journal, turn) { // a turn may close the way back and raise the host in one word
 			out.Again = waiting
 		}
 	case action.Act == parachute.Hold, action.Act == parachute.Prove:

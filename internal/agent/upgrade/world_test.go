@@ -67,6 +67,9 @@ type world struct {
 	held     string
 	low      []string
 	emulates bool
+	// asleep: the agent's loop runs again only once it is woken. Else it does so at next.
+	asleep bool
+	next   time.Time
 }
 
 func newWorld(t *testing.T) *world {
@@ -110,7 +113,7 @@ func (w *world) program(name string) string {
 
 // process is a new process of the agent.
 func (w *world) process() {
-	w.left = false
+	w.left, w.asleep, w.next = false, false, w.now
 	w.agent = New(Options{
 		Host: w.effects(), Kind: w.kind, Now: func() time.Time { return w.now }, Event: func(state.Event) {}, Releases: w,
 		Gather: func(context.Context) gate.Host { return w.host },
@@ -297,9 +300,7 @@ func (w *world) tick(power bool) {
 		w.emulates = slices.Contains(w.low, apiServerPod)
 	}
 	if _, runs := w.daemons["agent"]; runs {
-		w.agent.Nodes(w.nodes())
-		_, err := w.agent.step(w.t.Context())
-		w.expect(err)
+		w.loop()
 	}
 	if w.armed != "" && w.now.Unix()%15 == 0 {
 		w.expect(w.run())
@@ -314,6 +315,23 @@ func (w *world) tick(power bool) {
 			w.t.Fatal("nobody is left to do anything")
 		}
 	}
+}
+
+// loop runs the agent's loop as package loop does: when it was woken, and when its pause
+// is over. A step that wants no further run gets none.
+func (w *world) loop() {
+	w.agent.Nodes(w.nodes())
+	select {
+	case <-w.agent.wake:
+	default:
+		if w.asleep || w.now.Before(w.next) {
+			return
+		}
+	}
+	result, err := w.agent.step(w.t.Context())
+	w.expect(err)
+	w.asleep = err == nil && result.Again == 0
+	w.next = w.now.Add(max(result.Again, 0))
 }
 
 func (w *world) expect(err error) {
