@@ -14,6 +14,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -48,6 +49,7 @@ type Site struct {
 
 	name, program string
 	authorities   *x509.CertPool
+	retired       []string
 }
 
 // Options select the lab.
@@ -266,6 +268,9 @@ func (s *Site) Hosts(ctx context.Context) ([]string, error) {
 	}
 	var out []string
 	for _, h := range st.Hosts {
+		if slices.Contains(s.retired, h.Name) {
+			continue
+		}
 		if laidOut, _ := s.Lab.Layout.Host(h.Name); !laidOut.Spare || h.Power != lab.PowerOff {
 			out = append(out, h.Name)
 		}
@@ -273,12 +278,17 @@ func (s *Site) Hosts(ctx context.Context) ([]string, error) {
 	return out, nil
 }
 
+// Retire takes a host, which stays in the lab, for none of the site any more.
+func (s *Site) Retire(host string) { s.retired = append(s.retired, host) }
+
 // ControlPlanes returns the names of the control planes, with those by which the site has
-// grown.
+// grown, and without those that were retired.
 func (s *Site) ControlPlanes() []string {
 	var out []string
 	for _, h := range s.Lab.ControlPlanes() {
-		out = append(out, h.Name)
+		if !slices.Contains(s.retired, h.Name) {
+			out = append(out, h.Name)
+		}
 	}
 	return out
 }

@@ -26,52 +26,81 @@ const (
 	wholeWithin  = 10 * time.Minute
 )
 
-// TestALostControlPlaneIsReplaced burns one of two hosts with its BMC, lets the other go on
-// by a person's word, replaces the lost one by another machine while clients write, and
-// then wakes the lost machine up with its old disks.
+// TestALostControlPlaneIsReplaced has a machine of the same name take the place of a lost host.
 func TestALostControlPlaneIsReplaced(t *testing.T) {
 	s := up(t, 2)
-	stays, lost := s.ControlPlanes()[0], s.ControlPlanes()[1]
+	lost := s.ControlPlanes()[1]
+	s.replaces(lost, lost)
+}
+
+// TestALostControlPlaneIsReplacedUnderAnotherName has the new machine come with a name of its own.
+func TestALostControlPlaneIsReplacedUnderAnotherName(t *testing.T) {
+	s := up(t, 2, "--spare-control-planes=1")
+	s.replaces(s.ControlPlanes()[1], "cp-3")
+}
+
+// replaces burns one of two hosts with its BMC, lets the other go on by a person's word,
+// replaces the lost one by another machine while clients write, and then wakes the lost
+// machine up with its old disks.
+func (s site) replaces(lost, name string) {
+	s.Helper()
+	stays := s.ControlPlanes()[0]
 	old, _ := s.Lab.Layout.Host(lost)
 	s.on(stays, "holdfast backup now --host "+stays+" --reason test")
 
-	if err := s.Power.Inject(t.Context(), lab.Fault{Kind: lab.FaultACLoss, Host: lost}); err != nil {
-		t.Fatal(err)
-	}
+	s.burns(lost)
 	s.eventually(5*time.Minute, stays+" goes on alone", func() error { return s.confirm(stays, lost) })
 	began := time.Now()
 	w := s.write(stays)
 
-	next := s.swap(lost)
+	next, wakes := s.other(lost, name)
 	s.put(stays, "/root/bmc", next.BMC.Password+"\n")
 	command := fmt.Sprintf("holdfast host replace %s --yes --by test --bmc-address %s --bmc-certificate-verification Disabled "+
 		"--bmc-username %s --bmc-password-file /root/bmc --keep-bmc-account --join-file /root/join.ign", lost, next.BMC.URL(), next.BMC.Username)
-	if out, err := s.Sh(t.Context(), stays, command+" --timeout 2m"); err == nil || !strings.Contains(err.Error()+out, "--is-gone SERIAL") {
-		t.Fatalf("a host whose BMC is silent is replaced without a person's word: %s, %v", out, err)
+	if name != lost {
+		command += " --new-name " + name
+	}
+	if out, err := s.Sh(s.Context(), stays, command+" --timeout 2m"); err == nil || !strings.Contains(err.Error()+out, "--is-gone SERIAL") {
+		s.Fatalf("a host whose BMC is silent is replaced without a person's word: %s, %v", out, err)
 	}
 	command += " --is-gone " + old.Serial
-	out, err := s.Sh(t.Context(), stays, fmt.Sprintf("%s --timeout %s", command, retireWithin))
+	out, err := s.Sh(s.Context(), stays, fmt.Sprintf("%s --timeout %s", command, retireWithin))
 	if !strings.Contains(fmt.Sprint(out, err), "install the new machine") {
-		t.Fatalf("the plan does not come to the new machine: %s, %v", out, err)
+		s.Fatalf("the plan does not come to the new machine: %s, %v", out, err)
 	}
-	t.Logf("the lost host was taken out in %.0f s", time.Since(began).Seconds())
+	s.Logf("the lost host was taken out in %.0f s", time.Since(began).Seconds())
 	s.eventually(time.Minute, "the join file", func() error {
-		_, err := s.ReadFile(t.Context(), stays, "/root/join.ign")
+		_, err := s.ReadFile(s.Context(), stays, "/root/join.ign")
 		return err
 	})
-	s.install(lost, s.on(stays, "cat /root/join.ign"))
+	s.install(name, s.on(stays, "cat /root/join.ign"))
 	installed := time.Now()
 	s.on(stays, fmt.Sprintf("holdfast host replace %s --timeout %s", lost, joinWithin))
-	t.Logf("the new host was whole %.0f s after it was switched on", time.Since(installed).Seconds())
-	s.eventually(wholeWithin, "the site is whole", func() error { return s.Whole(t.Context()) })
+	s.Logf("the new host was whole %.0f s after it was switched on", time.Since(installed).Seconds())
+	s.eventually(wholeWithin, "the site is whole", func() error { return s.Whole(s.Context()) })
 	s.on(stays, "holdfast fencing verify")
-	fenced, err := s.Fenced(t.Context(), began)
-	t.Logf("fenced since the confirmation: %v, %v", fenced, err) // a full machine may have cost a token
+	fenced, err := s.Fenced(s.Context(), began)
+	s.Logf("fenced since the confirmation: %v, %v", fenced, err) // a full machine may have cost a token
 
-	s.wakes(lost + "-old1")
-	s.eventually(wholeWithin, "the site is whole after the old host woke up", func() error { return s.Whole(t.Context()) })
+	s.wakes(wakes)
+	s.eventually(wholeWithin, "the site is whole after the old host woke up", func() error { return s.Whole(s.Context()) })
 	w.judge()
 	s.eventually(wholeWithin, "the site says that it is healthy", func() error { return s.healthy(stays) })
+}
+
+// other returns the machine that takes the place of a lost host, and what the lab calls the
+// lost one from now on.
+func (s site) other(lost, name string) (next lab.Host, old string) {
+	s.Helper()
+	if name == lost {
+		return s.swap(lost), lost + "-old1"
+	}
+	s.Retire(lost)
+	next, there := s.Lab.Layout.Host(name)
+	if !there {
+		s.Fatalf("the lab has no spare %s", name)
+	}
+	return next, lost
 }
 
 // confirm gives a person's word that a host is off, once the protocol takes it.
@@ -111,6 +140,9 @@ func (s site) install(name, ignition string) {
 		if _, err := s.Holdfast(s.Context(), args...); err != nil {
 			s.Fatal(err)
 		}
+	}
+	if err := s.Reopen(); err != nil {
+		s.Fatal(err)
 	}
 }
 
