@@ -1,0 +1,109 @@
+package loss_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/adapter/replacement"
+	"github.com/holdfast/holdfast/internal/lab"
+)
+
+const (
+	// cutsWithin bounds a replacement in which hosts lose their power again and again: each cut
+	// costs a boot, and what is cut off is done again.
+	cutsWithin = 40 * time.Minute
+	// lookEvery is short, for most rules of a plan hold for less than a second.
+	lookEvery = 50 * time.Millisecond
+	// fewest is how many cuts at different rules a play must have seen to mean something.
+	fewest = 6
+)
+
+// TestAReplacementSurvivesPowerCuts cuts the power at each rule of the plan that is seen: of the host
+// that stays and, from the moment at which the new one has an operating system, of the two in turns.
+// The plan goes on by itself, and no acknowledged write is lost.
+//
+// It takes about half an hour.
+func TestAReplacementSurvivesPowerCuts(t *testing.T) {
+	s := up(t, 2)
+	stays, lost := s.ControlPlanes()[0], s.ControlPlanes()[1]
+	old, _ := s.Lab.Layout.Host(lost)
+	s.burns(lost)
+	s.eventually(5*time.Minute, stays+" goes on alone", func() error { return s.confirm(stays, lost) })
+	w := s.write(stays)
+
+	next := s.swap(lost)
+	s.put(stays, "/root/bmc", next.BMC.Password+"\n")
+	begin := fmt.Sprintf("holdfast host replace %s --yes --by test --bmc-address %s --bmc-certificate-verification Disabled --bmc-username %s "+
+		"--bmc-password-file /root/bmc --keep-bmc-account --without-backup --join-file /root/join.ign --is-gone %s --timeout 1s",
+		lost, next.BMC.URL(), next.BMC.Username, old.Serial)
+	out, err := s.Sh(t.Context(), stays, begin) // it waits for a machine that nobody has installed, and is ended
+	t.Logf("the plan begins: %s, %v", out, err)
+
+	cut, installed := map[string]string{}, false
+	victims := []string{stays, lost}
+	end := time.Now().Add(cutsWithin)
+	for s.planned(stays) != "whole" {
+		if time.Now().After(end) {
+			t.Fatalf("not whole within %s, after cuts at %v; the plan is %s", cutsWithin, cut, s.planned(stays))
+		}
+		rule := s.rule(stays)
+		switch {
+		case rule == "newcomer.install" && !installed:
+			s.eventually(time.Minute, "the join file", func() error {
+				out, err := s.Sh(t.Context(), stays, "holdfast host replace "+lost+" --join-file /root/join.ign --timeout 5s")
+				if _, unread := s.ReadFile(t.Context(), stays, "/root/join.ign"); unread != nil {
+					return fmt.Errorf("%s, %w", out, err)
+				}
+				return nil
+			})
+			s.install(lost, s.on(stays, "cat /root/join.ign"))
+			installed = true
+		case rule != "" && rule != "newcomer.install" && cut[rule] == "":
+			victim := stays
+			if installed {
+				victim = victims[len(cut)%len(victims)]
+			}
+			cut[rule] = victim
+			t.Logf("%s: %s loses its power", rule, victim)
+			s.lightning(victim)
+		}
+		time.Sleep(lookEvery)
+	}
+	t.Logf("whole after %d cuts: %v", len(cut), cut)
+	if len(cut) < fewest {
+		t.Errorf("cuts at %d rules, want %d at least", len(cut), fewest)
+	}
+	s.eventually(wholeWithin, "the site is whole", func() error { return s.Whole(t.Context()) })
+	s.on(stays, "holdfast fencing verify")
+	w.judge()
+}
+
+// lightning takes a host's power away, and gives it back.
+func (s site) lightning(name string) {
+	s.Helper()
+	if err := s.Power.Inject(s.Context(), lab.Fault{Kind: lab.FaultReset, Host: name}); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// rule is what the agent of the host that stays decided by last, empty while nothing tells it.
+func (s site) rule(stays string) string {
+	var doing replacement.Doing
+	data, err := s.ReadFile(s.Context(), stays, replacement.DoingPath)
+	if err != nil || json.Unmarshal(data, &doing) != nil {
+		return ""
+	}
+	return doing.Rule
+}
+
+// planned is the stage of the plan, empty while the host is off.
+func (s site) planned(stays string) string {
+	var plan struct{ Stage string }
+	data, err := s.ReadFile(s.Context(), stays, replacement.PlanPath)
+	if err != nil || json.Unmarshal(data, &plan) != nil {
+		return ""
+	}
+	return plan.Stage
+}
