@@ -192,7 +192,8 @@ func (h *here) leaveRing(ctx context.Context, job Job) error {
 
 func (h *here) joinRing(ctx context.Context, job Job) error {
 	return h.editRing(ctx, func(conf []byte) ([]byte, error) {
-		return decide.Enter(conf, decide.Node{Name: job.Plan.New.Name, Address: job.Plan.Newcomer.Address})
+		n := decide.Node{Name: job.Plan.New.Name, Address: job.Plan.Newcomer.Address}
+		return decide.Enter(conf, n, decide.Former{Name: job.Plan.Old.Name, Number: job.Plan.Old.Number})
 	})
 }
 

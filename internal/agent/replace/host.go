@@ -238,6 +238,9 @@ func (h *here) disk(ctx context.Context, f *replace.Facts, job Job) {
 		if !decide.CorosyncOf(conf).Example() {
 			for _, n := range conf.Nodes {
 				names = append(names, n.Name)
+				if job.Plan != nil && n.Name == job.Plan.Old.Name {
+					f.Number = n.Number
+				}
 			}
 		}
 		f.Ring = state.Known(names)

@@ -46,8 +46,10 @@ type Facts struct {
 
 	// About this host.
 
-	// Ring has the names in corosync.conf, Known those in Pacemaker's CIB.
-	Ring  state.Fact[[]string]
+	// Ring has the names in corosync.conf, Known those in Pacemaker's CIB. Number is that of the old
+	// host in corosync.conf, zero if it is not there.
+	Ring   state.Fact[[]string]
+	Number int
 	Known state.Fact[[]string]
 	// Key is true if Corosync's key file on this host has the key of this plan.
 	Key state.Fact[bool]

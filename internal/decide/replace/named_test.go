@@ -105,3 +105,15 @@ func TestANameThatIsTakenOrNoneIsRefused(t *testing.T) {
 		t.Errorf("%q", names)
 	}
 }
+
+// The file of Corosync loses the number right after that, and a newcomer of another name must not
+// get it.
+func TestThePlanKeepsTheNumberOfTheHostThatIsRetired(t *testing.T) {
+	f := ready()
+	plan := start(true, false).facts().Plan
+	plan.Stage = Planned
+	f.Plan, f.Lock, f.Number = plan, state.Known(plan.ID), 2
+	if d := Decide(f); d.Rule != "planned.retire" || d.Plan == nil || d.Plan.Old.Number != 2 {
+		t.Errorf("%s: %+v", d.Rule, d.Plan)
+	}
+}

@@ -86,6 +86,8 @@ type Old struct {
 	Machine state.Machine `json:"machine,omitzero"`
 	// UID is that of its Node, empty if the Node was deleted before.
 	UID string `json:"uid,omitempty"`
+	// Number is its number in corosync.conf, zero if that was not known.
+	Number int `json:"number,omitempty"`
 }
 
 // New describes the new host, as the administrator gave it.

@@ -273,6 +273,7 @@ var plannedRules = slices.Concat([]rule{
 			return with(f, func(p *Plan) {
 				p.Stage = Retired
 				p.Proof, _ = f.off(p.Accepts.Gone)
+				p.Old.Number = f.Number
 			})
 		},
 	},

@@ -35,9 +35,40 @@ func Leave(conf []byte, name string) ([]byte, error) {
 	})
 }
 
-// Enter returns a corosync.conf with one more host, under the lowest free number, as pcs would
-// write it. Both hosts get these bytes, because only the file has the numbers.
-func Enter(conf []byte, n Node) ([]byte, error) {
+// Former is the host in whose place another one enters a cluster, empty if there was none.
+type Former struct {
+	Name string
+	// Number is the number that it had in corosync.conf, zero if that is not known.
+	Number int
+}
+
+// number returns the number of a host that enters. A Pacemaker that runs keeps the name that it met
+// under a number, even if it was told to forget the host: a second name under that number never
+// joins. So the same name gets its number again, and another name one above all that are or were in
+// use.
+func (was Former) number(name string, blocks []nodeBlock) int {
+	used := func(number int) bool {
+		return slices.ContainsFunc(blocks, func(b nodeBlock) bool { return b.number == number })
+	}
+	if was.Name == name && was.Number > 0 && !used(was.Number) {
+		return was.Number
+	}
+	number := 1
+	if was.Name != "" && was.Name != name {
+		number = 1 + max(was.Number, twoNodes)
+		for _, b := range blocks {
+			number = max(number, b.number+1)
+		}
+	}
+	for used(number) {
+		number++
+	}
+	return number
+}
+
+// Enter returns a corosync.conf with one more host, as pcs would write it. Both hosts get these
+// bytes, because only the file has the numbers.
+func Enter(conf []byte, n Node, was Former) ([]byte, error) {
 	lines := bytes.Split(conf, []byte("\n"))
 	blocks := nodeBlocks(lines)
 	if len(blocks) == 0 {
@@ -46,10 +77,7 @@ func Enter(conf []byte, n Node) ([]byte, error) {
 	if slices.ContainsFunc(blocks, func(b nodeBlock) bool { return b.name == n.Name }) {
 		return conf, nil
 	}
-	number := 1
-	for slices.ContainsFunc(blocks, func(b nodeBlock) bool { return b.number == number }) {
-		number++
-	}
+	number := was.number(n.Name, blocks)
 	entry := fmt.Sprintf("\n    node {\n        ring0_addr: %s\n        name: %s\n        nodeid: %d\n    }", n.Address, n.Name, number)
 	lines = slices.Insert(lines, blocks[len(blocks)-1].to, bytes.Split([]byte(entry), []byte("\n"))...)
 	if len(blocks) == 1 {

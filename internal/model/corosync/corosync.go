@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -45,6 +46,8 @@ type Setting struct{ Name, Value string }
 type Node struct {
 	Name      string
 	Addresses []string
+	// Number is its nodeid, zero if the file gives it none.
+	Number int
 }
 
 // Parse reads the text. An empty text stands for no cluster. If a setting stands
@@ -166,6 +169,7 @@ func set(list *[]Setting, name, value string) {
 // Pacemaker.
 func nodeOf(settings map[string]string) Node {
 	n := Node{Name: settings["name"]}
+	n.Number, _ = strconv.Atoi(settings["nodeid"]) // a text that is no number counts as none
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
 		if strings.HasPrefix(name, "ring") && strings.HasSuffix(name, "_addr") && settings[name] != "" {
 			n.Addresses = append(n.Addresses, settings[name])

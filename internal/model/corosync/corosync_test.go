@@ -26,6 +26,7 @@ nodelist {
   ring1_addr: 10.1.0.1
   ring0_addr: 2001:DB8:0::1
   name: cp-1
+  nodeid: 7
  }
  node {
   ring0_addr: 10.0.0.2
@@ -49,7 +50,7 @@ func TestLinksAndSettings(t *testing.T) {
 	}
 	want := Conf{
 		Name: "pcm", TwoNode: true, WaitsNot: true,
-		Nodes:  []Node{{"cp-1", []string{"2001:DB8:0::1", "10.1.0.1"}}, {"10.0.0.2", []string{"10.0.0.2"}}},
+		Nodes:  []Node{{"cp-1", []string{"2001:DB8:0::1", "10.1.0.1"}, 7}, {"10.0.0.2", []string{"10.0.0.2"}, 0}},
 		Totem:  []Setting{{"version", "2"}, {"cluster_name", "pcm"}, {"crypto_cipher", "aes256"}},
 		Crypto: []Setting{{"cipher", "aes256"}},
 		Link:   []Setting{{"linknumber", "0"}, {"ping_timeout", "1000"}, {"pong_count", "3"}},
