@@ -12,9 +12,9 @@ import (
 // takenOutWithin has room for a member that leaves etcd, or for a drain.
 const takenOutWithin = 3 * time.Minute
 
-// TestOneOfThreeControlPlanesIsReplaced burns one of three control planes, and replaces it by
+// TestALostOneOfThreeControlPlanesIsReplaced burns one of three control planes, and replaces it by
 // another machine of the same name while clients write.
-func TestOneOfThreeControlPlanesIsReplaced(t *testing.T) {
+func TestALostOneOfThreeControlPlanesIsReplaced(t *testing.T) {
 	s := up(t, 3)
 	stays, lost := s.ControlPlanes()[0], s.ControlPlanes()[2]
 	old, _ := s.Lab.Layout.Host(lost)

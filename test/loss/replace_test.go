@@ -84,8 +84,24 @@ func (s site) replaces(lost, name string) {
 
 	s.wakes(wakes)
 	s.eventually(wholeWithin, "the site is whole after the old host woke up", func() error { return s.Whole(s.Context()) })
+	s.eventually(wholeWithin, "the site says that it is healthy", func() error { return s.healthy(stays) })
+
+	// What Pacemaker remembers of its peers comes back when another host decides for it.
+	s.power(stays, "cut")
+	s.eventually(takesOverWithin, "the new host takes over", func() error { return s.sole(name) })
+	s.power(stays, "on")
+	s.eventually(wholeWithin, "the site is whole after the new host took over", func() error { return s.Whole(s.Context()) })
 	w.judge()
 	s.eventually(wholeWithin, "the site says that it is healthy", func() error { return s.healthy(stays) })
+}
+
+// sole returns an error until a host goes on alone.
+func (s site) sole(name string) error {
+	r, err := s.Etcd(s.Context(), name)
+	if err == nil && r.Snapshot.Record.Value.State != state.EtcdSole {
+		err = fmt.Errorf("its record says %s", r.Snapshot.Record.Value.State)
+	}
+	return err
 }
 
 // other returns the machine that takes the place of a lost host, and what the lab calls the

@@ -27,13 +27,7 @@ func TestASiteShrinksFromTwoControlPlanesToOneAndGrowsAgain(t *testing.T) {
 	stays, goes := s.ControlPlanes()[0], s.ControlPlanes()[1]
 	s.installConfig(stays, 1, "/root/one.yaml")
 	s.on(goes, "systemctl poweroff --no-block")
-	s.eventually(goesOnWithin, stays+" goes on alone", func() error {
-		r, err := s.Etcd(t.Context(), stays)
-		if err == nil && r.Snapshot.Record.Value.State != state.EtcdSole {
-			err = fmt.Errorf("its record says %s", r.Snapshot.Record.Value.State)
-		}
-		return err
-	})
+	s.eventually(goesOnWithin, stays+" goes on alone", func() error { return s.sole(stays) })
 	w := s.write(stays)
 
 	began := time.Now()

@@ -28,7 +28,7 @@ func (h *here) world() World {
 	return World{Look: h.look, Do: map[replace.Act]func(context.Context, Job) error{ //nolint:exhaustive // the others are no acts of this place
 		replace.CopyPlan: h.copyPlan, replace.DropLock: h.dropLock, replace.SwitchOff: h.switchOff, replace.ChangeKey: h.changeKey, replace.PutToken: h.putToken,
 		replace.ChangeJoin: h.changeJoin, replace.PutGrave: h.putGrave, replace.GiveName: h.giveName, replace.DropPods: h.dropPods, replace.DropNode: h.dropNode, replace.DropSecret: h.dropSecret,
-		replace.LeaveRing: h.leaveRing, replace.Forget: h.forget, replace.Retire: h.retire, replace.DropRetire: h.dropRetire, replace.DropMember: h.dropMember,
+		replace.LeaveRing: h.leaveRing, replace.Forget: h.forget, replace.ForgetAgain: h.forgetAgain, replace.Retire: h.retire, replace.DropRetire: h.dropRetire, replace.DropMember: h.dropMember,
 		replace.PutDevice: h.putDevice, replace.SetFencing: h.setFencing, replace.JoinRing: h.joinRing,
 		replace.NameSite: h.nameSite, replace.DropDevice: h.dropDevice,
 		replace.PutManifest: h.putManifest, replace.FirstRing: h.firstRing, replace.SetAlone: h.setAlone, replace.TakeEtcd: h.takeEtcd, replace.Finish: h.finish,
@@ -220,6 +220,12 @@ func (h *here) forget(ctx context.Context, job Job) error {
 	if err := h.proven(ctx, job); err != nil {
 		return err
 	}
+	_, err := h.run(ctx, pacemaker.Forget(job.Plan.Old.Name))
+	return err
+}
+
+// forgetAgain does so after the retirement, when nothing of the old host is left.
+func (h *here) forgetAgain(ctx context.Context, job Job) error {
 	_, err := h.run(ctx, pacemaker.Forget(job.Plan.Old.Name))
 	return err
 }

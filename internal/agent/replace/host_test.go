@@ -268,6 +268,17 @@ func TestTheNewcomersRingHasBothHosts(t *testing.T) {
 	}
 }
 
+// TestTheOldNameIsForgottenAgainWithoutAProof: by then the device is gone with which the old host
+// could be asked.
+func TestTheOldNameIsForgottenAgainWithoutAProof(t *testing.T) {
+	l, job := newLab(t)
+	job.Plan.Stage, job.Plan.New.Name = replace.Joining, "cp-3"
+	l.contact = true // whatever it is, it is not the old host
+	if err := l.world().Do[replace.ForgetAgain](t.Context(), job); err != nil || !slices.Contains(l.commands, pacemaker.Forget("cp-2").String()) {
+		t.Errorf("%v, %v", l.commands, err)
+	}
+}
+
 // TestANewcomerOfAnotherNameGetsAnotherNumber: what the look finds is kept in the plan, for the
 // file has lost it by the time the newcomer enters.
 func TestANewcomerOfAnotherNameGetsAnotherNumber(t *testing.T) {

@@ -62,6 +62,7 @@ func TestEachScenarioIsOneIncidentOfItsKind(t *testing.T) {
 		"the disk of etcd on a host is replaced, with its record":                {Over, []Cause{CopyLost}, "cp-2"},
 		"the disk of etcd on a host is replaced, and it asks for a person first": {Over, []Cause{Trouble, CopyLost}, ""},
 		"a BMC that is mute, and a person":                                       {UnderWay, []Cause{Gone}, "cp-2"},
+		"a host that is lost for good, and another one in its place":             {Over, []Cause{Gone}, "cp-2"},
 		"the survivor booted alone and waits for a person":                       {Waiting, []Cause{Gone, Rebooted}, "cp-2"},
 		"the survivor fails before the other is a voter":                         {Over, []Cause{Lost, Lost}, "cp-2"},
 		"the survivor is the host that nobody can reach":                         {UnderWay, []Cause{Cut}, "cp-2"},

@@ -332,6 +332,19 @@ var scenarios = []struct{ name, text string }{
 400.4 cp-1 record 5 taking-over take-over.announce: the peer cannot act: the take-over is recorded before it begins
 400.6 cp-1 record 6 sole take-over.sole: the removal is committed: this host is the only voter
 `},
+	{"a host that is lost for good, and another one in its place", paired + takeOver + `
+700 cp-3 boots
+702 cp-1 sees cp-1 cp-3, ring 18
+702 cp-3 sees cp-1 cp-3, ring 18
+703 cp-3 wish started
+703.1 cp-1 rule lead.add add-learner: the peer is added as a learner
+704 cp-3 record 1 learner follow.accept: joins
+706 cp-3 record 2 voter follow.promoted: a voter
+706.5 cp-1 record 7 pair lead.pair: the peer holds everything
+706.7 cp-3 record 3 pair equal.pair: this host holds everything
+706.8 cp-1 rule equal.idle idle: all is as it should be
+706.8 cp-3 rule equal.idle idle: all is as it should be
+`},
 	{"the survivor booted alone and waits for a person", paired + takeOver + `
 60 cp-1 boots
 66 cp-1 sees cp-1, ring 1c, no quorum

@@ -1,6 +1,8 @@
 package incident
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -196,7 +198,8 @@ func (w *walker) returns(e event) {
 	w.open.last().back, w.open.joined = true, e.t
 }
 
-// meet handles a membership in which the two see each other again.
+// meet handles a membership in which the two see each other again. There are two places, so a host
+// that is lost when two others see each other was replaced, and never comes back.
 func (w *walker) meet(e event) {
 	g := w.open
 	for _, name := range e.Members {
@@ -204,6 +207,7 @@ func (w *walker) meet(e event) {
 			delete(g.lost, name)
 		}
 	}
+	maps.DeleteFunc(g.lost, func(name string, _ bool) bool { return !slices.Contains(e.Members, name) })
 	if f := g.last(); f.cause != Planned || len(g.lost) == 0 {
 		f.back = true
 	}

@@ -50,7 +50,7 @@ type Facts struct {
 	// host in corosync.conf, zero if it is not there.
 	Ring   state.Fact[[]string]
 	Number int
-	Known state.Fact[[]string]
+	Known  state.Fact[[]string]
 	// Key is true if Corosync's key file on this host has the key of this plan.
 	Key state.Fact[bool]
 	// Refused is true if this host's own BMC refuses the account that the old host has.

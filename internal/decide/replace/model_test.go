@@ -196,6 +196,8 @@ func (w world) acted(t *testing.T, d Decision) []world {
 		half := n // crm_node ended halfway
 		n.cibOld = false
 		return []world{half, n}
+	case ForgetAgain:
+		n.cibOld = false
 	case Retire, DropRetire:
 		n.retirement, n.retiredNew = d.Act == Retire, d.Act == Retire && w.newPeer
 	case NameSite:
@@ -253,6 +255,7 @@ func (w world) happens() map[string]world {
 	add("the newcomer is installed and asks", w.up && !w.asks && !w.stage.Over(), func(n *world) { n.asks = true })
 	add("the newcomer stops asking", w.asks && !w.entered, func(n *world) { n.asks = false })
 	add("the newcomer enters", w.asks && w.ringNew && !w.entered && w.up, func(n *world) { n.entered = true })
+	add("Pacemaker brings the old name back", w.stage == Joining && w.entered && !w.synced && !w.sameName && w.up && !w.cibOld, func(n *world) { n.cibOld = true })
 	add("power cut of the newcomer", w.entered && !w.synced, func(n *world) { n.entered = false })
 	add("the newcomer becomes pair", w.newContact() && w.etcd && !w.synced && (w.newPeer || w.sameName), func(n *world) { n.synced, n.record, n.node = true, state.EtcdPair, "new" })
 	add("both test their fencing", w.synced && w.newContact() && !w.verified, func(n *world) { n.verified = true })
@@ -288,7 +291,7 @@ func (w world) mistakes() (out []string) {
 	is(w.oldContact() && w.reloaded, "the old host is in contact after the key was changed")
 	is(w.synced && (w.ringOld && !w.sameName || w.pods || w.node == "old"), "the newcomer is whole while a part of the old host is left")
 	is(w.stage == Aborted && (w.keyFile || w.grave || w.node != "old" || !w.pods || !w.ringOld || w.token || w.join), "the plan was taken back after something was changed")
-	is(w.stage == Whole && (!w.synced || !w.verified || !w.ringNew || w.retirement || !w.token || !w.join || !w.grave || !w.account || w.leftover || w.oldDevice || !w.named), "whole, and something is missing")
+	is(w.stage == Whole && (!w.synced || !w.verified || !w.ringNew || w.retirement || !w.token || !w.join || !w.grave || !w.account || w.leftover || w.oldDevice || w.cibOld && !w.sameName || !w.named), "whole, and something is missing")
 	return out
 }
 
@@ -403,6 +406,9 @@ func explore(t *testing.T, first world) {
 		if used[rule] == 0 {
 			t.Errorf("rule %s was never used", rule)
 		}
+	}
+	if (used["joining.forget"] > 0) == first.sameName {
+		t.Errorf("rule joining.forget was used %d times", used["joining.forget"])
 	}
 }
 

@@ -26,9 +26,10 @@ const (
 	DropPods    Act = "drop-pods"
 	DropNode    Act = "drop-node"
 	DropSecret  Act = "drop-secret"
-	LeaveRing   Act = "leave-ring" // removes the old host from corosync.conf, which Corosync reads again
-	Forget      Act = "forget"     // makes Pacemaker forget the old host
-	Retire      Act = "retire"     // writes the file that tells the etcd keeper that it has no peer
+	LeaveRing   Act = "leave-ring"   // removes the old host from corosync.conf, which Corosync reads again
+	Forget      Act = "forget"       // makes Pacemaker forget the old host
+	ForgetAgain Act = "forget-again" // the same, once nothing of that host is left that needs a proof
+	Retire      Act = "retire"       // writes the file that tells the etcd keeper that it has no peer
 	DropMember  Act = "drop-member"
 	PutDevice   Act = "put-device" // writes the new host's device, here and in the cluster
 	DropRetire  Act = "drop-retire"

@@ -73,6 +73,15 @@ var joiningRules = []rule{
 		words: says("%s gets etcd's data and becomes a voter", next),
 	},
 	{
+		// Pacemaker on the host that stays brings the old name back from its memory of peers when the
+		// newcomer enters. Under the same name there is nothing to forget.
+		step: "R8", id: "joining.forget", act: ForgetAgain,
+		when: func(f Facts) bool {
+			return f.Plan.Old.Name != "" && f.Plan.Old.Name != f.Plan.New.Name && f.in(f.Plan.Old.Name, f.Known)
+		},
+		words: says("Pacemaker forgets %s again", old),
+	},
+	{
 		step: "R8", id: "joining.verify", act: Wait, when: func(f Facts) bool { return !yes(f.Verified) },
 		words: says("waits until each host has tested that it can fence the other one"),
 		way:   says("holdfast fencing verify"),

@@ -28,7 +28,7 @@ var dangerous = map[string][]string{
 	"internal/adapter/pacemaker.EditCorosync": {"internal/agent/twonode"},
 	"internal/adapter/pacemaker.ApplyCIB":     {"internal/agent/twonode"},
 	"internal/adapter/pacemaker.Reload":       {"internal/agent/replace", "internal/agent/twonode"},
-	"internal/adapter/pacemaker.Forget":       {"internal/agent/replace"}, // with a proof of the same moment
+	"internal/adapter/pacemaker.Forget":       {"internal/agent/replace"}, // with a proof of the same moment, or after that
 	"internal/adapter/etcd.StartStandIn":      {"internal/keeper"},
 	"internal/adapter/etcd.Empty":             {"internal/keeper"},
 	"internal/fence.Run":                      {"cmd/fence-holdfast", "internal/agent/replace", "internal/cli"}, // a replacement and quorum confirm cut the power first
