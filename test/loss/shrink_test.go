@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/lab"
-	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 const (
