@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/adapter/replacement"
 	"github.com/holdfast/holdfast/internal/lab"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 const (
@@ -74,6 +75,10 @@ func TestAReplacementSurvivesPowerCuts(t *testing.T) {
 			cut[rule] = victim
 			t.Logf("%s: %s loses its power", rule, victim)
 			s.lightning(victim)
+		case !installed && s.asks(stays):
+			// Until its keeper has the word that there is no peer, a host that lost its power has no proof.
+			out, err := s.Sh(t.Context(), stays, fmt.Sprintf("holdfast quorum confirm --phrase '%s is off' --reason test", lost))
+			t.Logf("%s asks for a person again: %s, %v", stays, out, err)
 		}
 		time.Sleep(lookEvery)
 	}
@@ -84,6 +89,12 @@ func TestAReplacementSurvivesPowerCuts(t *testing.T) {
 	s.eventually(wholeWithin, "the site is whole", func() error { return s.Whole(t.Context()) })
 	s.on(stays, "holdfast fencing verify")
 	w.judge()
+}
+
+// asks reports whether the keeper of a host waits for a person's word.
+func (s site) asks(stays string) bool {
+	r, err := s.Etcd(s.Context(), stays)
+	return err == nil && r.Verdict.Action == state.EtcdAskHuman
 }
 
 // lightning takes a host's power away, and gives it back.
