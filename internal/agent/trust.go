@@ -21,11 +21,11 @@ those of an earlier file, by the tool of its distribution. holdfast-trust.servic
 this command at each boot, and the agent has it run after a change of the file. Programs
 that run keep the list that they have read.
 
-A second run changes nothing.`,
+A second run changes nothing, and does not run that tool.`,
 		Example: `  # what the last run has done, or why it could not
   sudo journalctl --unit=holdfast-trust
 
-  # make the list anew
+  # have a host trust what its file says
   sudo systemctl restart holdfast-trust.service`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

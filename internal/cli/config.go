@@ -95,6 +95,11 @@ func (f *configFlags) read(ctx context.Context) (client.Client, *machineConfigs,
 	if err != nil {
 		return nil, nil, err
 	}
+	return openMachineConfigs(ctx, access)
+}
+
+// openMachineConfigs reads the configurations of a cluster.
+func openMachineConfigs(ctx context.Context, access kube.Access) (client.Client, *machineConfigs, error) {
 	cfg, err := access.Config()
 	if err != nil {
 		return nil, nil, err
@@ -111,6 +116,8 @@ func (f *configFlags) read(ctx context.Context) (client.Client, *machineConfigs,
 	return c, s, err
 }
 
+var errNoMachineConfigs = errors.New("this cluster has no MachineConfigs: an earlier release installed it")
+
 func readMachineConfigs(ctx context.Context, c client.Reader) (*machineConfigs, error) {
 	var pools mcfgv1.MachineConfigPoolList
 	var configs mcfgv1.MachineConfigList
@@ -121,7 +128,7 @@ func readMachineConfigs(ctx context.Context, c client.Reader) (*machineConfigs, 
 	err := errors.Join(c.List(ctx, &pools), c.List(ctx, &configs), c.List(ctx, &kubelet), c.List(ctx, &runtimes), c.List(ctx, &nodes),
 		client.IgnoreNotFound(c.Get(ctx, client.ObjectKey{Name: "cluster"}, &own)))
 	if meta.IsNoMatchError(err) {
-		return nil, errors.New("this cluster has no MachineConfigs: an earlier release installed it")
+		return nil, errNoMachineConfigs
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read MachineConfigs: %w", err)

@@ -100,7 +100,7 @@ type appliedObject struct {
 func (s *machineConfigs) apply(ctx context.Context, c client.Client, wish configWish, dry bool) (applyReport, error) {
 	r := applyReport{DryRun: dry, Objects: []appliedObject{}}
 	var err error
-	if r.InstallConfig, r.Notes, err = wish.compareInstall(ctx, c, s.objects.Proxy); err != nil {
+	if r.InstallConfig, r.Notes, err = wish.compareInstall(ctx, c, s.objects); err != nil {
 		return r, err
 	}
 	wanted := s.wanted(wish)

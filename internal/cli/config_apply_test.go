@@ -98,6 +98,9 @@ func TestWhatApplyDoesIsShownAsApproved(t *testing.T) {
 	}
 	apply("apply --install-config install-config.yaml", "text", false, configWish{wanted: machineconfig.Wanted{MachineConfigs: keys}, install: file})
 	golden.Check(t, "config-apply.txt", out.Bytes())
+	if r, err := s.apply(t.Context(), c, configWish{wanted: machineconfig.Wanted{MachineConfigs: keys}, install: file}, true); err != nil || len(r.InstallConfig) != 1 || r.InstallConfig[0].Path == "sshKey" {
+		t.Errorf("what was applied is still told as a difference: %+v, %v", r.InstallConfig, err)
+	}
 	if strings.Contains(out.String(), "secret-words") {
 		t.Error("the contents of a file are shown")
 	}

@@ -56,7 +56,7 @@ configuration of its pool yet; 7 the dry run found what would be refused; 1 it f
 			}
 			report := diffReport{DryRun: in.given() || len(without) > 0}
 			if report.DryRun {
-				report.InstallConfig, report.Notes, err = given.compareInstall(cmd.Context(), c, s.objects.Proxy)
+				report.InstallConfig, report.Notes, err = given.compareInstall(cmd.Context(), c, s.objects)
 				if err == nil {
 					report.Steps, err = s.dryRun(args, s.wanted(given), without)
 				}

@@ -181,28 +181,24 @@ func addWanted(out *machineconfig.Wanted, text []byte) error {
 
 // compareInstall returns what a cluster has otherwise than the install-config of a
 // wish, and what a person should know of that. It refuses the file of another cluster.
-func (w configWish) compareInstall(ctx context.Context, c client.Reader, proxy *machineconfig.ClusterProxy) (found []config.Difference, notes []string, err error) {
+func (w configWish) compareInstall(ctx context.Context, c client.Reader, has machineconfig.Objects) (found []config.Difference, notes []string, err error) {
 	if w.install == nil {
 		return nil, nil, nil
 	}
-	const where = "ConfigMap kube-system/cluster-config-v1"
-	var kept corev1.ConfigMap
-	if err := c.Get(ctx, client.ObjectKey{Namespace: "kube-system", Name: "cluster-config-v1"}, &kept); err != nil {
-		return nil, nil, fmt.Errorf("read what this cluster was installed from: %w", err)
-	}
-	now, err := config.Made([]byte(kept.Data["install-config"]))
+	installed, err := installedFrom(ctx, c)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%s, which says what this cluster was installed from: %w", where, err)
+		return nil, nil, err
 	}
-	if now.ClusterDomain() != w.install.ClusterDomain() {
+	if installed.ClusterDomain() != w.install.ClusterDomain() {
 		return nil, nil, coded(command.ExitRefused, "refused: the install-config is that of %s, and this cluster is %s; choose the file or the cluster anew",
-			w.install.ClusterDomain(), now.ClusterDomain())
+			w.install.ClusterDomain(), installed.ClusterDomain())
 	}
-	// These two are changed in objects of their own: the copy has those of the
-	// installation.
-	now.Proxy, now.AdditionalTrustBundle = proxy.Said()
+	now, err := has.Said(installed, w.install)
+	if err != nil {
+		return nil, nil, err
+	}
 	found, err = config.Compare(now, w.install)
-	notes = aboutKeys(now, w.install)
+	notes = aboutKeys(installed, w.install)
 	if now.Proxy != nil && w.install.Proxy == nil {
 		notes = append(notes, "the file has no proxy: that of the cluster stays; who empties spec of Proxy cluster takes it away")
 	}
@@ -212,9 +208,23 @@ func (w configWish) compareInstall(ctx context.Context, c client.Reader, proxy *
 	return found, notes, err
 }
 
+// installedFrom returns what a cluster was installed from.
+func installedFrom(ctx context.Context, c client.Reader) (*config.InstallConfig, error) {
+	const where = "ConfigMap kube-system/cluster-config-v1"
+	var kept corev1.ConfigMap
+	if err := c.Get(ctx, client.ObjectKey{Namespace: "kube-system", Name: "cluster-config-v1"}, &kept); err != nil {
+		return nil, fmt.Errorf("read what this cluster was installed from: %w", err)
+	}
+	out, err := config.Made([]byte(kept.Data["install-config"]))
+	if err != nil {
+		return nil, fmt.Errorf("%s, which says what this cluster was installed from: %w", where, err)
+	}
+	return out, nil
+}
+
 // aboutKeys returns what a person should know of the keys of a living cluster.
-func aboutKeys(now, file *config.InstallConfig) []string {
-	had, has := now.AuthorizedKeys(), file.AuthorizedKeys()
+func aboutKeys(installed, file *config.InstallConfig) []string {
+	had, has := installed.AuthorizedKeys(), file.AuthorizedKeys()
 	var out []string
 	if len(had) == 0 && len(has) > 0 {
 		out = append(out, "this cluster was installed without sshKey: a host that has no account "+machineconfig.User+" refuses its keys")

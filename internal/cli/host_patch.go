@@ -19,7 +19,19 @@ import (
 // patchFlags holds the flags of `host patch`.
 type patchFlags struct {
 	rebootFlags
-	noReboot bool
+	noReboot, held bool
+}
+
+// how is what a wish says beside its time.
+func (f patchFlags) how() string {
+	switch {
+	case f.noReboot:
+		return rollout.NoReboot
+	case f.held:
+		return rollout.HeldToo
+	default:
+		return ""
+	}
 }
 
 func newHostPatch(streams Streams) *cobra.Command {
@@ -36,6 +48,11 @@ No package is removed, and files of the configuration that somebody has changed 
 the release brings, and on two control planes what etcd runs on (Corosync, Pacemaker,
 podman, runc), is left out and named. The result stands at the node until the next patch.
 
+With --held, what etcd runs on is updated too: everything else first, and these packages while
+the host boots, before Corosync and Pacemaker start, as etcd has left in order then and the
+other host serves. Another release of Pacemaker, another major release of Corosync, and podman
+5.8 over an earlier one are refused before anything changes. Do the other host right after.
+
 Interrupting the command leaves the wish; --cancel takes it back. What the package manager
 has begun it ends all the same.
 
@@ -46,6 +63,7 @@ the timeout; 1 it failed, or somebody took the wish back; 2 wrong usage.`,
 		Example: `  holdfast host patch cp-2 --dry-run
   holdfast host patch cp-2
   holdfast host patch worker-1 --no-reboot
+  holdfast host patch cp-2 --held
   holdfast host patch cp-2 --cancel`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -61,6 +79,7 @@ the timeout; 1 it failed, or somebody took the wish back; 2 wrong usage.`,
 	timeoutFlag(cmd, &f.timeout)
 	cmd.Flags().StringVar(&f.reason, "reason", "", "why, for people who look at the host")
 	cmd.Flags().BoolVar(&f.noReboot, "no-reboot", false, "do not boot the host, also if its distribution wants that")
+	cmd.Flags().BoolVar(&f.held, "held", false, "on one of two control planes update what etcd runs on too, while the host boots")
 	cmd.Flags().BoolVar(&f.noWait, "no-wait", false, "do not wait until the updates are installed")
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "change nothing; say whether the host would get its turn now, and which pods would move")
 	f.windowFlags(cmd)
@@ -71,6 +90,9 @@ func (f patchFlags) mistakes() error {
 	var both error
 	if f.cancel && f.noReboot {
 		both = errors.New("--cancel: cannot be combined with --no-reboot")
+	}
+	if f.held && (f.cancel || f.noReboot) {
+		both = errors.Join(both, errors.New("--held: cannot be combined with --cancel or --no-reboot: what etcd runs on changes while the host boots"))
 	}
 	return errors.Join(both, f.rebootFlags.mistakes())
 }
@@ -83,12 +105,15 @@ func (f patchFlags) run(ctx context.Context, c client.Client, streams Streams, n
 	case f.cancel:
 		return cancelWish(ctx, c, streams, f.output, name, kind, "updates")
 	}
-	wish, err := wantWish(ctx, c, name, kind, rollout.Ask(time.Now(), f.inWindow, f.noReboot), f.reason)
+	wish, err := wantWish(ctx, c, name, kind, rollout.Ask(time.Now(), f.inWindow, f.how()), f.reason)
 	if err != nil {
 		return err
 	}
 	if f.noReboot && !strings.HasSuffix(wish, rollout.NoReboot) {
 		_, _ = fmt.Fprintf(streams.Err, "%s is followed, which somebody wants already: it boots if the updates need that\n", name)
+	}
+	if f.held && !strings.HasSuffix(wish, rollout.HeldToo) {
+		_, _ = fmt.Fprintf(streams.Err, "%s is followed, which somebody wants already without --held: what etcd runs on is left out; to begin anew: holdfast host patch %s --cancel\n", name, name)
 	}
 	if f.noWait {
 		_, err := fmt.Fprintf(streams.Err, "updates of %s are wanted; to follow them: holdfast host show %s\n", name, name)

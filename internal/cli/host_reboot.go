@@ -87,7 +87,7 @@ func (f rebootFlags) run(ctx context.Context, c client.Client, streams Streams, 
 	case f.cancel:
 		return cancelWish(ctx, c, streams, f.output, name, rollout.Wish{}, "a reboot")
 	}
-	wish, err := wantWish(ctx, c, name, rollout.Wish{}, rollout.Ask(time.Now(), f.inWindow, false), f.reason)
+	wish, err := wantWish(ctx, c, name, rollout.Wish{}, rollout.Ask(time.Now(), f.inWindow, ""), f.reason)
 	if err != nil {
 		return err
 	}

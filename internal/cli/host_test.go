@@ -309,6 +309,34 @@ func TestAWishForUpdatesIsTakenBack(t *testing.T) {
 	}
 }
 
+// TestUpdatesOfWhatEtcdRunsOnAreAWishToo: the word stands in the wish, and who follows one without
+// it is told.
+func TestUpdatesOfWhatEtcdRunsOnAreAWishToo(t *testing.T) {
+	c, out := hostSite(t), &bytes.Buffer{}
+	f := patchFlags{rebootFlags: rebootFlags{timeout: time.Hour, noWait: true, inWindow: true}, held: true}
+	if err := f.run(t.Context(), c, Streams{Out: out, Err: out}, "w-1"); err != nil {
+		t.Fatal(err)
+	}
+	w := rollout.WishOf(nodeOf(t, c, "w-1").Annotations)
+	if !strings.HasSuffix(w.Wanted, rollout.HeldToo) || !w.InWindow || w.At.IsZero() || strings.Contains(out.String(), "without --held") {
+		t.Errorf("%+v, %s", w, out)
+	}
+	cancel := patchFlags{rebootFlags: rebootFlags{timeout: time.Hour, cancel: true}}
+	plain := patchFlags{rebootFlags: rebootFlags{timeout: time.Hour, noWait: true}}
+	for _, f := range []patchFlags{cancel, plain, f} {
+		if err := f.run(t.Context(), c, Streams{Out: out, Err: out}, "w-1"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !strings.Contains(out.String(), "somebody wants already without --held") {
+		t.Error(out)
+	}
+	f.noReboot = true
+	if err := f.mistakes(); err == nil || !strings.Contains(err.Error(), "--held") {
+		t.Errorf("the mistake: %v", err)
+	}
+}
+
 func TestAWishForARebootIsTakenBack(t *testing.T) {
 	c, out := hostSite(t), &bytes.Buffer{}
 	wish, err := wantWish(t.Context(), c, "w-1", rollout.Wish{}, time.Now().UTC().Format(time.RFC3339), "kernel")

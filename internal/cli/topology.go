@@ -212,7 +212,7 @@ func (g *growth) run(ctx context.Context) error {
 	case g.file == "":
 		return &UsageError{Err: errors.New("--install-config: is needed to begin")}
 	}
-	file, err := g.read()
+	file, err := g.read(ctx)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/redfish"
 	"github.com/holdfast/holdfast/internal/adapter/replacement"
 	"github.com/holdfast/holdfast/internal/cli/command"
+	"github.com/holdfast/holdfast/internal/cli/place"
 	decide "github.com/holdfast/holdfast/internal/decide/grow"
 	"github.com/holdfast/holdfast/internal/decide/replace"
 	"github.com/holdfast/holdfast/internal/fence"
@@ -47,6 +48,8 @@ type growthEffects struct {
 	here func() (*site.Site, error)
 	peer func() (string, error)
 	keep func(*site.Site) error
+	// said returns what the site has today of a file, where objects of the cluster say it.
+	said func(ctx context.Context, installed, file *config.InstallConfig) (*config.InstallConfig, error)
 	// prepare gives this host and the cluster what those of two control planes have.
 	prepare func(ctx context.Context, w widening, say func(format string, a ...any)) error
 }
@@ -54,7 +57,7 @@ type growthEffects struct {
 func onThisHost() growthEffects {
 	return growthEffects{
 		lone: func(plan *replace.Plan) (*site.Site, error) { return loneSiteOf("/", plan) }, name: host.Name, own: fence.OwnIdentity, test: fence.TestDevice, steps: grow.NewHost().Steps, prepare: prepare,
-		here: func() (*site.Site, error) { s, _, err := ownSite("/"); return s, err }, peer: peerOfThisHost, keep: keepTarget,
+		here: func() (*site.Site, error) { s, _, err := ownSite("/"); return s, err }, peer: peerOfThisHost, keep: keepTarget, said: saidHere,
 	}
 }
 
@@ -99,7 +102,7 @@ func (g *growth) plan(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	file, err := g.read()
+	file, err := g.read(ctx)
 	if err != nil {
 		return err
 	}
@@ -121,8 +124,9 @@ func (g *growth) plan(ctx context.Context) error {
 	return g.show(ctx, w)
 }
 
-// read reads the edited file.
-func (g *growth) read() (*config.InstallConfig, error) {
+// read reads the edited file, with what living hosts can follow as at the installation: plans
+// compare it with that.
+func (g *growth) read(ctx context.Context) (*config.InstallConfig, error) {
 	data, err := readFile(g.streams.In, g.file)
 	if err != nil {
 		return nil, &UsageError{Err: err}
@@ -131,7 +135,34 @@ func (g *growth) read() (*config.InstallConfig, error) {
 	if err != nil {
 		return nil, &UsageError{Err: fmt.Errorf("%s: %w", g.file, err)}
 	}
+	have, err := g.effects.here()
+	if err != nil {
+		return nil, err
+	}
+	now, err := g.effects.said(ctx, have.Config, file)
+	if err != nil {
+		return nil, fmt.Errorf("read what this site has today as sshKey, proxy and additionalTrustBundle: %w", err)
+	}
+	if file, err = decide.Living(have.Config, now, file); err != nil {
+		return nil, &UsageError{Err: fmt.Errorf("%s: %w", g.file, err)}
+	}
 	return file, nil
+}
+
+// saidHere asks the API with an account of this host.
+func saidHere(ctx context.Context, installed, file *config.InstallConfig) (*config.InstallConfig, error) {
+	access, err := (&place.Flags{}).OwnAccess()
+	if err != nil {
+		return nil, err
+	}
+	_, has, err := openMachineConfigs(ctx, access)
+	if errors.Is(err, errNoMachineConfigs) {
+		return installed, nil // nobody could change it
+	}
+	if err != nil {
+		return nil, err
+	}
+	return has.objects.Said(installed, file)
 }
 
 // widening compares the file with this site. The plan is the last one, nil for none.

@@ -15,6 +15,7 @@ import (
 	decide "github.com/holdfast/holdfast/internal/decide/replace"
 	"github.com/holdfast/holdfast/internal/fence"
 	"github.com/holdfast/holdfast/internal/install/plan"
+	"github.com/holdfast/holdfast/internal/model/config"
 	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/testkit/sitetest"
@@ -43,9 +44,11 @@ func newGrowthRun(t *testing.T, agent func(n int, g *growthRun)) *growthRun {
 	}
 	h := run.r.hostReplacement
 	h.name, h.topology = "", true
+	lone := func() (*site.Site, error) { return sitetest.New(t, one).For(state.RoleBootstrap).Settled(), nil }
 	run.growth = &growth{hostReplacement: h, file: file, address: "192.168.7.12", effects: growthEffects{
-		lone: func(*decide.Plan) (*site.Site, error) {
-			return sitetest.New(t, one).For(state.RoleBootstrap).Settled(), nil
+		lone: func(*decide.Plan) (*site.Site, error) { return lone() }, here: lone,
+		said: func(_ context.Context, installed, _ *config.InstallConfig) (*config.InstallConfig, error) {
+			return installed, nil
 		},
 		name: func() (string, error) { return "cp-1", nil },
 		own:  func() (string, string, error) { return "own", "S1", nil },
@@ -152,6 +155,33 @@ func TestAPlanOfAGrowthChangesNothing(t *testing.T) {
 	g.effects.lone = func(*decide.Plan) (*site.Site, error) { return sitetest.New(t, sitetest.TwoDual), nil }
 	if err := g.plan(t.Context()); err == nil || exitOfReplace(err) == command.ExitOK {
 		t.Errorf("a site of two grows: %v", err)
+	}
+}
+
+// TestAGrowthByAFileWithAKeyThatWasAppliedIsNotRefused, one with a key that was not is, and without
+// the API nobody knows which of them it is.
+func TestAGrowthByAFileWithAKeyThatWasAppliedIsNotRefused(t *testing.T) {
+	const key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIIFUBV9w8G5o3MXeMolrNnTBJb2BuuWW/gcjeZU1fg6r operator@example.com"
+	g := newGrowthRun(t, func(int, *growthRun) { t.Error("the command waits") })
+	text, err := os.ReadFile(g.file)
+	put(t, err, os.WriteFile(g.file, append(text, "\nsshKey: "+key+"\n"...), 0o600))
+	err = g.plan(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "holdfast config apply --install-config") {
+		t.Errorf("nobody applied it: %v", err)
+	}
+	g.effects.said = func(_ context.Context, installed, _ *config.InstallConfig) (*config.InstallConfig, error) {
+		now := *installed
+		now.SSHKey = key
+		return &now, nil
+	}
+	if err := g.plan(t.Context()); err != nil || !strings.Contains(g.r.out.String(), "cp-2 becomes the second control plane") {
+		t.Errorf("it was applied: %v", err)
+	}
+	g.effects.said = func(context.Context, *config.InstallConfig, *config.InstallConfig) (*config.InstallConfig, error) {
+		return nil, errors.New("no answer")
+	}
+	if err := g.run(t.Context()); err == nil || !strings.Contains(err.Error(), "sshKey") || g.prepared > 0 {
+		t.Errorf("nobody knows: %v, prepared %d times", err, g.prepared)
 	}
 }
 

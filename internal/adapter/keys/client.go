@@ -22,7 +22,8 @@ const ClientLifetime = 120 * 24 * time.Hour
 
 // Client makes a client's certificate and its key, one after the other in one PEM text. So
 // one file replaces one file, and no reader ever sees a certificate beside the key of
-// another one. The CA in the bundle that belongs to authorityKey signs it.
+// another one. The CA in the bundle that belongs to authorityKey signs it. It is valid from that
+// CA's first day on: a host whose clock is days behind takes it all the same.
 func Client(name pkix.Name, bundle, authorityKey string, now time.Time) (string, error) {
 	parent, parentKey, err := signing(bundle, authorityKey)
 	if err != nil {
@@ -39,7 +40,7 @@ func Client(name pkix.Name, bundle, authorityKey string, now time.Time) (string,
 	template := &x509.Certificate{
 		SerialNumber: serial.Add(serial, big.NewInt(1)), Subject: name,
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, BasicConstraintsValid: true,
-		NotBefore: now.Add(-backdate).UTC(), NotAfter: earlier(now.Add(ClientLifetime), parent.NotAfter),
+		NotBefore: parent.NotBefore, NotAfter: earlier(now.Add(ClientLifetime), parent.NotAfter),
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), parentKey)
 	if err != nil {
@@ -54,7 +55,8 @@ func Client(name pkix.Name, bundle, authorityKey string, now time.Time) (string,
 
 // ClientServes reports whether a certificate made by Client may stay in use: it has this
 // name and these groups, the present CA has signed it, its key belongs to it, and a third of
-// its life is left.
+// its life is left, or as much as another one would have. One of which more is left than that
+// was made while the clock was ahead.
 func ClientServes(pair string, name pkix.Name, bundle, authorityKey string, now time.Time) bool {
 	parent, _, err := signing(bundle, authorityKey)
 	if err != nil {
@@ -69,8 +71,8 @@ func ClientServes(pair string, name pkix.Name, bundle, authorityKey string, now 
 	if err != nil || !owns(key, cert) {
 		return false
 	}
-	life := cert.NotAfter.Sub(cert.NotBefore)
-	return !now.Before(cert.NotBefore) && now.Before(cert.NotBefore.Add(life*2/3))
+	left, gains := cert.NotAfter.Sub(now), cert.NotAfter.Before(parent.NotAfter)
+	return !now.Before(cert.NotBefore) && left > 0 && left <= ClientLifetime+backdate && (left > ClientLifetime/3 || !gains)
 }
 
 // SigningPair returns the CA of a bundle that belongs to a key, and that key, one after the

@@ -184,18 +184,19 @@ func (g *generator) encodeKey(key *ecdsa.PrivateKey) string {
 }
 
 // sign completes the template and signs it with parent, or with itself if parent is
-// empty.
+// empty. What an authority signs is valid from its first day on: a host whose clock is days
+// behind takes it all the same.
 func sign(parent site.KeyPair, template *x509.Certificate, key *ecdsa.PrivateKey, now time.Time) ([]byte, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
 	if err != nil {
 		return nil, err
 	}
 	template.SerialNumber = serial.Add(serial, big.NewInt(1))
-	template.NotBefore = now.Add(-backdate)
 	if template.KeyUsage == 0 {
 		template.KeyUsage = x509.KeyUsageDigitalSignature
 	}
 	if parent.Cert == "" {
+		template.NotBefore = now.Add(-backdate)
 		return x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	}
 	issuer, err := parent.Parse()
@@ -206,6 +207,7 @@ func sign(parent site.KeyPair, template *x509.Certificate, key *ecdsa.PrivateKey
 	if err != nil {
 		return nil, err
 	}
+	template.NotBefore = issuer.NotBefore
 	return x509.CreateCertificate(rand.Reader, template, issuer, &key.PublicKey, issuerKey)
 }
 

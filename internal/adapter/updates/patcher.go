@@ -40,6 +40,10 @@ type manager interface {
 	// is held. Both ask refuse before they change more than was begun.
 	repair(ctx context.Context, refuse func(updates.Change) error) error
 	install(ctx context.Context, held []string, refuse func(updates.Change) error) error
+	// versions returns the versions of packages that are there, and those that would come.
+	versions(ctx context.Context, names []string) (have, next map[string]string, err error)
+	// only installs these, each as NAME=VERSION, with what they need.
+	only(ctx context.Context, exact []string, refuse func(updates.Change) error) error
 }
 
 // Patcher is what holdfast-patch.service does on one host.
@@ -47,7 +51,14 @@ type Patcher struct {
 	Store
 	// Holds reports whether a package is left out.
 	Holds func(name string) bool
-	Boot  func() (string, error)
+	// Below reports whether etcd runs on a package of this host.
+	Below func(name string) bool
+	// Prepare has the unit run at the next boot that changes what etcd runs on.
+	Prepare func(ctx context.Context) error
+	// Hush keeps packages from starting units, until undo. It is nil where they wait for
+	// nothing.
+	Hush func() (undo func(), err error)
+	Boot func() (string, error)
 	// Free returns the free bytes of folders.
 	Free func() (map[string]uint64, error)
 	// Manager is the host's, or nil if it has none that is known.
@@ -55,15 +66,18 @@ type Patcher struct {
 }
 
 // ThisHost returns the patcher of the running host. pair is true on one of two control
-// planes whose etcd Pacemaker runs.
-func ThisHost(pair bool) Patcher {
-	p := Patcher{Store: NewStore("/"), Holds: updates.Holds(pair), Free: free, Boot: func() (string, error) {
-		id, _, err := observe.Boot()
-		return id, err
-	}}
+// planes whose etcd Pacemaker runs. prepare is Prepare.
+func ThisHost(pair bool, prepare func(context.Context) error) Patcher {
+	p := Patcher{
+		Store: NewStore("/"), Holds: updates.Holds(pair), Below: func(name string) bool { return pair && updates.Below(name) },
+		Prepare: prepare, Free: free, Boot: func() (string, error) {
+			id, _, err := observe.Boot()
+			return id, err
+		},
+	}
 	switch {
 	case host.Exists(aptPath):
-		p.Manager = apt{run: host.Run, root: "/"}
+		p.Manager, p.Hush = apt{run: host.Run, root: "/"}, hushHere
 	case host.Exists(dnfPath):
 		p.Manager = dnf{run: host.Run}
 	}
@@ -98,9 +112,9 @@ func (p Patcher) Patch(ctx context.Context) error {
 	if request.Wish == "" || record.Wish == request.Wish && over(record.Phase) {
 		return nil
 	}
-	phase, work, end := updates.Fetching, p.fetch, updates.Fetched
+	phase, work := updates.Fetching, p.fetch
 	if request.Install {
-		phase, work, end = updates.Installing, p.install, updates.Installed
+		phase, work = updates.Installing, p.install
 	}
 	boot, err := p.Boot()
 	if err != nil {
@@ -110,47 +124,91 @@ func (p Patcher) Patch(ctx context.Context) error {
 	if err := p.PutRecord(record); err != nil {
 		return err
 	}
-	failed := work(ctx, &record)
+	end, failed := work(ctx, request, &record)
 	if ctx.Err() != nil {
 		return context.Cause(ctx) // the host ends it: the next run goes on
 	}
 	record.Phase, record.Tries = end, 0
-	if end == updates.Fetched && len(record.Updates) == 0 && !record.Interrupted {
-		record.Phase = updates.Installed
-	}
 	if failed != nil {
 		record.Phase, record.Error = updates.Failed, failed.Error()
 	}
 	return p.PutRecord(record)
 }
 
-func over(p updates.Phase) bool { return p == updates.Installed || p == updates.Failed }
+// over reports whether this unit has nothing left to do. What is staged or changes at a boot
+// is BootUnit's.
+func over(p updates.Phase) bool {
+	return slices.Contains([]updates.Phase{updates.Installed, updates.Failed, updates.Staged, updates.Changing}, p)
+}
 
 var errNoManager = errors.New("this host has neither apt-get nor dnf")
 
 // fetch finds out what has updates, and brings them to the disk. It changes no package.
-func (p Patcher) fetch(ctx context.Context, r *updates.Record) error {
+func (p Patcher) fetch(ctx context.Context, q updates.Request, r *updates.Record) (updates.Phase, error) {
 	if p.Manager == nil {
-		return errNoManager
+		return "", errNoManager
 	}
 	var err error
 	if r.Interrupted, err = p.Manager.interrupted(ctx); err != nil || r.Interrupted {
-		return err // nothing can be fetched before that is completed
+		return updates.Fetched, err // nothing can be fetched before that is completed
 	}
+	if err := p.bring(ctx, q, r); err != nil {
+		return "", fmt.Errorf("nothing was changed: %w", err)
+	}
+	if len(r.Updates)+len(r.Stack) == 0 {
+		return updates.Installed, nil
+	}
+	return updates.Fetched, nil
+}
+
+func (p Patcher) bring(ctx context.Context, q updates.Request, r *updates.Record) error {
 	change, err := p.Manager.look(ctx, true)
 	if err != nil {
-		return fmt.Errorf("nothing was changed: %w", err)
+		return err
 	}
-	if r.Updates, r.Held = change.Without(p.Holds); len(r.Updates) == 0 {
+	var stack []string
+	r.Updates, stack, r.Held = p.parts(change, q)
+	if r.Stack, err = p.exact(ctx, stack); err != nil {
+		return err
+	}
+	if len(r.Updates)+len(r.Stack) == 0 {
 		return nil
 	}
 	if err := p.room(ctx, *r); err != nil {
-		return fmt.Errorf("nothing was changed: %w", err)
+		return err
 	}
-	if err := p.Manager.fetch(ctx, r.Held); err != nil {
-		return fmt.Errorf("nothing was changed: %w", err)
+	return p.Manager.fetch(ctx, r.Held)
+}
+
+// parts returns the packages that get updates now, those that change at a boot, and those
+// that are left out.
+func (p Patcher) parts(c updates.Change, q updates.Request) (now, stack, held []string) {
+	now, held = c.Without(p.Holds)
+	if !q.Stack {
+		return now, nil, held
 	}
-	return nil
+	held, stack = updates.Change{Installs: held}.Without(p.Below)
+	return now, stack, held
+}
+
+// exact returns packages below etcd with the versions that would come, unless these are
+// refused.
+func (p Patcher) exact(ctx context.Context, names []string) ([]string, error) {
+	if len(names) == 0 {
+		return nil, nil
+	}
+	have, next, err := p.Manager.versions(ctx, names)
+	if err != nil {
+		return nil, err
+	}
+	of := map[string]string{}
+	for _, name := range names {
+		of[name] = next[name]
+	}
+	if why := updates.StackRefusal(have, of); why != "" {
+		return nil, errors.New("what etcd runs on changes by hand alone: " + why)
+	}
+	return updates.Exact(names, next), nil
 }
 
 func (p Patcher) room(ctx context.Context, r updates.Record) error {
@@ -169,27 +227,31 @@ func (p Patcher) room(ctx context.Context, r updates.Record) error {
 }
 
 // install changes packages, after it has completed what an earlier run has left. What
-// is left out is found out anew: other updates may have come since.
-func (p Patcher) install(ctx context.Context, r *updates.Record) error {
+// is left out is found out anew: other updates may have come since. What etcd runs on is not
+// changed here.
+func (p Patcher) install(ctx context.Context, q updates.Request, r *updates.Record) (updates.Phase, error) {
 	if p.Manager == nil {
-		return errNoManager
+		return "", errNoManager
 	}
 	if err := p.Manager.repair(ctx, p.refuse); err != nil {
-		return err
+		return "", err
 	}
 	change, err := p.Manager.look(ctx, false)
 	if err != nil {
-		return err
+		return "", err
 	}
 	found, held := change.Without(p.Holds)
 	if len(r.Updates) == 0 {
 		r.Updates = found
 	}
-	r.Held = held
+	_, _, r.Held = p.parts(change, q)
 	if err := p.PutRecord(*r); err != nil {
-		return err
+		return "", err
 	}
-	return p.Manager.install(ctx, held, p.refuse)
+	if err := p.Manager.install(ctx, held, p.refuse); err != nil || !q.Stack {
+		return updates.Installed, err
+	}
+	return p.stage(ctx, q, r)
 }
 
 // refuse returns an error for a change that is not to be made.

@@ -32,11 +32,16 @@ type machine struct {
 	free           uint64
 	bytes          uint64
 	calls          []string
+	// boot is the number of the present boot. prepared: the unit is there that works at a
+	// boot. quiet: packages start nothing. loud is why they cannot be kept from it.
+	boot            string
+	prepared, quiet bool
+	loud            error
 }
 
 func newMachine(t *testing.T) *machine {
 	return &machine{
-		t: t, root: t.TempDir(), free: 10 << 30, bytes: 1 << 20,
+		t: t, root: t.TempDir(), free: 10 << 30, bytes: 1 << 20, boot: "1",
 		has:    map[string]string{"libc6": "1", "openssl": "1", "podman": "1", "dbus": "1"},
 		offers: map[string]string{"libc6": "2", "openssl": "2", "podman": "2", "dbus": "1"},
 	}
@@ -50,7 +55,15 @@ func (m *machine) store() Store {
 
 func (m *machine) patcher() Patcher {
 	return Patcher{
-		Store: m.store(), Holds: updates.Holds(true), Manager: m, Boot: func() (string, error) { return "boot-1", nil },
+		Store: m.store(), Holds: updates.Holds(true), Below: updates.Below, Manager: m, Boot: func() (string, error) { return "boot-" + m.boot, nil },
+		Prepare: func(context.Context) error { return m.cut.Effect(func() error { m.prepared = true; return nil }) },
+		Hush: func() (func(), error) {
+			if m.loud != nil {
+				return nil, m.loud
+			}
+			m.quiet = true
+			return func() { m.quiet = false }, nil
+		},
 		Free: func() (map[string]uint64, error) { return map[string]uint64{"/": m.free}, nil },
 	}
 }
@@ -115,6 +128,23 @@ func (m *machine) install(_ context.Context, held []string, refuse func(updates.
 		}
 	}
 	return nil
+}
+
+func (m *machine) versions(_ context.Context, names []string) (have, next map[string]string, err error) {
+	return m.has, m.offers, nil
+}
+
+func (m *machine) only(ctx context.Context, exact []string, refuse func(updates.Change) error) error {
+	if !m.quiet || !m.prepared {
+		m.t.Error("packages may start Corosync")
+	}
+	var others []string
+	for name := range m.offers {
+		if !slices.Contains(exact, name+"="+m.offers[name]) {
+			others = append(others, name)
+		}
+	}
+	return m.install(ctx, others, refuse)
 }
 
 // asks has the agent ask for something, and the unit do it once more as long as it is

@@ -51,7 +51,7 @@ type Issuer struct {
 	// may have been replaced since its installation.
 	Present func(site.Identity) site.Identity
 	// First returns what a host of a role gets besides, for the time before it joins.
-	First  func(ctx context.Context, role state.Role) []state.File
+	First  func(ctx context.Context, role state.Role) installer.First
 	Now    func() time.Time
 	Random io.Reader
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/joining"
+	"github.com/holdfast/holdfast/internal/install/installer"
 	"github.com/holdfast/holdfast/internal/model/ignition"
 	"github.com/holdfast/holdfast/internal/model/jointoken"
 	"github.com/holdfast/holdfast/internal/model/site"
@@ -59,7 +60,7 @@ func newGiver(t *testing.T, c *cluster, config string) *Issuer {
 		},
 		EncryptionKeys: func() []int { return s.Identity.EncryptionKeys },
 		Present:        func(id site.Identity) site.Identity { return id },
-		First:          func(context.Context, state.Role) []state.File { return nil },
+		First:          func(context.Context, state.Role) installer.First { return installer.First{} },
 	}
 }
 
@@ -108,13 +109,13 @@ func TestAHostThatJoinsGetsTheFilesOfItsRole(t *testing.T) {
 	until := sitetest.Created.Add(time.Hour)
 	const path = "/etc/holdfast/x"
 	for _, role := range []state.Role{state.RoleMaster, state.RoleWorker} {
-		g.First = func(_ context.Context, of state.Role) []state.File {
-			return []state.File{{Path: path, Data: []byte("for a " + string(of)), Mode: state.SecretFileMode}}
+		g.First = func(_ context.Context, of state.Role) installer.First {
+			return installer.First{Files: []state.File{{Path: path, Data: []byte("for a " + string(of)), Mode: state.SecretFileMode}}}
 		}
 		if text, mode := servedFile(t, g, pointer(t, g, role, until), path); string(text) != "for a "+string(role) || mode != int(state.SecretFileMode) {
 			t.Errorf("a %s gets %q with mode %o", role, text, mode)
 		}
-		g.First = func(context.Context, state.Role) []state.File { return nil }
+		g.First = func(context.Context, state.Role) installer.First { return installer.First{} }
 		if text, _ := servedFile(t, g, pointer(t, g, role, until), path); text != nil {
 			t.Errorf("a %s gets %q", role, text)
 		}

@@ -58,14 +58,15 @@ func TestAHostIsServedWhatAllHostsOfItsPoolHave(t *testing.T) {
 	until(t, "the agent's rights count", func() error { _, err := client.Nodes(t.Context()); return err })
 	c.agent.open = func() (*kube.Client, error) { return client, nil }
 	c.agent.stands = func() bool { return false }
-	if got := c.agent.first(t.Context(), state.RoleWorker); len(got) != 0 || strings.Contains(c.log.String(), "joins without") {
+	if got := c.agent.first(t.Context(), state.RoleWorker).Files; len(got) != 0 || strings.Contains(c.log.String(), "joins without") {
 		t.Errorf("without a cluster: %d files, log %s", len(got), c.log.String())
 	}
 	c.agent.stands = func() bool { return true }
 	// A busy machine may take longer than a joining host waits.
 	none := func(why, failure string) {
 		t.Helper()
-		got, err := c.agent.firstFiles(t.Context(), "worker")
+		first, err := c.agent.firstOf(t.Context(), "worker")
+		got := first.Files
 		if len(got) != 0 || (err == nil) != (failure == "") || err != nil && !strings.Contains(err.Error(), failure) {
 			t.Errorf("%s: %d files, %v", why, len(got), err)
 		}
@@ -86,7 +87,8 @@ func TestAHostIsServedWhatAllHostsOfItsPoolHave(t *testing.T) {
 	c.reached("worker", own.Name)
 	c.reached("master", other.Name)
 	for role, want := range map[string]decide.Rendered{"worker": own, "master": other} {
-		files, err := c.agent.firstFiles(t.Context(), role)
+		first, err := c.agent.firstOf(t.Context(), role)
+		files := first.Files
 		if err != nil || len(files) != 1 || files[0].Mode != state.SecretFileMode {
 			t.Fatalf("a %s gets %d files, %v", role, len(files), err)
 		}
@@ -118,8 +120,25 @@ func TestAHostIsServedWhatAllHostsOfItsPoolHave(t *testing.T) {
 	}
 	c.apply(string(object))
 	c.reached("worker", out.Name)
-	if files, err := c.agent.firstFiles(t.Context(), "worker"); err != nil || !reflect.DeepEqual(files, []state.File{proxy}) {
-		t.Errorf("with a proxy alone: %d files, %v", len(files), err)
+	if first, err := c.agent.firstOf(t.Context(), "worker"); err != nil || !reflect.DeepEqual(first.Files, []state.File{proxy}) || first.Keys != nil {
+		t.Errorf("with a proxy alone: %d files, %v", len(first.Files), err)
+	}
+
+	// So does it get the keys of today.
+	keys, err := decide.OfKeys([]string{"ssh-ed25519 NEW"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err = decide.Render("worker", keys[1:]); err != nil {
+		t.Fatal(err)
+	}
+	if object, err = json.Marshal(out.Object()); err != nil {
+		t.Fatal(err)
+	}
+	c.apply(string(object))
+	c.reached("worker", out.Name)
+	if first, err := c.agent.firstOf(t.Context(), "worker"); err != nil || !reflect.DeepEqual(first.Keys, []string{"ssh-ed25519 NEW"}) {
+		t.Errorf("with keys: %q, %v", first.Keys, err)
 	}
 
 	c.apply(`{"apiVersion":"machineconfiguration.openshift.io/v1","kind":"MachineConfig","metadata":{"name":"50-bad"},"spec":{"config":{"ignition":{"version":"3.5.0"},"storage":{"files":[{"path":"/etc/passwd","contents":{"source":"data:,` + secretOfMirror + `"}}]}}}}`)
@@ -128,7 +147,7 @@ func TestAHostIsServedWhatAllHostsOfItsPoolHave(t *testing.T) {
 	c.reached("worker", "50-bad")
 	none("no host could have it", "/etc/passwd belongs to the host")
 	c.agent.open = func() (*kube.Client, error) { return kube.Open(filepath.Join(t.TempDir(), "none")) }
-	got := c.agent.first(t.Context(), state.RoleWorker)
+	got := c.agent.first(t.Context(), state.RoleWorker).Files
 	if text := c.log.String(); len(got) != 0 || strings.Count(text, "a host joins without its machine configuration") != 1 || strings.Contains(text, secretOfMirror) {
 		t.Errorf("no way to the API: %d files, log %s", len(got), text)
 	}

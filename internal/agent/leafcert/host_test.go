@@ -303,6 +303,18 @@ func (a *apiServer) Annotate(_ context.Context, node, name, value string) error 
 	return a.err
 }
 
+// said returns what a node says of the renewal.
+func (a *apiServer) said(node string) state.CertificateRenewal {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, n := range a.nodes {
+		if n.Name == node {
+			return state.ParseAnnotation[state.CertificateRenewal](n.Annotations[state.AnnotationRenewal]).Value
+		}
+	}
+	return state.CertificateRenewal{}
+}
+
 // renewing names the hosts that have published that they renew.
 func (a *apiServer) renewing() (out []string) {
 	a.mu.Lock()

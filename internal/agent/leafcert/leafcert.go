@@ -83,8 +83,9 @@ type Keeper struct {
 	Options
 	// end ends a process, as host.EndProcess does.
 	end func(ctx context.Context, pid int, is func() bool) error
-	// published is false only if the API surely does not say that this host renews.
-	published bool
+	// published is false only if the API surely does not say that this host renews, and said
+	// only if it surely does not say that it waits.
+	published, said bool
 	// waits is the reason that was last logged.
 	waits   string
 	renewed counts
@@ -97,7 +98,7 @@ func New(o Options) *Keeper {
 	if o.Synchronised == nil {
 		o.Synchronised = clock.Synchronised
 	}
-	return &Keeper{Options: o, end: host.EndProcess, published: o.ControlPlanes > 1}
+	return &Keeper{Options: o, end: host.EndProcess, published: o.ControlPlanes > 1, said: o.ControlPlanes > 1}
 }
 
 // Task returns the loop that renews.
@@ -127,7 +128,7 @@ func (k *Keeper) step(ctx context.Context) (loop.Result, error) {
 			out.Again = min(again+rand.N(again), k.Life/60) //nolint:gosec // it is no secret
 		}
 		k.tell(step.Why)
-		return out, problems
+		return out, errors.Join(problems, k.say(ctx, host, step))
 	}
 	return loop.Result{Changed: strings.Join(did, "; "), Soon: true}, nil
 }
@@ -184,6 +185,21 @@ func (k *Keeper) tell(why string) {
 	k.waits = why
 }
 
+// say says in the host's node for what it waits, so that people are told while somebody can still
+// mend that. It writes when the reason changes.
+func (k *Keeper) say(ctx context.Context, h leafcert.Host, s leafcert.Step) error {
+	next, changes, known := h.Saying(s)
+	k.said = k.said && !known || known && next.Waits != ""
+	if !changes {
+		return nil
+	}
+	api, err := k.Open()
+	if err != nil {
+		return err
+	}
+	return api.Annotate(ctx, k.Node, state.AnnotationRenewal, state.FormatAnnotation(next))
+}
+
 // publish says in the host's node whether it renews.
 func (k *Keeper) publish(ctx context.Context, r state.CertificateRenewal) error {
 	api, err := k.Open()
@@ -209,7 +225,7 @@ func (k *Keeper) gather(ctx context.Context) (leafcert.Host, error) {
 		accepted, unknown := k.accepted()
 		h.Accepted, err = accepted, errors.Join(err, unknown)
 	}
-	if k.ControlPlanes > 1 && len(files) > 0 && (h.Pending() || k.published) {
+	if k.ControlPlanes > 1 && len(files) > 0 && (h.Pending() || k.published || k.said) {
 		h.Cluster = k.cluster(ctx, h.Now)
 		h.Shows = k.shows(ctx)
 	}

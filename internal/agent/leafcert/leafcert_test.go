@@ -223,7 +223,14 @@ func TestAHostWaitsForTheOthersAndSaysForWhom(t *testing.T) {
 		if n := strings.Count(h.log.String(), `msg="the renewal of leaf certificates waits" for="not ready: cp-2"`); n != 1 {
 			t.Errorf("told %d times:\n%s", n, h.log)
 		}
+		said := api.said("cp-1")
+		if said.Waits != "not ready: cp-2" || said.WaitsSince.IsZero() || !said.Since.IsZero() {
+			t.Errorf("the node says %+v", said)
+		}
 		time.Sleep(3 * time.Minute) // a sixth is left
+		if said := api.said("cp-1"); said.Waits != "" || !said.WaitsSince.IsZero() {
+			t.Errorf("it has renewed, and the node says %+v", said)
+		}
 		if got := h.renewed.all(); len(got) != len(h.leaves()) {
 			t.Errorf("a sixth is left, and renewed was %v", got)
 		}

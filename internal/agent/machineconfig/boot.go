@@ -180,6 +180,11 @@ func (a *Agent) reboot(ctx context.Context) {
 	if why := a.depart(ctx, a.mayBoot); why != "" {
 		return // the next step says why
 	}
+	if err := a.orderAtBoot(); err != nil {
+		a.remain()
+		a.failed = err.Error()
+		return
+	}
 	a.failed = ""
 	a.Event(state.PlanEvent(a.purpose()))
 	if _, err := a.Systemctl(ctx, "reboot"); err != nil {

@@ -27,6 +27,8 @@ type patching struct {
 	// the unit was started since.
 	record string
 	starts int
+	// waits is since when this process waits for the unit of the boot to begin.
+	waits time.Time
 	// busy is true while the unit runs. Until it ends the host asks nothing else about
 	// its pods.
 	busy bool
@@ -52,11 +54,12 @@ func (a *Agent) addUpdates(ctx context.Context, f *hostapply.Facts) error {
 	wish := a.wanted()
 	turn := wish.Patch && wish.HasTurn()
 	record, unread := a.Updates.Record()
-	begun := record.Phase == updates.Fetching || record.Phase == updates.Installing
+	begun := slices.Contains([]updates.Phase{updates.Fetching, updates.Installing, updates.Changing}, record.Phase)
 	if !turn && !begun {
-		return nil
+		return a.forget(record, f)
 	}
-	runs, err := a.installs(ctx)
+	active, err := a.active(ctx, record)
+	runs := updates.Runs(active)
 	if err != nil || !turn && !runs {
 		return err
 	}
@@ -64,7 +67,17 @@ func (a *Agent) addUpdates(ctx context.Context, f *hostapply.Facts) error {
 		a.patch.record, a.patch.starts = now, 0
 		a.patch.seen = time.Time{} // other packages may want a boot
 	}
-	stage, what := updates.StageOf(record, wish.Wanted, runs, a.patch.starts)
+	request, err := a.Updates.Request()
+	if err != nil {
+		return err
+	}
+	stage, what, atBoot := record.AtBoot(request, wish.Wanted, f.Boot, active)
+	if !atBoot {
+		stage, what = updates.StageOf(record, wish.Wanted, runs, a.patch.starts)
+	}
+	if a.overdue(f.Now, atBoot && stage == updates.Busy && !runs) {
+		stage, what = updates.Broken, fmt.Sprintf("%s did not begin within %s after the boot; its journal says why", updates.BootUnit, beginLimit)
+	}
 	if unread != nil {
 		stage, what = updates.Broken, unread.Error()
 	}
@@ -72,7 +85,10 @@ func (a *Agent) addUpdates(ctx context.Context, f *hostapply.Facts) error {
 		what += ": " + a.failed
 	}
 	f.Updates = hostapply.Updates{Stage: stage, What: what}
-	if stage == updates.Over && record.Boot == f.Boot && !strings.HasSuffix(wish.Wanted, rollout.NoReboot) {
+	switch {
+	case stage == updates.Over && atBoot:
+		f.Updates.Boots = true
+	case stage == updates.Over && record.Boot == f.Boot && !strings.HasSuffix(wish.Wanted, rollout.NoReboot):
 		f.Updates.Boots = state.Is(a.required(ctx, requiredSoon).Wants, true)
 	}
 	if a.patch.busy = stage == updates.Busy; a.patch.busy {
@@ -81,11 +97,58 @@ func (a *Agent) addUpdates(ctx context.Context, f *hostapply.Facts) error {
 	return nil
 }
 
-// installs asks systemd whether the unit runs.
-func (a *Agent) installs(ctx context.Context) (bool, error) {
-	out, err := a.Systemctl(ctx, "show", "--property=ActiveState", "--value", "--", updates.Unit)
-	runs := []string{"activating", "active", "deactivating", "reloading"}
-	return slices.Contains(runs, strings.TrimSpace(string(out))), err
+// beginLimit is the time in which the unit of a boot begins: systemd waits for a network of the site
+// before, and for disks.
+const beginLimit = 15 * time.Minute
+
+// overdue reports whether a unit of the boot has been waited for too long.
+func (a *Agent) overdue(now time.Time, waits bool) bool {
+	switch {
+	case !waits:
+		a.patch.waits = time.Time{}
+	case a.patch.waits.IsZero() || now.Before(a.patch.waits):
+		a.patch.waits = now
+	}
+	return waits && now.Sub(a.patch.waits) > beginLimit
+}
+
+// active asks systemd for the state of the unit that a record is of.
+func (a *Agent) active(ctx context.Context, r updates.Record) (string, error) {
+	unit := updates.Unit
+	if r.Phase == updates.Staged || r.Phase == updates.Changing {
+		unit = updates.BootUnit
+	}
+	out, err := a.Systemctl(ctx, "show", "--property=ActiveState", "--value", "--", unit)
+	return strings.TrimSpace(string(out)), err
+}
+
+// orderAtBoot has the boot that is about to be ordered change what etcd runs on, if that is
+// what the host boots for.
+func (a *Agent) orderAtBoot() error {
+	wish := a.wanted()
+	if a.journal.Target != "" || !wish.Patch || !wish.HasTurn() {
+		return nil
+	}
+	record, err := a.Updates.Record()
+	if err != nil || record.Phase != updates.Staged || record.Wish != wish.Wanted {
+		return err
+	}
+	return a.Updates.PutRequest(updates.Request{Wish: record.Wish, Install: true, Stack: true, AtBoot: true})
+}
+
+// forget takes that order back once nobody wants the updates any more and the host has not
+// booted: a later boot, for something else, changes no package. Only a node that was heard of
+// says that nobody wants them.
+func (a *Agent) forget(r updates.Record, f *hostapply.Facts) error {
+	if r.Phase != updates.Staged || r.Boot != f.Boot || !f.Desired.Known {
+		return nil
+	}
+	request, err := a.Updates.Request()
+	if err != nil || !request.AtBoot {
+		return err
+	}
+	request.AtBoot = false
+	return a.Updates.PutRequest(request)
 }
 
 // addPatch adds what a host with its turn for updates needs to know.
@@ -116,7 +179,7 @@ func (a *Agent) startUpdates(ctx context.Context, install bool) {
 		a.Event(state.PlanEvent("it installs the updates of its distribution, as it was wanted at " + wish.Wanted))
 	}
 	a.failed = ""
-	err := a.Updates.PutRequest(updates.Request{Wish: wish.Wanted, Install: install})
+	err := a.Updates.PutRequest(updates.Request{Wish: wish.Wanted, Install: install, Stack: strings.HasSuffix(wish.Wanted, rollout.HeldToo)})
 	if err == nil {
 		_, err = a.Systemctl(ctx, "start", "--no-block", "--", updates.Unit)
 	}

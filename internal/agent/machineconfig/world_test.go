@@ -88,6 +88,12 @@ type world struct {
 	packages, offered string
 	unit, mirror      string
 	hangs             bool
+	// stack is the version of what etcd runs on, and bad why it cannot change. queue counts
+	// the questions about the unit that changes it at a boot: it does its work at the third
+	// one, unless skipped.
+	stack, bad string
+	queue      int
+	skipped    bool
 	// parameters are the kernel's, commandLine is how it was booted, menu what the
 	// boot loader will do.
 	parameters        map[string]string
@@ -111,7 +117,7 @@ func newWorld(t *testing.T) *world {
 		view: state.NetworkView{Role: state.RoleWorker, Host: state.HostFacts{NodeName: node}},
 		t:    t, root: t.TempDir(), now: time.Date(2026, 11, 23, 3, 0, 0, 0, time.UTC), left: -1,
 		objects: map[string]*mcfgv1.MachineConfig{}, annotations: map[string]string{},
-		required: updates.Required{Wants: state.Known(false)}, packages: "1", offered: "1", unit: "inactive",
+		required: updates.Required{Wants: state.Known(false)}, packages: "1", offered: "1", stack: "1", unit: "inactive",
 		enabled: map[string]bool{}, running: map[string]string{}, read: map[string]string{}, failing: map[string]bool{}, parameters: defaults(),
 	}
 	for path, data := range map[string]string{
@@ -355,8 +361,11 @@ func (w *world) systemctl(_ context.Context, args ...string) ([]byte, error) {
 		default:
 			return []byte("degraded\n"), nil
 		}
-		if unit == updates.Unit {
+		switch unit {
+		case updates.Unit:
 			return []byte(w.unit + "\n"), nil
+		case updates.BootUnit:
+			return w.bootUnit()
 		}
 		if w.failing[unit] {
 			return []byte("failed\n"), nil
@@ -459,7 +468,49 @@ func (w *world) patches() error {
 	default:
 		record.Updates = []string{"libc6"}
 	}
+	if request.Stack && w.stack != w.offered && record.Phase != updates.Failed {
+		record.Stack = []string{"corosync=" + w.offered}
+		if request.Install {
+			record.Phase = updates.Staged
+		}
+	}
 	return store.PutRecord(record)
+}
+
+// bootUnit returns the state of the unit that changes at a boot what etcd runs on, which waits
+// for its turn among others, runs, and ends. A power cut may end it; a crash of the agent does not.
+func (w *world) bootUnit() ([]byte, error) {
+	store := w.agent.Updates
+	if !w.power {
+		store.WriteFile = powercut.WriteFile
+	}
+	record, err := store.Record()
+	if err != nil {
+		return nil, err
+	}
+	request, err := store.Request()
+	if err != nil {
+		return nil, err
+	}
+	if w.skipped {
+		return []byte("inactive\n"), nil
+	}
+	w.queue++
+	ordered := w.boot > 0 && record.Ordered(request) && fmt.Sprint(w.boot) != record.Boot
+	switch {
+	case w.queue == 2 && ordered:
+		if err := store.PutRecord(record.Begin(record.Wish, updates.Changing, fmt.Sprint(w.boot))); err != nil {
+			return nil, err
+		}
+		return []byte("activating\n"), nil
+	case w.queue == 3 && record.Phase == updates.Changing:
+		record.Phase, record.Tries, w.stack = updates.Installed, 0, w.offered
+		if w.bad != "" {
+			record.Phase, record.Error = updates.Failed, w.bad
+		}
+		return []byte("deactivating\n"), store.PutRecord(record)
+	}
+	return []byte("inactive\n"), nil
 }
 
 // sysctl sets the parameters of the site's file, as far as there are such.
@@ -498,7 +549,7 @@ func (w *world) reload() {
 // boots boots the host: everything is as the disk says.
 func (w *world) boots() {
 	w.boot, w.rebooting, w.down = w.boot+1, false, false
-	w.unit, w.required = "inactive", updates.Required{Wants: state.Known(false)}
+	w.unit, w.queue, w.required = "inactive", 0, updates.Required{Wants: state.Known(false)}
 	w.reload()
 	clear(w.running)
 	for unit := range w.enabled {

@@ -1,6 +1,6 @@
 // Package trust has this host trust the authorities that its site adds to those of the
 // distribution. holdfast-trust.service runs it at each boot, and after each change of the
-// file with them.
+// file with them; it changes nothing where the host trusts them already.
 //
 // It owns the files holdfast-site-HASH.crt in the folders in which distributions look for
 // additional authorities, and PendingPath. The distribution's own tool makes the list of
@@ -28,13 +28,13 @@ import (
 // a run that was cut is made up for even if no file shows it.
 const PendingPath = "/var/lib/holdfast/trust-pending"
 
-// tool is the program of a distribution that makes its list, and the folder of which it
-// makes it.
-type tool struct{ program, folder string }
+// tool is the program of a distribution that makes its list, the folder of which it makes
+// it, and the list that programs read.
+type tool struct{ program, folder, list string }
 
 var tools = []tool{
-	{"update-ca-certificates", "/usr/local/share/ca-certificates"},
-	{"update-ca-trust", "/etc/pki/ca-trust/source/anchors"},
+	{"update-ca-certificates", "/usr/local/share/ca-certificates", "/etc/ssl/certs/ca-certificates.crt"},
+	{"update-ca-trust", "/etc/pki/ca-trust/source/anchors", "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem"},
 }
 
 // pattern matches the names of the files.
@@ -92,7 +92,8 @@ func Split(bundle []byte) [][]byte {
 
 // Apply makes the host trust what its file says, and no longer what an earlier one said.
 // It returns the number of authorities. A host whose site has never added any needs no
-// tool, and loses no time with it at its boot.
+// tool, and one that trusts them already does not run it: it takes half a minute of the boot
+// of a small machine.
 func (h Host) Apply(ctx context.Context) (int, error) {
 	bundle, err := os.ReadFile(h.at(state.TrustPath))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -110,6 +111,9 @@ func (h Host) Apply(ctx context.Context) (int, error) {
 	if i < 0 {
 		return 0, fmt.Errorf("this host has neither %s nor %s: install the package ca-certificates", tools[0].program, tools[1].program)
 	}
+	if h.done(tools[i], certificates, found) {
+		return len(certificates), nil
+	}
 	if err := h.WriteFile(h.at(PendingPath), nil, state.DefaultFileMode); err != nil {
 		return 0, err
 	}
@@ -120,6 +124,33 @@ func (h Host) Apply(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	return len(certificates), h.Remove(h.at(PendingPath))
+}
+
+// done reports whether the folder has the certificates and nothing else of ours, and the
+// list was made since. The list itself is read, because whoever puts an older one back, or
+// loses it, leaves the folder as it is. One that cannot be read is made anew.
+func (h Host) done(t tool, certificates [][]byte, found []string) bool {
+	if host.Exists(h.at(PendingPath)) {
+		return false
+	}
+	list, err := os.ReadFile(h.at(t.list))
+	if err != nil {
+		return false
+	}
+	listed := map[string]bool{}
+	for _, c := range Split(list) {
+		listed[string(c)] = true
+	}
+	wanted := map[string]bool{}
+	for _, c := range certificates {
+		path := h.at(t.folder + "/" + name(c))
+		wanted[path] = true
+		have, err := os.ReadFile(path)
+		if err != nil || !bytes.Equal(have, c) || !listed[string(c)] {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(found, func(path string) bool { return !wanted[path] })
 }
 
 // write writes certificates into a folder, and removes every file of ours that is none of

@@ -59,13 +59,19 @@ type machine struct {
 	t    *testing.T
 	root string
 	has  string
+	// list is the path of the list.
+	list string
 	cut  powercut.Cut
 	runs int
 }
 
 func newMachine(t *testing.T, has string) *machine {
 	t.Helper()
-	return &machine{t: t, root: t.TempDir(), has: has}
+	m := &machine{t: t, root: t.TempDir(), has: has}
+	if i := slices.IndexFunc(tools, func(t tool) bool { return t.program == has }); i >= 0 {
+		m.list = filepath.Join(m.root, tools[i].list)
+	}
+	return m
 }
 
 func (m *machine) host() Host {
@@ -79,10 +85,29 @@ func (m *machine) host() Host {
 			return m.cut.Effect(func() error {
 				m.runs++
 				i := slices.IndexFunc(tools, func(t tool) bool { return t.program == program })
-				return powercut.WriteFile(filepath.Join(m.root, "list"), []byte(m.in(tools[i].folder)), 0o644)
+				return powercut.WriteFile(m.list, m.join(tools[i].folder), 0o644)
 			})
 		},
 	}
+}
+
+// join returns the contents of a folder one after the other, with words between, as RHEL's
+// tool has them.
+func (m *machine) join(folder string) []byte {
+	m.t.Helper()
+	paths, err := filepath.Glob(filepath.Join(m.root, folder, "*"))
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	var out []byte
+	for _, p := range paths {
+		data, err := os.ReadFile(p)
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		out = fmt.Appendf(out, "# an authority\n%s\n", data)
+	}
+	return out
 }
 
 // in returns the files in a folder.
@@ -118,18 +143,26 @@ func (m *machine) put(path, data string) {
 	}
 }
 
-func (m *machine) list() string {
-	data, err := os.ReadFile(filepath.Join(m.root, "list"))
+// trusts returns what is on the list.
+func (m *machine) trusts() string {
+	m.t.Helper()
+	data, err := os.ReadFile(m.list)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		m.t.Fatal(err)
 	}
-	return string(data)
+	var out []string
+	for _, c := range Split(data) {
+		block, _ := pem.Decode(c)
+		out = append(out, string(block.Bytes))
+	}
+	slices.Sort(out)
+	return strings.Join(out, " ")
 }
 
 func (m *machine) apply(want string) {
 	m.t.Helper()
-	if _, err := m.host().Apply(m.t.Context()); err != nil || m.list() != want {
-		m.t.Fatalf("%v, the list is %q, want %q", err, m.list(), want)
+	if _, err := m.host().Apply(m.t.Context()); err != nil || m.trusts() != want {
+		m.t.Fatalf("%v, the list is %q, want %q", err, m.trusts(), want)
 	}
 	if host.Exists(filepath.Join(m.root, PendingPath)) {
 		m.t.Error("the run counts as cut")
@@ -144,20 +177,77 @@ func TestAHostTrustsWhatItsFileSaysAndNothingOfBefore(t *testing.T) {
 		for _, each := range tools { // as the installation of an earlier release left it
 			m.put(each.folder+"/holdfast-site-0.crt", certificates("a"))
 			m.put(each.folder+"/holdfast-site-1.crt", certificates("b"))
-			m.put(each.folder+"/theirs.crt", "theirs")
+			m.put(each.folder+"/theirs.crt", certificates("theirs"))
 		}
 		m.put(state.TrustPath, certificates("a", "b"))
-		m.apply("ours=a ours=b theirs.crt=theirs")
+		m.apply("a b theirs")
+		if got := m.in(own.folder); got != "ours=a ours=b theirs.crt=theirs" {
+			t.Errorf("%s: %s", own.folder, got)
+		}
 		for _, each := range tools {
 			if got := m.in(each.folder); each != own && got != "theirs.crt=theirs" {
 				t.Errorf("%s: %s", each.folder, got)
 			}
 		}
 		m.put(state.TrustPath, certificates("c"))
-		m.apply("ours=c theirs.crt=theirs")
-		m.apply("ours=c theirs.crt=theirs") // a boot
+		m.apply("c theirs")
+		m.apply("c theirs") // a boot
 		m.put(state.TrustPath, "# This site adds no authorities.\n")
-		m.apply("theirs.crt=theirs")
+		m.apply("theirs")
+		if m.runs != 3 {
+			t.Errorf("%s ran %d times for three changes", own.program, m.runs)
+		}
+	}
+}
+
+// TestTheToolRunsOnlyIfTheHostDoesNotTrustWhatItShould, whatever is the cause.
+func TestTheToolRunsOnlyIfTheHostDoesNotTrustWhatItShould(t *testing.T) {
+	for title, c := range map[string]struct {
+		happens func(*machine)
+		runs    int
+	}{
+		"a boot":                   {func(*machine) {}, 0},
+		"words of the file change": {func(m *machine) { m.put(state.TrustPath, "# words\n"+certificates("a", "b")) }, 0},
+		"an authority more":        {func(m *machine) { m.put(state.TrustPath, certificates("a", "b", "c")) }, 1},
+		"one less":                 {func(m *machine) { m.put(state.TrustPath, certificates("b")) }, 1},
+		"the list is lost":         {func(m *machine) { m.must(os.Remove(m.list)) }, 1},
+		"the list is an older one": {func(m *machine) { m.must(os.WriteFile(m.list, []byte(certificates("a")), 0o644)) }, 1},
+		"a file of ours is lost": {func(m *machine) {
+			m.must(os.Remove(filepath.Join(m.root, tools[0].folder, name(Split([]byte(certificates("a")))[0]))))
+		}, 1},
+		"a file of ours is torn": {func(m *machine) {
+			m.put(tools[0].folder+"/"+name(Split([]byte(certificates("a")))[0]), "")
+		}, 1},
+		"one of ours too many": {func(m *machine) { m.put(tools[0].folder+"/holdfast-site-9.crt", certificates("z")) }, 1},
+		"a run was cut off":    {func(m *machine) { m.put(PendingPath, "") }, 1},
+	} {
+		m := newMachine(t, tools[0].program)
+		m.put(state.TrustPath, certificates("a", "b"))
+		m.apply("a b")
+		m.runs = 0
+		c.happens(m)
+		for range 2 { // the second one has nothing to do
+			if _, err := m.host().Apply(t.Context()); err != nil {
+				t.Fatalf("%s: %v", title, err)
+			}
+		}
+		var want []string
+		file, err := os.ReadFile(filepath.Join(m.root, state.TrustPath))
+		m.must(err)
+		for _, c := range Split(file) {
+			block, _ := pem.Decode(c)
+			want = append(want, string(block.Bytes))
+		}
+		if m.runs != c.runs || m.trusts() != strings.Join(want, " ") {
+			t.Errorf("%s: %d runs, want %d; the list is %q, want %q", title, m.runs, c.runs, m.trusts(), want)
+		}
+	}
+}
+
+func (m *machine) must(err error) {
+	m.t.Helper()
+	if err != nil {
+		m.t.Fatal(err)
 	}
 }
 
@@ -182,9 +272,9 @@ func TestAHostWithoutAuthoritiesOfItsSiteNeedsNoTool(t *testing.T) {
 // left no file that shows it.
 func TestACutAtAnyEffectIsMadeUpFor(t *testing.T) {
 	for _, c := range []struct{ before, after, want string }{
-		{certificates("a", "b"), certificates("c"), "ours=c"},
+		{certificates("a", "b"), certificates("c"), "c"},
 		{certificates("a", "b"), "", ""},
-		{"", certificates("a", "b"), "ours=a ours=b"},
+		{"", certificates("a", "b"), "a b"},
 	} {
 		for at := 2; ; at++ { // before and after each effect
 			m := newMachine(t, tools[0].program)

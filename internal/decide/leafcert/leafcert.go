@@ -162,6 +162,35 @@ func (h Host) unread(problems []string) Step {
 	return Step{Kind: Wait, Why: why, Problems: problems}
 }
 
+// Saying returns what the node of the host is to say after a step, whether that is another thing
+// than it says, and whether what it says is known. A step that changes whether the host renews says
+// so itself.
+func (h Host) Saying(s Step) (next state.CertificateRenewal, changes, known bool) {
+	if !h.Cluster.Known || s.Kind != Wait && s.Kind != None {
+		return next, false, false
+	}
+	for _, n := range h.controlPlanes() {
+		if n.Name == h.Name {
+			next = state.ParseAnnotation[state.CertificateRenewal](n.Annotations[state.AnnotationRenewal]).Value
+			known = true
+		}
+	}
+	why := ""
+	if s.Kind == Wait {
+		why = h.missing() // the turn of another host is over within a minute
+	}
+	if !known || next.Waits == why {
+		return next, false, known
+	}
+	if next.Waits == "" || why == "" {
+		next.WaitsSince = time.Time{}
+	}
+	if next.Waits = why; why != "" && next.WaitsSince.IsZero() {
+		next.WaitsSince = h.Now.UTC().Truncate(time.Second)
+	}
+	return next, true, true
+}
+
 // due returns the files to renew, whether their authority can sign or not.
 func (h Host) due() []File {
 	var out []File

@@ -317,6 +317,12 @@ func (o Objects) Unselected(w Wanted) []string {
 	return out
 }
 
+// keyRoles are the roles whose hosts have the keys of an install configuration.
+var keyRoles = []string{"master", "worker"}
+
+// keysName is the name of the MachineConfig with the keys of a role.
+func keysName(role string) string { return "99-" + role + "-ssh" }
+
 // OfKeys returns the MachineConfigs with the keys of User for both roles, under the
 // names that upstream's installer gives them. Without keys there is none.
 func OfKeys(keys []string) ([]mcfgv1.MachineConfig, error) {
@@ -334,10 +340,10 @@ func OfKeys(keys []string) ([]mcfgv1.MachineConfig, error) {
 		return nil, fmt.Errorf("write the keys of %s: %w", User, err)
 	}
 	var out []mcfgv1.MachineConfig
-	for _, role := range []string{"master", "worker"} {
+	for _, role := range keyRoles {
 		out = append(out, mcfgv1.MachineConfig{
 			TypeMeta:   metav1.TypeMeta{APIVersion: mcfgv1.GroupVersion.String(), Kind: "MachineConfig"},
-			ObjectMeta: metav1.ObjectMeta{Name: "99-" + role + "-ssh", Labels: map[string]string{mcfgv1.MachineConfigRoleLabelKey: role}},
+			ObjectMeta: metav1.ObjectMeta{Name: keysName(role), Labels: map[string]string{mcfgv1.MachineConfigRoleLabelKey: role}},
 			Spec:       mcfgv1.MachineConfigSpec{Config: runtime.RawExtension{Raw: raw}},
 		})
 	}

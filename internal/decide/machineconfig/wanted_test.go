@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/holdfast/holdfast/internal/decide/machineconfig"
+	"github.com/holdfast/holdfast/internal/model/config"
 )
 
 // poolNamed returns a pool of a role, with a label by which settings of kubelet select it.
@@ -101,4 +102,51 @@ func TestTheKeysOfAnInstallConfigAreMachineConfigsOfBothRoles(t *testing.T) {
 	if none, err := machineconfig.OfKeys(nil); err != nil || len(none) > 0 {
 		t.Errorf("no keys: %v %v", none, err)
 	}
+}
+
+// TestWhatASiteSaysOfItsKeysIsWhatItsObjectsSay, and where it has none what it was installed with.
+func TestWhatASiteSaysOfItsKeysIsWhatItsObjectsSay(t *testing.T) {
+	keys := func(lines ...string) []mcfgv1.MachineConfig {
+		t.Helper()
+		list, err := machineconfig.OfKeys(lines)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return list
+	}
+	const old, a, b = "ssh-ed25519 OLD\n", "ssh-ed25519 A\n", "ssh-ed25519 B\n"
+	for name, c := range map[string]struct {
+		objects    []mcfgv1.MachineConfig
+		file, want string
+	}{
+		"the installation alone":              {nil, old, old},
+		"another file":                        {nil, a, old},
+		"both roles have the file's":          {keys(a), a, a},
+		"in another order":                    {keys(b, a), a + b, a + b},
+		"with words of the file":              {keys(a), "# mine\n" + a, "# mine\n" + a},
+		"a file from a drawer":                {keys(a), old, a},
+		"a file without":                      {keys(a), "", a},
+		"one role has others":                 {[]mcfgv1.MachineConfig{keys(a)[0], keys(b)[1]}, a, b},
+		"one role has those of installation":  {keys(a)[:1], a, old},
+		"another object is not asked":         {[]mcfgv1.MachineConfig{{ObjectMeta: metav1.ObjectMeta{Name: "50-x"}}}, old, old},
+		"somebody took all keys out of these": {[]mcfgv1.MachineConfig{empty(keys(a)[0]), empty(keys(a)[1])}, old, ""},
+	} {
+		now, err := machineconfig.Objects{MachineConfigs: c.objects}.Said(&config.InstallConfig{SSHKey: old, RendezvousIP: "192.0.2.1"}, &config.InstallConfig{SSHKey: c.file})
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if strings.TrimSpace(now.SSHKey) != strings.TrimSpace(c.want) || now.RendezvousIP != "192.0.2.1" {
+			t.Errorf("%s: %q, want %q", name, now.SSHKey, c.want)
+		}
+	}
+	broken := keys(a)
+	broken[1].Spec.Config.Raw = []byte("{")
+	if _, err := (machineconfig.Objects{MachineConfigs: broken}).Said(&config.InstallConfig{}, &config.InstallConfig{SSHKey: a}); err == nil || !strings.Contains(err.Error(), "99-worker-ssh") {
+		t.Errorf("keys that cannot be read: %v", err)
+	}
+}
+
+func empty(mc mcfgv1.MachineConfig) mcfgv1.MachineConfig {
+	mc.Spec.Config.Raw = []byte(`{"ignition":{"version":"3.5.0"}}`)
+	return mc
 }

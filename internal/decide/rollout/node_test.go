@@ -31,7 +31,8 @@ func TestWhatANodeSaysIsRead(t *testing.T) {
 	want := rollout.Host{
 		Name: "w-1", Labels: map[string]string{"a": "b"}, Created: created, Current: "old", Desired: "new", Given: noon,
 		State: rollout.Degraded, Reason: "disk", Ready: true, Unschedulable: true, Draining: noon, InTheWay: "default/web", ByHand: true,
-		Wish: rollout.Wish{Wanted: "2026-11-23T12:00:00Z", At: noon, From: "boot-1", Left: true}, Required: "kernel", RequiredWished: "glibc", UpdatesFailed: "no route",
+		Wish: rollout.Wish{Wanted: "2026-11-23T12:00:00Z", At: noon, From: "boot-1", Left: true}, Waiting: rollout.Waiting{Turn: "holdfast-operator has not decided yet"},
+		Required: "kernel", RequiredWished: "glibc", UpdatesFailed: "no route",
 	}
 	if diff := cmp.Diff(want, rollout.HostOf(n)); diff != "" {
 		t.Error(diff)

@@ -32,7 +32,8 @@ const (
 )
 
 // Annotations of a node about the updates that somebody wants of its distribution, as
-// those of a reboot. A wish that ends with NoReboot is carried out without a boot.
+// those of a reboot. A wish that ends with NoReboot is carried out without a boot; one that
+// ends with HeldToo is also for what etcd runs on, and needs one.
 const (
 	PatchWanted = state.AnnotationDomain + "patch-wanted"
 	PatchReason = state.AnnotationDomain + "patch-reason"
@@ -44,22 +45,21 @@ const (
 	// writes it.
 	PatchResult = state.AnnotationDomain + "patch-result"
 	NoReboot    = "/no-reboot"
+	HeldToo     = "/held"
 )
 
 // InWindow stands in a wish, after its time, that waits for the maintenance window of
 // the pool. Other wishes of a person do not wait for it.
 const InWindow = "/in-window"
 
-// Ask returns what is written of a wish that counts from now on.
-func Ask(now time.Time, inWindow, noReboot bool) string {
+// Ask returns what is written of a wish that counts from now on. how is NoReboot or HeldToo,
+// or empty.
+func Ask(now time.Time, inWindow bool, how string) string {
 	wanted := now.UTC().Format(time.RFC3339)
 	if inWindow {
 		wanted += InWindow
 	}
-	if noReboot {
-		wanted += NoReboot
-	}
-	return wanted
+	return wanted + how
 }
 
 // RebootRequired is the annotation of a node that says whether the distribution of
@@ -134,7 +134,7 @@ func wishOf(annotations map[string]string, w Wish) Wish {
 	}
 	when := w.Wanted
 	if w.Patch {
-		when = strings.TrimSuffix(when, NoReboot)
+		when = strings.TrimSuffix(strings.TrimSuffix(when, NoReboot), HeldToo)
 	}
 	when, w.InWindow = strings.CutSuffix(when, InWindow)
 	if at, err := time.Parse(time.RFC3339, when); err == nil {

@@ -301,11 +301,15 @@ func TestTheWishThatComesFirst(t *testing.T) {
 	if w := rollout.WishOf(a); !w.At.Equal(noon) || w.Booted("x") {
 		t.Errorf("without a boot: %+v", w)
 	}
-	a = map[string]string{rollout.PatchWanted: rollout.Ask(noon, true, true)}
+	a = map[string]string{rollout.PatchWanted: rollout.Ask(noon, true, rollout.HeldToo)}
+	if w := rollout.WishOf(a); !w.At.Equal(noon) || !w.InWindow || !strings.HasSuffix(w.Wanted, rollout.HeldToo) {
+		t.Errorf("updates of what etcd runs on, in the window: %+v", w)
+	}
+	a = map[string]string{rollout.PatchWanted: rollout.Ask(noon, true, rollout.NoReboot)}
 	if w := rollout.WishOf(a); !w.At.Equal(noon) || !w.InWindow || !strings.HasSuffix(w.Wanted, rollout.NoReboot) {
 		t.Errorf("in the window, without a boot: %+v", w)
 	}
-	a = map[string]string{rollout.RebootWanted: rollout.Ask(noon, true, false)}
+	a = map[string]string{rollout.RebootWanted: rollout.Ask(noon, true, "")}
 	if w := rollout.WishOf(a); !w.At.Equal(noon) || !w.InWindow {
 		t.Errorf("in the window: %+v", w)
 	}

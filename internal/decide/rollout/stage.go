@@ -80,6 +80,8 @@ const (
 	WasChanged    TroubleKind = "changed"
 	UpdatesFailed TroubleKind = "updates-failed"
 	WantsBoot     TroubleKind = "reboot-required"
+	WishWaits     TroubleKind = "wish-waits"
+	DrainWaits    TroubleKind = "drain-waits"
 	PoolRefused   TroubleKind = "pool-refused"
 	PoolIsPaused  TroubleKind = "pool-paused"
 	PoolThatWaits TroubleKind = "pool-waits"
@@ -127,7 +129,7 @@ func Troubles(now time.Time, hosts []Host, pools []PoolState) []Trouble {
 		}
 	}
 	for _, h := range hosts {
-		out = append(out, h.OfUpdates()...)
+		out = append(append(out, h.OfWishes(now)...), h.OfUpdates()...)
 	}
 	for _, p := range pools {
 		if t, is := p.trouble(now, told); is {
@@ -141,7 +143,7 @@ func Troubles(now time.Time, hosts []Host, pools []PoolState) []Trouble {
 func (h Host) trouble(now time.Time) (Trouble, bool) {
 	t := Trouble{Host: h.Name, Config: h.Desired, Has: h.Current, Why: h.Reason, InTheWay: h.InTheWay, Since: h.asked()}
 	if h.rebooting() {
-		t.Cancel = "holdfast host " + map[bool]string{false: "reboot ", true: "patch "}[h.Wish.Patch] + h.Name + " --cancel"
+		t.Cancel = h.cancel()
 	}
 	if h.silent(now) {
 		t.Kind, t.Late = IsSilent, true

@@ -107,6 +107,20 @@ var configurationWords = map[rollout.TroubleKind]func(t rollout.Trouble, d descr
 			Commands: finding.Anywhere("holdfast host reboot " + t.Host),
 		}
 	},
+	rollout.WishWaits: func(t rollout.Trouble, d describer) finding.Finding {
+		return finding.Finding{
+			ID: WishWaits, Variant: t.Cancel, Problem: fmt.Sprintf("%s has waited%s for its turn, as somebody wants: %s", t.Host, d.long(t.Since), oneLine(t.Why)),
+			Meaning:  "It goes on by itself once the reason is gone. To take the wish back: " + t.Cancel + ".",
+			Commands: finding.Anywhere("holdfast host show " + t.Host),
+		}
+	},
+	rollout.DrainWaits: func(t rollout.Trouble, d describer) finding.Finding {
+		return finding.Finding{
+			ID: DrainWaits, Variant: t.InTheWay, Problem: fmt.Sprintf("%s has moved its pods away%s, as somebody wants: in the way is %s", t.Host, d.long(t.Since), oneLine(t.InTheWay)),
+			Meaning:  "The drain goes on trying. To have the host take pods again: " + t.Cancel + ".",
+			Commands: finding.Anywhere("holdfast host show " + t.Host),
+		}
+	},
 	rollout.PoolRefused: func(t rollout.Trouble, _ describer) finding.Finding {
 		return finding.Finding{
 			ID: PoolRefused, Variant: t.Why, Problem: fmt.Sprintf("the MachineConfigs of the pool %s are refused: %s", t.Pool, oneLine(t.Why)),

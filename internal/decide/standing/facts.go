@@ -146,6 +146,8 @@ type Host struct {
 	Backup Seen[backup.Host]
 	// Space is its report about the space of etcd, from its agent or from its Node.
 	Space Seen[etcdspace.Host]
+	// Renewal is what its Node says of the renewal of its certificates.
+	Renewal Seen[state.CertificateRenewal]
 	// Authorities is what its Node says of the authorities that it trusts and signs by.
 	Authorities Seen[rotation.Reports]
 }

@@ -26,6 +26,7 @@ func (d describer) findings() []finding.Finding {
 	out = append(out, d.ofNodes()...)
 	out = append(out, d.ofConfigurations()...)
 	out = append(out, d.ofRotations()...)
+	out = append(out, d.ofRenewals()...)
 	out = append(out, d.ofUpgrade()...)
 	out = append(out, d.ofBackups()...)
 	out = append(out, d.ofSpace()...)

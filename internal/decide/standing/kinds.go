@@ -18,6 +18,7 @@ const (
 	pageBackups    = "docs/runbook/backups.md"
 	pageSpace      = "docs/runbook/etcd-space.md"
 	pageCAs        = "docs/runbook/authorities.md"
+	pageLeaves     = "docs/runbook/leaf-certificates.md"
 )
 
 // The kinds of findings.
@@ -77,6 +78,9 @@ const (
 	ConfigChanged         finding.ID = "config-changed"
 	UpdatesFailed         finding.ID = "updates-failed"
 	RebootRequired        finding.ID = "reboot-required"
+	WishWaits             finding.ID = "wish-waits"
+	DrainWaits            finding.ID = "drain-waits"
+	RenewalWaits          finding.ID = "renewal-waits"
 	RotationUnfinished    finding.ID = "rotation-unfinished"
 	PoolRefused           finding.ID = "pool-refused"
 	PoolPaused            finding.ID = "pool-paused"
@@ -158,6 +162,9 @@ var kinds = []finding.Kind{
 	{ID: ConfigChanged, Title: "somebody changed on a host what its machine configuration wrote", Page: pageHostConfig, Alerts: []string{"HoldfastConfigurationChanged"}},
 	{ID: UpdatesFailed, Title: "the updates of a host's distribution, which somebody wanted, were not installed", Page: pageHostConfig, Alerts: []string{"HoldfastUpdatesFailed"}},
 	{ID: RebootRequired, Title: "the distribution of a host wants a reboot", Page: pageHostConfig, Alerts: []string{"HoldfastRebootRequired"}},
+	{ID: WishWaits, Title: "a host waits for its turn to boot or to get updates, as somebody wants", Page: pageHostConfig},
+	{ID: DrainWaits, Title: "somebody wants a host to be empty, and a pod is in the way", Page: "docs/runbook/drain.md"},
+	{ID: RenewalWaits, Title: "a control plane waits with the renewal of its certificates", Page: pageLeaves, Alerts: []string{"HoldfastCertificateNotRenewed"}},
 	{ID: RotationUnfinished, Title: "the rotation of an authority is under way, waits, or left a host out", Page: pageCAs, Alerts: []string{"HoldfastRotationUnfinished"}},
 	{ID: PoolRefused, Title: "the MachineConfigs of a pool make no configuration", Page: pagePools},
 	{ID: PoolPaused, Title: "a pool is paused, and hosts of it lack its machine configuration", Page: pagePools},

@@ -108,6 +108,7 @@ func withHost(list []Host, h Host) []Host {
 	o.Holds, o.Trouble, o.Firewalls = first(o.Holds, h.Holds), first(o.Trouble, h.Trouble), first(o.Firewalls, h.Firewalls)
 	o.Deleted = first(o.Deleted, h.Deleted)
 	o.Loops, o.Config, o.Release, o.Backup = first(o.Loops, h.Loops), first(o.Config, h.Config), first(o.Release, h.Release), first(o.Backup, h.Backup)
+	o.Renewal = first(o.Renewal, h.Renewal)
 	o.Authorities, o.Space = first(o.Authorities, h.Authorities), first(o.Space, h.Space)
 	list[i] = o
 	return list

@@ -24,6 +24,10 @@ const (
 	Installing Phase = "installing"
 	Installed  Phase = "installed"
 	Failed     Phase = "failed"
+	// Staged: all else is installed, and what etcd runs on is on the disk and changes at
+	// the next boot that the agent orders. Changing: it changes, before Corosync starts.
+	Staged   Phase = "staged"
+	Changing Phase = "changing"
 )
 
 // Request is what the agent asks of the unit.
@@ -32,6 +36,10 @@ type Request struct {
 	Wish string `json:"wish"`
 	// Install is false while packages are to be fetched alone.
 	Install bool `json:"install,omitempty"`
+	// Stack is true if what etcd runs on is wanted too, and AtBoot once the host is to
+	// boot for it.
+	Stack  bool `json:"stack,omitempty"`
+	AtBoot bool `json:"atBoot,omitempty"`
 }
 
 // Record is what the unit remembers. It is written before each phase begins.
@@ -46,6 +54,9 @@ type Record struct {
 	// have one and are left out.
 	Updates []string `json:"updates,omitempty"`
 	Held    []string `json:"held,omitempty"`
+	// Stack are the packages below etcd that change or changed at a boot, each as
+	// NAME=VERSION.
+	Stack []string `json:"stack,omitempty"`
 	// Interrupted is true if somebody's installation was cut off before, so that
 	// nothing can be fetched until that is completed.
 	Interrupted bool `json:"interrupted,omitempty"`
@@ -63,7 +74,7 @@ func (r Record) Begin(wish string, p Phase, boot string) Record {
 	if r.Wish != wish {
 		return next
 	}
-	next.Updates, next.Held, next.Interrupted = r.Updates, r.Held, r.Interrupted
+	next.Updates, next.Held, next.Stack, next.Interrupted = r.Updates, r.Held, r.Stack, r.Interrupted
 	if r.Phase == p {
 		next.Tries += r.Tries
 	}
@@ -115,9 +126,16 @@ func StageOf(r Record, wish string, runs bool, starts int) (Stage, string) {
 
 // Result says in one line what became of a wish.
 func (r Record) Result() string {
-	out := "installed " + r.what()
-	if len(r.Updates) == 0 && !r.Interrupted {
-		out = "there was nothing to install"
+	var parts []string
+	if len(r.Updates) > 0 || r.Interrupted {
+		parts = append(parts, "installed "+r.what())
+	}
+	if len(r.Stack) > 0 {
+		parts = append(parts, "changed what etcd runs on, at its boot: "+few(r.Stack))
+	}
+	out := "there was nothing to install"
+	if len(parts) > 0 {
+		out = strings.Join(parts, "; ")
 	}
 	if len(r.Held) > 0 {
 		out += "; left out, because etcd runs on them or the release brings them: " + few(r.Held)

@@ -1,11 +1,15 @@
 package installer_test
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/coreos/ignition/v2/config/v3_5/types"
 
 	"github.com/holdfast/holdfast/internal/install/installer"
 	"github.com/holdfast/holdfast/internal/model/ignition"
@@ -120,12 +124,31 @@ func TestAHostJoinsWithTheWayOutOfToday(t *testing.T) {
 		{nil, string(site.ProxyFile(s.Config).Data)},
 		{[]state.File{{Path: state.ProxyPath, Data: []byte("# This site has no proxy.\n"), Mode: state.SecretFileMode}}, "# This site has no proxy.\n"},
 	} {
-		data, err := installer.JoinIgnition(s, state.RoleWorker, c.files, ignition.Newest)
+		data, err := installer.JoinIgnition(s, state.RoleWorker, installer.First{Files: c.files}, ignition.Newest)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if got := ignitionFiles(t, string(data))[state.ProxyPath]; got.data != c.want || strings.Count(string(data), state.ProxyPath+`"`) != 1 {
 			t.Errorf("%q", got.data)
+		}
+	}
+}
+
+// TestAHostJoinsWithTheKeysOfToday: those of its pool take the place of those of the installation.
+func TestAHostJoinsWithTheKeysOfToday(t *testing.T) {
+	s := sitetest.New(t, withSecrets)
+	s.Config.SSHKey = "ssh-ed25519 OLD"
+	for _, c := range []struct{ keys, want []string }{{nil, []string{"ssh-ed25519 OLD"}}, {[]string{"ssh-ed25519 NEW"}, []string{"ssh-ed25519 NEW"}}} {
+		data, err := installer.JoinIgnition(s, state.RoleWorker, installer.First{Keys: c.keys}, ignition.Newest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var cfg types.Config
+		if err := json.Unmarshal(data, &cfg); err != nil {
+			t.Fatal(err)
+		}
+		if len(cfg.Passwd.Users) != 1 || !reflect.DeepEqual(cfg.Passwd.Users[0].SSHAuthorizedKeys, []types.SSHAuthorizedKey{types.SSHAuthorizedKey(c.want[0])}) {
+			t.Errorf("%+v", cfg.Passwd.Users)
 		}
 	}
 }

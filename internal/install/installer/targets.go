@@ -78,18 +78,30 @@ func Files(s *site.Site, objects []state.File) ([]state.File, error) {
 	return appendAccess(files, s)
 }
 
-// JoinIgnition renders the whole Ignition config of a joining host in a spec
-// version. The files are added to those that every host of the role has, or take their
-// place.
-func JoinIgnition(s *site.Site, role state.Role, files []state.File, version string) ([]byte, error) {
+// First is what a joining host gets from the configuration of its pool.
+type First struct {
+	// Files are added to those that every host of the role has, or take their place.
+	Files []state.File
+	// Keys, if there are any, take the place of those that the site was installed with: a key
+	// that was taken back since comes to no new host.
+	Keys []string
+}
+
+// JoinIgnition renders the whole Ignition config of a joining host in a spec version.
+func JoinIgnition(s *site.Site, role state.Role, first First, version string) ([]byte, error) {
 	c, err := renderhost.Config(s, role, nil)
 	if err != nil {
 		return nil, err
 	}
 	c.Files = slices.DeleteFunc(c.Files, func(f state.File) bool {
-		return slices.ContainsFunc(files, func(own state.File) bool { return own.Path == f.Path })
+		return slices.ContainsFunc(first.Files, func(own state.File) bool { return own.Path == f.Path })
 	})
-	c.Files = append(c.Files, files...)
+	c.Files = append(c.Files, first.Files...)
+	for i := range c.Users {
+		if c.Users[i].Name == renderhost.User && len(first.Keys) > 0 {
+			c.Users[i].SSHAuthorizedKeys = first.Keys
+		}
+	}
 	return ignition.Marshal(c, version)
 }
 

@@ -40,6 +40,10 @@ const AnnotationRenewal = AnnotationDomain + "certificate-renewal"
 type CertificateRenewal struct {
 	// Since is zero while it does not.
 	Since time.Time `json:"since,omitzero"`
+	// Waits says for what it waits with that, and WaitsSince since when. Waits is empty while it
+	// does not.
+	Waits      string    `json:"waits,omitempty"`
+	WaitsSince time.Time `json:"waitsSince,omitzero"`
 }
 
 // AnnotationExpires says of the binding of a further administrator when the one

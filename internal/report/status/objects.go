@@ -34,6 +34,7 @@ func hostOf(n *corev1.Node, now time.Time) standing.Host {
 	h := standing.Host{Name: n.Name, ControlPlane: control, Worker: worker, Kubelet: kubeletOf(n, now)}
 	h.Labels, h.Config = standing.Know(n.Labels, saidAPI, now), standing.Know(rollout.HostOf(n), saidAPI, now)
 	h.Release = standing.Know(people.HostOf(n), saidAPI, now)
+	h.Renewal = standing.Know(state.ParseAnnotation[state.CertificateRenewal](n.Annotations[state.AnnotationRenewal]).Value, saidAPI, now)
 	h.Authorities = standing.Know(state.ParseAnnotation[rotation.Reports](n.Annotations[state.AnnotationTrust]).Value, saidAPI, now)
 	if control {
 		h.Backup = standing.Know(backup.HostOf(n.Name, n.Annotations), saidAPI, now)

@@ -1,0 +1,66 @@
+package rollout
+
+import (
+	"cmp"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/holdfast/holdfast/internal/decide/drain"
+)
+
+// Waiting is what a person wants of a host and does not get yet.
+type Waiting struct {
+	// Turn is for what the host waits until its turn for a reboot or updates; empty if nobody
+	// wants any, or it has its turn.
+	Turn string
+	// InTheWay says who is in the way of a drain that an administrator wants, which began at
+	// Since; empty if nobody is.
+	InTheWay string
+	Since    time.Time
+}
+
+// waitingOf reads what a node says of it.
+func waitingOf(n *corev1.Node, w Wish) Waiting {
+	a := n.Annotations
+	var out Waiting
+	if a[drain.Wanted] != "" && !drain.HasWanted(a) {
+		out.InTheWay = a[drain.Waits]
+		if began, err := time.Parse(time.RFC3339, a[drain.Began]); err == nil {
+			out.Since = began
+		}
+	}
+	if w.Open() && !w.HasTurn() {
+		out.Turn = cmp.Or(about(w.Wanted, a[w.Names().Waits]), "holdfast-operator has not decided yet")
+	}
+	return out
+}
+
+// OfWishes returns what people are told of a reboot, of updates and of a drain that somebody
+// wants and that do not come: whoever wished may have gone home since.
+func (h Host) OfWishes(now time.Time) []Trouble {
+	var out []Trouble
+	if h.Waiting.Turn != "" && !h.Wish.At.After(now) {
+		limit := BootLateAfter
+		if h.Wish.InWindow {
+			limit = WindowLateAfter
+		}
+		t := Trouble{Host: h.Name, Kind: WishWaits, Since: h.Wish.At, Why: h.Waiting.Turn, Cancel: h.cancel()}
+		t.Late = t.older(now, limit)
+		out = append(out, t)
+	}
+	if h.Waiting.InTheWay != "" && !h.working() && !h.rebooting() {
+		t := Trouble{Host: h.Name, Kind: DrainWaits, Since: h.Waiting.Since, InTheWay: h.Waiting.InTheWay, Cancel: "holdfast host uncordon " + h.Name}
+		t.Late = t.older(now, LateAfter)
+		out = append(out, t)
+	}
+	return out
+}
+
+// cancel is the command that takes the wish for a host back.
+func (h Host) cancel() string {
+	if h.Wish.Patch {
+		return "holdfast host patch " + h.Name + " --cancel"
+	}
+	return "holdfast host reboot " + h.Name + " --cancel"
+}
