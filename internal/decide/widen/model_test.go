@@ -39,6 +39,7 @@ type wide struct {
 	member     int8    // of the third host
 	started    bool    // its etcd started once
 	third      bool    // the third host is up
+	ready      bool    // its API server answers, which needs its vote
 	asks       bool
 	lock       Stage
 	lockNoted  bool
@@ -120,7 +121,7 @@ func (w wide) facts(i int) Facts {
 	h, o := w.hosts[i], w.hosts[1-i]
 	f := Facts{
 		Now: noon, Host: names[i], Peer: names[1-i], Record: state.Known(h.record), Contact: state.Known(w.contact()),
-		Serves: state.Known(h.etcd && w.serves()), StandIn: state.Known(false), Word: state.Known(w.word(i)), Arch: state.Known(true), Ready: state.Known(w.started && w.third && w.serves()),
+		Serves: state.Known(h.etcd && w.serves()), StandIn: state.Known(false), Word: state.Known(w.word(i)), Arch: state.Known(true), Ready: state.Known(w.ready && w.serves()),
 		Pod: state.Known(h.pod || h.static), Boots: state.Known(h.boots), Runs: state.Known(h.ring), Paired: state.Known(h.paired), Kubelets: state.Known(h.static),
 		Podmans: state.Known(h.etcd && !h.static), Halted: state.Known(h.halted), Dressed: state.Known(h.dressed), Target: state.Known(true), Room: state.Known(true), Ships: state.Known(true),
 		Work: state.Known(""), ControlPlanes: 2,
@@ -174,7 +175,7 @@ func (w wide) acted(t *testing.T, i int, d Decision) []wide {
 	case DropLock:
 		n.lock, n.told = "", Progress{}
 	case Tell:
-		n.told = w.facts(i).progress()
+		n.told = w.facts(i).Progress()
 	case PutWord:
 		h.word = 1
 		if h.stage != Coming {
@@ -271,8 +272,9 @@ func (w wide) happens() []wide {
 	})
 	add(!w.asks && w.third && a.stage == Coming && w.given, func(n *wide) { n.asks = true })
 	add(w.asks && w.member == listed && a.noted && !w.started && w.third, func(n *wide) { n.started, n.asks = true, false })
-	add(w.third && w.cuts > 0 && w.started, func(n *wide) { n.third, n.cuts = false, n.cuts-1 })
+	add(w.third && w.cuts > 0 && w.started, func(n *wide) { n.third, n.ready, n.cuts = false, false, n.cuts-1 })
 	add(!w.third, func(n *wide) { n.third = true })
+	add(w.third && w.member == votes && !w.ready && w.serves(), func(n *wide) { n.ready = true })
 	add(!w.abort && Handing.After(a.stage), func(n *wide) { n.abort = true })
 	return out
 }
@@ -384,31 +386,35 @@ func TestEachNeedOfThePlanIsNecessary(t *testing.T) {
 	for name, c := range map[string]struct {
 		rule   string
 		change func(*rule)
+		also   string // a rule that is off, too
 	}{
-		"kubelet of the two does not start at boot":                           {"hand.boot", off},
-		"Pacemaker is in maintenance before the other kubelet starts at boot": {"hand.far-boots", off},
+		"kubelet of the two does not start at boot":                           {"hand.boot", off, ""},
+		"Pacemaker is in maintenance before the other kubelet starts at boot": {"hand.far-boots", off, ""},
 		"etcd is stopped while the others do not serve": {"hand.stop", func(r *rule) {
 			r.when = func(f Facts) bool { return no(f.Kubelets) && (!yes(f.Halted) || yes(f.Podmans)) }
-		}},
-		"kubelet gets etcd before it was stopped":          {"hand.stop", off},
-		"kubelet gets etcd while podman runs it":           {"hand.give", func(r *rule) { r.when = func(f Facts) bool { return no(f.Kubelets) } }},
-		"nobody goes on after a promotion that came first": {"back.late", off},
-		"a copy without a plan stays":                      {"gone", off},
-		"a word without a plan stays":                      {"over.word", off},
-		"the member is not named":                          {"coming.noted", off},
-		"the learner stays":                                {"back.learner", off},
-		"the rest of the new host stays":                   {"back.new", off},
-		"nobody waits for the two keepers": {"letting.votes", func(r *rule) {
+		}, ""},
+		"kubelet gets etcd before it was stopped":          {"hand.stop", off, ""},
+		"kubelet gets etcd while podman runs it":           {"hand.give", func(r *rule) { r.when = func(f Facts) bool { return no(f.Kubelets) } }, ""},
+		"nobody goes on after a promotion that came first": {"back.late", off, ""},
+		"a copy without a plan stays":                      {"gone", off, ""},
+		"a word without a plan stays":                      {"over.word", off, ""},
+		"the member is not named":                          {"coming.noted", off, ""},
+		"the learner stays":                                {"back.learner", off, ""},
+		"the rest of the new host stays":                   {"back.new", off, ""},
+		"nobody waits for the two keepers, nor for the third host": {"letting.votes", func(r *rule) {
 			r.when = func(f Facts) bool { return !state.Is(f.Record, state.EtcdMajority) }
-		}},
+		}, "letting.ready"},
 		"a survivor waits for a lost host": {"over.await", func(r *rule) {
 			r.when = func(f Facts) bool { return f.Lock.Known && f.Lock.Value.ID == f.Plan.ID && !f.far() }
-		}},
-		"the cluster's copy stays old": {"copy", off},
-		"the other host does not tell": {"tell", off},
+		}, ""},
+		"the cluster's copy stays old": {"copy", off, ""},
+		"the other host does not tell": {"tell", off, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			changed(t, c.rule, c.change)
+			if c.also != "" {
+				changed(t, c.also, off)
+			}
 			if _, n, bad := explore(t, 1); bad == "" {
 				t.Errorf("none of %d states shows that it is needed", n)
 			}

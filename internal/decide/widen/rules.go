@@ -107,7 +107,7 @@ var copyRules = []rule{{
 
 var tellRules = []rule{
 	{
-		step: "W1", id: "tell", act: Tell, when: func(f Facts) bool { return f.Told.Known && f.Told.Value != f.progress() },
+		step: "W1", id: "tell", act: Tell, when: func(f Facts) bool { return f.Told.Known && f.Told.Value != f.Progress() },
 		words: says("%s tells how far it is", here),
 	},
 	{step: "W1", id: "follow", act: Wait, when: always, words: says("%s carries the plan on", there)},
@@ -222,12 +222,12 @@ var comingRules = concat(leaveRules, copyRules, wordRules, farRules, []rule{
 	{
 		step: "W3", id: "coming.ready", act: Wait,
 		when: func(f Facts) bool {
-			return !f.Learner.Known || f.Learner.Value == 0 || !f.LearnerKnown || !yes(f.Ready)
+			return !f.Learner.Known || f.Learner.Value == 0 || !f.LearnerKnown
 		},
-		words: says("waits until %s has etcd's data, its Node is ready and its API server answers", next),
+		words: says("waits until etcd of %s runs and has its data", next),
 	},
 	{
-		step: "W3", id: "coming.behind", act: Wait, when: func(f Facts) bool { return !f.Behind.Known || f.Behind.Value > etcdmember.ThirdLag },
+		step: "W3", id: "coming.behind", act: Wait, when: func(f Facts) bool { return !f.Behind.Known || f.Behind.Value > etcdmember.MostBehind },
 		words: says("waits until %s lacks little of etcd's log", next),
 	},
 	{
@@ -253,6 +253,11 @@ var lettingRules = concat(leaveRules, copyRules, wordRules, []rule{
 			return !state.Is(f.Voters, 3) || !state.Is(f.Record, state.EtcdMajority) || f.Told.Value.Record != state.EtcdMajority || !f.far() || !yes(f.OthersServe)
 		},
 		words: says("waits until %s votes, and both etcd keepers know it", next), way: explainEtcd,
+	},
+	{
+		// Not earlier: a learner serves no API server.
+		step: "W4", id: "letting.ready", act: Wait, when: func(f Facts) bool { return !yes(f.Ready) },
+		words: says("waits until the Node of %s is ready and its API server answers", next), way: statusShow,
 	},
 	{
 		step: "W5", id: "letting.hand", act: WritePlan, when: always,
@@ -329,7 +334,7 @@ func (f Facts) thirdListed() bool {
 
 var peerMaintainedRules = []rule{{
 	step: "W5", id: "hand.await", act: Tell, when: func(f Facts) bool {
-		return !yes(f.Halted) && !yes(f.Maintained) && f.Told.Known && f.Told.Value != f.progress()
+		return !yes(f.Halted) && !yes(f.Maintained) && f.Told.Known && f.Told.Value != f.Progress()
 	},
 	words: says("%s tells how far it is", here),
 }, {
