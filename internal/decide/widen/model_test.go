@@ -26,6 +26,7 @@ type side struct {
 	paired, dressed                      bool
 	stage                                Stage // of the plan, or of the copy; empty for none
 	noted                                bool  // the plan names the member of the third host
+	named                                bool  // and its machine
 }
 
 const (
@@ -128,6 +129,9 @@ func (w wide) facts(i int) Facts {
 	}
 	if h.stage != "" {
 		p := plan(h.stage, h.noted)
+		if !h.named {
+			p.Newcomer = replace.Newcomer{}
+		}
 		f.Plan = &p
 	}
 	if w.contact() {
@@ -169,7 +173,7 @@ func (w wide) acted(t *testing.T, i int, d Decision) []wide {
 	h := &n.hosts[i]
 	switch d.Act {
 	case WritePlan:
-		h.stage, h.noted = d.Plan.Stage, d.Plan.Third != 0
+		h.stage, h.noted, h.named = d.Plan.Stage, d.Plan.Third != 0, d.Plan.Newcomer == machine
 	case CopyPlan:
 		n.lock, n.lockNoted = h.stage, h.noted
 	case DropLock:
@@ -253,6 +257,7 @@ func (w wide) happens() []wide {
 		h, o := w.hosts[i], w.hosts[1-i]
 		add(h.up && w.cuts > 0, func(n *wide) {
 			n.hosts[i].up, n.hosts[i].etcd, n.hosts[i].halted = false, false, false
+			n.asks = n.asks && i != 0 // who asked is forgotten over a boot
 			n.cuts--
 		})
 		add(!h.up, func(n *wide) { n.hosts[i].up = true })
@@ -270,8 +275,8 @@ func (w wide) happens() []wide {
 	add(w.alone() && w.contact() && a.etcd && a.word == 0 && w.member != listed, func(n *wide) { // the peer joins again
 		n.hosts[0].record, n.hosts[1].record, n.hosts[1].etcd = state.EtcdPair, state.EtcdPair, true
 	})
-	add(!w.asks && w.third && a.stage == Coming && w.given, func(n *wide) { n.asks = true })
-	add(w.asks && w.member == listed && a.noted && !w.started && w.third, func(n *wide) { n.started, n.asks = true, false })
+	add(!w.asks && w.third && a.up && a.stage == Coming && w.given && !w.started, func(n *wide) { n.asks = true })
+	add(w.asks && w.member == listed && a.noted && a.named && !w.started && w.third, func(n *wide) { n.started, n.asks = true, false })
 	add(w.third && w.cuts > 0 && w.started, func(n *wide) { n.third, n.ready, n.cuts = false, false, n.cuts-1 })
 	add(!w.third, func(n *wide) { n.third = true })
 	add(w.third && w.member == votes && !w.ready && w.serves(), func(n *wide) { n.ready = true })
@@ -296,6 +301,7 @@ func (w wide) mistakes() (out []string) {
 	}
 	is(w.maintained && w.member != votes, "Pacemaker takes over no more, and two vote")
 	a, b := w.hosts[0], w.hosts[1]
+	is(a.noted && !a.named, "the plan names a member, and not the machine that may start it")
 	is(a.stage == Aborted && (w.member != none || w.given), "the plan is taken back, and the third host is left")
 	is(a.stage == Whole && (!a.dressed || !b.dressed || !a.static || !b.static || a.ring || b.ring || a.paired || b.paired || w.member != votes), "whole, and something is missing")
 	is(w.member == votes && w.hosts[0].stage == Aborted, "three vote, and the plan was taken back")
@@ -399,8 +405,11 @@ func TestEachNeedOfThePlanIsNecessary(t *testing.T) {
 		"a copy without a plan stays":                      {"gone", off, ""},
 		"a word without a plan stays":                      {"over.word", off, ""},
 		"the member is not named":                          {"coming.noted", off, ""},
-		"the learner stays":                                {"back.learner", off, ""},
-		"the rest of the new host stays":                   {"back.new", off, ""},
+		"the member is named, and nobody knows its machine": {"coming.await", func(r *rule) {
+			r.when = func(f Facts) bool { return state.Is(f.Learner, 0) && !f.waits() }
+		}, "coming.machine"},
+		"the learner stays":              {"back.learner", off, ""},
+		"the rest of the new host stays": {"back.new", off, ""},
 		"nobody waits for the two keepers, nor for the third host": {"letting.votes", func(r *rule) {
 			r.when = func(f Facts) bool { return !state.Is(f.Record, state.EtcdMajority) }
 		}, "letting.ready"},

@@ -178,6 +178,12 @@ var leaveRules = []rule{
 // alone reports whether this host went on without the other one, which may never come back.
 func (f Facts) alone() bool { return f.Record.Known && f.Record.Value.Leads() }
 
+// unnamed reports whether the plan does not name the member of the third host yet: who asks must be
+// known then, also after this host was booted.
+func (f Facts) unnamed() bool {
+	return f.Learner.Known && (f.Learner.Value == 0 || f.Learner.Value != f.Plan.Third)
+}
+
 // farRules wait for the other host.
 var farRules = []rule{{
 	step: "W2", id: "far", act: Wait, when: func(f Facts) bool { return !f.far() },
@@ -190,13 +196,13 @@ var comingRules = concat(leaveRules, copyRules, wordRules, farRules, []rule{
 		words: says("the name %s is given to the new host", next),
 	},
 	{
-		step: "W3", id: "coming.await", act: Wait, when: func(f Facts) bool { return state.Is(f.Learner, 0) && !f.waits() },
+		step: "W3", id: "coming.await", act: Wait, when: func(f Facts) bool { return f.unnamed() && !f.waits() },
 		words: says("waits until %s is installed and asks to enter", next), way: "sudo holdfast topology apply --join-file FILE",
 	},
 	{
 		step: "W3", id: "coming.machine", act: Wait,
 		when: func(f Facts) bool {
-			return state.Is(f.Learner, 0) && (!yes(f.Arch) || f.Asks.Address != f.Plan.New.Address || f.Plan.New.UUID != "" && f.Asks.Machine.UUID != f.Plan.New.UUID)
+			return f.unnamed() && (!yes(f.Arch) || f.Asks.Address != f.Plan.New.Address || f.Plan.New.UUID != "" && f.Asks.Machine.UUID != f.Plan.New.UUID)
 		},
 		words: func(f Facts) string {
 			return "the machine that asks to enter as " + next(f) + " (UUID " + f.Asks.Machine.UUID + ", " + f.Asks.Address + ") is not the one of the plan: it is not let in"
