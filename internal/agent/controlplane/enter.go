@@ -22,7 +22,10 @@ import (
 
 // enter answers a control plane that asks to take the place of a lost one, or to be the third one.
 func (r *Agent) enter(ctx context.Context, own jointoken.Claims, request []byte) (configserver.Entry, error) {
-	third := &widen.Door{Store: replacement.ThisStore(), Host: r.facts.NodeName, Pod: EtcdPodOf, Relay: r.relay, Now: r.Now}
+	third := &widen.Door{
+		Store: replacement.ThisStore(), Host: r.facts.NodeName, Relay: r.relay, Now: r.Now,
+		Pod: func(self string, members []decide.Node) ([]byte, error) { return etcdPodOf(self, members, true) },
+	}
 	if entry, mine, err := third.Ask(ctx, own, request); mine || err != nil {
 		return entry, err
 	}
@@ -85,8 +88,12 @@ func EtcdPod(self decide.Node) ([]byte, error) {
 	return etcdmanifest.Static(etcdmanifest.Node{Name: self.Name, Address: address}, payload.Image("etcd"))
 }
 
-// EtcdPodOf renders the file from which kubelet runs etcd of one of several members.
+// EtcdPodOf renders the file from which kubelet runs etcd of one of several members that has its data.
 func EtcdPodOf(self string, members []decide.Node) ([]byte, error) {
+	return etcdPodOf(self, members, false)
+}
+
+func etcdPodOf(self string, members []decide.Node, joins bool) ([]byte, error) {
 	var nodes []etcdmanifest.Node
 	for _, m := range members {
 		address, err := netip.ParseAddr(m.Address)
@@ -95,7 +102,7 @@ func EtcdPodOf(self string, members []decide.Node) ([]byte, error) {
 		}
 		nodes = append(nodes, etcdmanifest.Node{Name: m.Name, Address: address})
 	}
-	return etcdmanifest.StaticOf(self, nodes, payload.Image("etcd"))
+	return etcdmanifest.StaticOf(self, nodes, payload.Image("etcd"), joins)
 }
 
 // EtcdManifest renders etcd's manifest for one of two hosts, as the operator does.

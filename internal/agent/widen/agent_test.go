@@ -44,7 +44,7 @@ type pair struct {
 func newPair(t *testing.T) *pair {
 	p := &pair{roots: [2]string{t.TempDir(), t.TempDir()}, voters: 2}
 	for i := range p.done {
-		p.done[i] = map[widen.Act]bool{}
+		p.done[i] = make(map[widen.Act]bool)
 	}
 	return p
 }
@@ -78,7 +78,7 @@ func (p *pair) keepers() {
 }
 
 func (p *pair) world(i int) World {
-	do := map[widen.Act]func(context.Context, Job) error{}
+	do := make(map[widen.Act]func(context.Context, Job) error)
 	for _, a := range []widen.Act{
 		widen.CopyPlan, widen.DropLock, widen.Tell, widen.PutWord, widen.DropWord, widen.GiveName, widen.AddLearner, widen.DropLearner, widen.DropNew, widen.KubeletBoot,
 		widen.Maintain, widen.PutPod, widen.StopEtcd, widen.GivePod, widen.EndRing, widen.EndPair, widen.Dress,

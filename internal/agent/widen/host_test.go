@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -54,9 +55,7 @@ func (c *cluster) SetLocked(_ context.Context, ns, name, key, value string, data
 	if m[key] != value {
 		return errors.New("of another plan")
 	}
-	for k, v := range data {
-		m[k] = v
-	}
+	maps.Copy(m, data)
 	return nil
 }
 

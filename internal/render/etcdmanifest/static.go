@@ -28,9 +28,11 @@ const (
 // etcd's in the host's release.
 func Static(self Node, image string) ([]byte, error) { return static(self, image, only(self)) }
 
-// StaticOf renders it for one of several members, as kubeadm makes it for a host that joins. With lost
-// data etcd begins no cluster of its own by it: the other members know its id, and refuse.
-func StaticOf(self string, members []Node, image string) ([]byte, error) {
+// StaticOf renders it for one of several members. joins is true for one that starts for the first time,
+// as kubeadm makes it. etcd reads these flags only where it finds no data. One that had data and lost
+// them then refuses to start, or waits for a majority that knows it not: it neither serves an empty
+// cluster of its own, nor votes again under an id whose promises it has forgotten.
+func StaticOf(self string, members []Node, image string, joins bool) ([]byte, error) {
 	var node Node
 	var list []string
 	for _, m := range members {
@@ -43,7 +45,11 @@ func StaticOf(self string, members []Node, image string) ([]byte, error) {
 		list = append(list, m.Name+"="+etcdpod.PeerURL(m.Address))
 	}
 	slices.Sort(list)
-	return static(node, image, []string{"--initial-cluster=" + strings.Join(list, ","), "--initial-cluster-state=existing"})
+	cluster := []string{"--initial-cluster=" + strings.Join(list, ",")}
+	if joins {
+		cluster = append(cluster, "--initial-cluster-state=existing")
+	}
+	return static(node, image, cluster)
 }
 
 // only has a member begin the cluster.
