@@ -135,7 +135,7 @@ not confirmed; 1 it failed; 2 wrong usage, or the file is refused.`,
 	flags.StringVar(&f.by, "by", "", "who does it")
 	flags.StringVar(&f.reason, "reason", "", "why")
 	flags.BoolVar(&f.yes, "yes", false, "do not ask")
-	flags.BoolVar(&f.abort, "abort", false, "take the plan back, while it has changed nothing yet")
+	flags.BoolVar(&f.abort, "abort", false, "take the plan back, while it can be")
 	const fewer = "for one control plane: "
 	flags.StringVar(&f.ownUser, "own-bmc-username", "", fewer+"user at this host's own BMC, whose password was changed")
 	flags.StringVar(&f.ownPassword, "own-bmc-password-file", "", fewer+"file with the new password of this host's own BMC: the other host knows the old one")

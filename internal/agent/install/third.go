@@ -39,7 +39,8 @@ func (r *run) comeAsThird(ctx context.Context) error {
 	}
 	request, err := r.ownMachine()
 	if err != nil {
-		return err
+		// A site of three may be of machines that nobody can name. Only a plan asks who this is.
+		request = []byte("{}")
 	}
 	steps := twonode.NewHost(r.Log)
 	t := third{
