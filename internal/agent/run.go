@@ -175,7 +175,7 @@ func runParts(ctx context.Context, s *site.Site, log *slog.Logger, address strin
 	}
 	group.Go(func() error { loops.Run(ctx, kubelets.Task()); return nil })
 	if s.Role.ControlPlane() {
-		if err := runTopology(ctx, group, s, log, loops, status, cluster.View); err != nil {
+		if err := runTopology(ctx, group, s, log, loops, status, net); err != nil {
 			return err
 		}
 	}
@@ -219,8 +219,8 @@ func newDeleted(s *site.Site, net *hostnet.Network, view func() state.NetworkVie
 	return deleted.New(deleted.Options{
 		Kind: decide.Kind{ControlPlane: s.Role.ControlPlane(), Pacemaker: pair}, Now: time.Now, View: view,
 		Installed: func() bool { return host.Exists(install.CompletePath) },
-		// while a host is replaced, Corosync's files and the CIB change on purpose
-		Pair: func() bool { return pair && records.Files{}.HasRecord() && !host.Exists(replacement.PlanPath) },
+		// while a plan changes the control planes, Corosync's files and the CIB change on purpose
+		Pair: func() bool { return pair && records.Files{}.HasRecord() && !replacement.ThisStore().Busy() },
 		Tell: func(ctx context.Context, node, value string) error {
 			return net.Try(ctx, kubeconfig, func(ctx context.Context, c *kube.Client) error {
 				if value == "" {

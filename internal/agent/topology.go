@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -13,11 +14,14 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/replacement"
 	"github.com/holdfast/holdfast/internal/agent/controlplane"
+	"github.com/holdfast/holdfast/internal/agent/hostnet"
 	"github.com/holdfast/holdfast/internal/agent/loop"
 	"github.com/holdfast/holdfast/internal/agent/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/agent/replace"
+	"github.com/holdfast/holdfast/internal/agent/widen"
 	decidegrow "github.com/holdfast/holdfast/internal/decide/grow"
 	decide "github.com/holdfast/holdfast/internal/decide/replace"
+	decidewiden "github.com/holdfast/holdfast/internal/decide/widen"
 	"github.com/holdfast/holdfast/internal/install/grow"
 	"github.com/holdfast/holdfast/internal/model/backup"
 	"github.com/holdfast/holdfast/internal/model/site"
@@ -29,16 +33,81 @@ import (
 // runTopology runs the loops of one of two control planes, and the one that carries plans out which
 // change the control planes. A lone control plane has no plan, or one by which it has just become
 // one.
-func runTopology(ctx context.Context, group *errgroup.Group, s *site.Site, log *slog.Logger, loops *loop.Loops, status *pacemakerstatus.Collector, view func() state.NetworkView) error {
+func runTopology(ctx context.Context, group *errgroup.Group, s *site.Site, log *slog.Logger, loops *loop.Loops, status *pacemakerstatus.Collector, net *hostnet.Network) error {
 	if s.Topology().Fencing {
 		runPair(ctx, group, s, log, loops, status)
 	}
-	plans, err := newReplacement(s, log, view)
+	plans, err := newReplacement(s, log, net.Cluster().View)
 	if err != nil {
 		return err
 	}
 	group.Go(func() error { loops.Run(ctx, plans.Task()); return nil })
+	if s.Topology().ControlPlanes == 1 {
+		return nil
+	}
+	wider, err := newWidening(s, log)
+	if err != nil {
+		return err
+	}
+	net.Listen(wider.Nodes)
+	group.Go(func() error { loops.Run(ctx, wider.Task()); return nil })
 	return nil
+}
+
+// newWidening returns the agent that makes two control planes three, if a person wants it. One of
+// three has it, too, since the plan ends there.
+func newWidening(s *site.Site, log *slog.Logger) (*widen.Agent, error) {
+	name, err := host.Name()
+	if err != nil {
+		return nil, err
+	}
+	return widen.New(widen.ThisHost(widen.Options{
+		Host: name, ControlPlanes: s.Topology().ControlPlanes,
+		Target: sync.OnceValue(func() error { return canWiden(s) }), Pod: controlplane.EtcdPodOf,
+		Dress:  func(ctx context.Context, p decidewiden.Plan) error { return dressOfThree(ctx, s, p, name) },
+		Backup: newestBackup, Log: slog.NewLogLogger(log.Handler(), slog.LevelInfo),
+	})), nil
+}
+
+// canWiden returns why the site of three cannot be made of this host and its cluster.
+func canWiden(have *site.Site) error {
+	want, err := decidegrow.ThreeOf(have)
+	if err != nil {
+		return err
+	}
+	_, err = grow.Fewer(have, want)
+	return err
+}
+
+// dressOfThree makes this host, which has etcd under kubelet, one of three control planes and, on the
+// host that carries the plan, the cluster that of three. The agent that starts then belongs to three.
+func dressOfThree(ctx context.Context, have *site.Site, plan decidewiden.Plan, node string) error {
+	want, err := decidegrow.ThreeOf(have)
+	if err != nil {
+		return err
+	}
+	if plan.Survivor == node {
+		changes, err := grow.Fewer(have, want)
+		if err != nil {
+			return err
+		}
+		api, err := grow.Open()
+		if err != nil {
+			return err
+		}
+		if _, err := grow.Shrink(ctx, api, changes, []string{plan.Survivor, plan.Peer}, "the site goes on with three control planes", time.Now()); err != nil {
+			return err
+		}
+	}
+	if err := grow.NewHost().Undress(ctx, want); err != nil {
+		return err
+	}
+	return restartAndEnd(ctx)
+}
+
+func newestBackup(context.Context) state.Fact[time.Time] {
+	newest, err := (catalogue.Catalogue{Dir: backup.Dir}).Newest()
+	return state.Fact[time.Time]{Value: newest, Known: err == nil}
 }
 
 // newReplacement returns the agent that brings another machine as the second control plane, or
@@ -62,11 +131,8 @@ func newReplacement(s *site.Site, log *slog.Logger, view func() state.NetworkVie
 		Name: func(ctx context.Context, p decide.Plan, dev state.FencingDevice) error {
 			return nameSite(ctx, s, p, dev)
 		},
-		Backup: func(context.Context) state.Fact[time.Time] {
-			newest, err := (catalogue.Catalogue{Dir: backup.Dir}).Newest()
-			return state.Fact[time.Time]{Value: newest, Known: err == nil}
-		},
-		Log: slog.NewLogLogger(log.Handler(), slog.LevelInfo),
+		Backup: newestBackup,
+		Log:    slog.NewLogLogger(log.Handler(), slog.LevelInfo),
 	})), nil
 }
 
@@ -94,7 +160,7 @@ func dress(ctx context.Context, have *site.Site, node string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := grow.Shrink(ctx, api, changes, []string{node, goes}, time.Now()); err != nil {
+	if _, err := grow.Shrink(ctx, api, changes, []string{node, goes}, "the site goes on with one control plane", time.Now()); err != nil {
 		return err
 	}
 	if err := grow.NewHost().Undress(ctx, want); err != nil {
@@ -139,6 +205,11 @@ func nameSite(ctx context.Context, have *site.Site, plan decide.Plan, dev state.
 	if err := host.WriteFileAtomic(site.Path, data, state.SecretFileMode); err != nil {
 		return err
 	}
+	return restartAndEnd(ctx)
+}
+
+// restartAndEnd has the agent started anew, and returns when this process is to end.
+func restartAndEnd(ctx context.Context) error {
 	if err := restart(ctx); err != nil {
 		return err
 	}

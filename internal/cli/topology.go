@@ -22,10 +22,10 @@ import (
 func newTopology(streams Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "topology",
-		Short: "Make one control plane of a living site two, or two one",
-		Long: `A site of one control plane becomes a site of two while it serves, and a site of two becomes
-one of one. The number of control planes stands in install-config.yaml: edit a copy of the
-site's file, and give it to these commands as root, on the control plane that stays.`,
+		Short: "Make one control plane of a living site two, two three, or two one",
+		Long: `A site of one control plane becomes a site of two while it serves, a site of two one of three,
+and a site of two becomes one of one. The number of control planes stands in install-config.yaml:
+edit a copy of the site's file, and give it to these commands as root, on a control plane that stays.`,
 	}
 	cmd.AddCommand(newTopologyPlan(streams), newTopologyApply(streams))
 	return cmd
@@ -33,8 +33,8 @@ site's file, and give it to these commands as root, on the control plane that st
 
 // topologyFlags are the flags of topology plan and topology apply.
 type topologyFlags struct {
-	file, address, uuid, by, reason, joinFile, output string
-	noBackup, yes, abort                              bool
+	file, newName, address, uuid, by, reason, joinFile, output string
+	noBackup, yes, abort                                       bool
 	// of a site that shrinks
 	keepAccount                bool
 	ownUser, ownPassword, gone string
@@ -52,11 +52,14 @@ site gets its control planes: packages, files and units of this host, objects of
 and what the agent of this host does then. It changes nothing.
 
 The file may differ in controlPlane.replicas, in controlPlane.fencing, which names the BMCs of
-both hosts, and in platform.baremetal.hosts. A site that grows needs virtual IPs.
+both hosts, and in platform.baremetal.hosts. A site that grows needs virtual IPs. A file of three
+control planes has no controlPlane.fencing, and what it says of platform.baremetal.hosts stays
+as the site has it.
 
 Exit codes: 0 the site can get there; 1 it failed; 2 the file is refused, and each reason is
 named with its field; 7 refused, because the site is not what the command needs.`,
 		Example: `  sudo holdfast topology plan --install-config two.yaml --address 192.0.2.12
+  sudo holdfast topology plan --install-config three.yaml --new-name cp-3 --address 192.0.2.13
   sudo holdfast topology plan --install-config one.yaml`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -77,11 +80,17 @@ func newTopologyApply(streams Streams) *cobra.Command {
 	f := topologyFlags{timeout: time.Hour, joinLife: 24 * time.Hour}
 	cmd := &cobra.Command{
 		Use:   "apply",
-		Short: "Make this control plane the first of two, or the only one",
+		Short: "Make this control plane the first of two, one of three, or the only one",
 		Long: `With a file of two control planes it makes this lone control plane one of two without a peer,
 and then lets the new host in. This host serves all the time, but for some seconds in which
 etcd goes from kubelet to Pacemaker. From then on it starts alone after a power cut until the
 new host is a voter, however long that takes.
+
+With a file of three control planes the agents of both hosts let a third one in. It is installed,
+its etcd gets all data, and then its vote. From that second on the plan only goes forward: etcd of
+one host after the other goes from Pacemaker to kubelet, Pacemaker and Corosync end, and the
+cluster's objects become those of three. Two members of etcd serve all the time. A host of the
+three that is lost meanwhile has to come back before the plan goes on.
 
 With a file of one control plane it takes the other host out for good. Switch that one off
 first (sudo poweroff there), and wipe its disk before it gets to another network. Then this
@@ -93,8 +102,8 @@ host carries out, even if the command has ended or this host was booted. Run it 
 --install-config to follow, and with --join-file to get the file with which a new machine is
 installed.
 
-You can take the plan back with --abort until this host becomes one of two, or the other host
-is retired. Then it only goes forward.
+You can take the plan back with --abort until this host becomes one of two, the third member
+votes, or the other host is retired. Then it only goes forward.
 
 Exit codes: 0 the plan is whole (with --abort: it is taken back); 3 it was not whole
 at the timeout, and the message says what a person has to do; 4 it was not whole at the
@@ -103,6 +112,7 @@ not confirmed; 1 it failed; 2 wrong usage, or the file is refused.`,
 		Example: `  sudo holdfast topology apply --install-config two.yaml --address 192.0.2.12 --join-file cp-2.ign
   sudo holdfast topology apply                  follow the plan that has begun
   sudo holdfast topology apply --abort
+  sudo holdfast topology apply --install-config three.yaml --new-name cp-3 --address 192.0.2.13 --join-file cp-3.ign
   sudo holdfast topology apply --install-config one.yaml --keep-bmc-account`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -125,7 +135,7 @@ not confirmed; 1 it failed; 2 wrong usage, or the file is refused.`,
 	flags.StringVar(&f.by, "by", "", "who does it")
 	flags.StringVar(&f.reason, "reason", "", "why")
 	flags.BoolVar(&f.yes, "yes", false, "do not ask")
-	flags.BoolVar(&f.abort, "abort", false, "take the plan back, while it has changed nothing yet")
+	flags.BoolVar(&f.abort, "abort", false, "take the plan back, while it can be")
 	const fewer = "for one control plane: "
 	flags.StringVar(&f.ownUser, "own-bmc-username", "", fewer+"user at this host's own BMC, whose password was changed")
 	flags.StringVar(&f.ownPassword, "own-bmc-password-file", "", fewer+"file with the new password of this host's own BMC: the other host knows the old one")
@@ -137,6 +147,7 @@ not confirmed; 1 it failed; 2 wrong usage, or the file is refused.`,
 
 func (f *topologyFlags) wish(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.file, "install-config", "", "the edited install-config.yaml; it holds accounts of BMCs")
+	cmd.Flags().StringVar(&f.newName, "new-name", "", "for three control planes: name of the new host")
 	cmd.Flags().StringVar(&f.address, "address", "", "address of the new host in the machine network")
 }
 
@@ -180,7 +191,7 @@ func newGrowth(streams Streams, f topologyFlags, begins bool) (*growth, error) {
 	}
 	r := hostReplacement{
 		replaceFlags: replaceFlags{
-			ownUser: f.ownUser, ownPassword: f.ownPassword, keepAccount: f.keepAccount, gone: f.gone, lost: f.lost, uuid: f.uuid, by: f.by, reason: f.reason, joinFile: f.joinFile, hostFlags: hostFlags{output: f.output}, noBackup: f.noBackup, yes: f.yes, abort: f.abort,
+			ownUser: f.ownUser, ownPassword: f.ownPassword, keepAccount: f.keepAccount, gone: f.gone, lost: f.lost, newName: f.newName, uuid: f.uuid, by: f.by, reason: f.reason, joinFile: f.joinFile, hostFlags: hostFlags{output: f.output}, noBackup: f.noBackup, yes: f.yes, abort: f.abort,
 			timeout: f.timeout, joinLife: f.joinLife, bmc: replaceBMC{verification: bmc.VerificationEnabled},
 		},
 		streams: streams, store: replacement.ThisStore(), sleep: host.Sleep, now: time.Now, pointer: joinPointer, sight: fence.Sight, topology: true,
@@ -193,7 +204,19 @@ func (g *growth) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	wide, err := g.store.WidenPlan()
+	if err != nil {
+		return err
+	}
+	if wide != nil && !wide.Stage.Over() {
+		return g.runThree(ctx, wide)
+	}
 	active := plan != nil && !plan.Stage.Over()
+	if g.abort && !active {
+		if dropped, err := g.dropThree(); dropped || err != nil {
+			return err
+		}
+	}
 	switch {
 	case active && !plan.Grows && !plan.Shrinks:
 		return coded(command.ExitRefused, "refused: this host replaces %s: wait until that replacement is over", plan.Old.Name)
@@ -207,6 +230,8 @@ func (g *growth) run(ctx context.Context) error {
 		return coded(command.ExitRefused, "refused: the plan has begun: run the command without --install-config to follow it")
 	case active && g.file == "":
 		return g.follow(ctx, plan.ID)
+	case g.file == "" && wide != nil && (plan == nil || wide.Written.After(plan.Written)):
+		return g.endedThree(wide)
 	case g.file == "" && plan != nil && (plan.Grows || plan.Shrinks):
 		return g.ended(plan)
 	case g.file == "":
@@ -219,8 +244,10 @@ func (g *growth) run(ctx context.Context) error {
 	switch {
 	case fewer(file):
 		return g.shrink(ctx, plan, file)
+	case more(file) && active:
+		return coded(command.ExitRefused, "refused: a plan to %s is under way; to follow it: sudo %s", plan.Work(), plan.Command())
 	case more(file):
-		return g.three(file)
+		return g.beginThree(ctx, file)
 	}
 	return g.begin(ctx, plan, file)
 }

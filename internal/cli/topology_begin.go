@@ -107,7 +107,7 @@ func (g *growth) plan(ctx context.Context) error {
 		return err
 	}
 	if more(file) {
-		return g.three(file)
+		return g.planThree(file)
 	}
 	if fewer(file) {
 		w, err := g.narrowing(file)

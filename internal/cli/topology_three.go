@@ -1,44 +1,230 @@
 package cli
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"net/netip"
 	"strings"
 
+	"github.com/holdfast/holdfast/internal/adapter/replacement"
 	"github.com/holdfast/holdfast/internal/cli/command"
 	decide "github.com/holdfast/holdfast/internal/decide/grow"
+	"github.com/holdfast/holdfast/internal/decide/replace"
+	"github.com/holdfast/holdfast/internal/decide/widen"
+	"github.com/holdfast/holdfast/internal/install/grow"
 	"github.com/holdfast/holdfast/internal/model/config"
+	"github.com/holdfast/holdfast/internal/render/manifests"
 )
+
+// These are the parts of `holdfast topology` by which two control planes become three
+// (docs/adr/0097). The agents of both hosts carry the plan out.
 
 // more reports whether a file asks for three control planes.
 func more(file *config.InstallConfig) bool { return file.ControlPlaneReplicas() == 3 }
 
-// three compares the file with this site of two, shows how it will become one of three, and refuses:
-// the rules are there (decide/widen), and nobody carries them out yet.
-func (g *growth) three(file *config.InstallConfig) error {
+// thirdPlane is what a file makes of a site of two control planes.
+type thirdPlane struct {
+	changes []manifests.Change
+	// here and peer are the names of the two hosts.
+	here, peer string
+}
+
+func (g *growth) third(file *config.InstallConfig) (thirdPlane, error) {
+	var w thirdPlane
 	have, err := g.effects.here()
+	if err != nil {
+		return w, err
+	}
+	if _, err := decide.Three(have, file); err != nil {
+		return w, &UsageError{Err: fmt.Errorf("%s: %w", g.file, err)}
+	}
+	want, err := decide.ThreeOf(have) // as the agents make it
+	if err != nil {
+		return w, err
+	}
+	if err := g.checkThird(); err != nil {
+		return w, err
+	}
+	if w.changes, err = grow.Fewer(have, want); err != nil {
+		return w, err
+	}
+	if w.here, err = g.effects.name(); err != nil {
+		return w, err
+	}
+	w.peer, err = g.effects.peer()
+	return w, err
+}
+
+// checkThird returns the mistakes about the new host, whose name no file of three has to have.
+func (g *growth) checkThird() error {
+	var mistakes []error
+	if err := config.NewName("--new-name", g.newName, nil); err != nil {
+		mistakes = append(mistakes, fmt.Errorf("%w: it is the name of the third control plane", err))
+	}
+	if _, err := netip.ParseAddr(g.address); err != nil {
+		mistakes = append(mistakes, fmt.Errorf("--address %q: must be the IP address that the new host will have: etcd knows it by that address", g.address))
+	}
+	if err := errors.Join(mistakes...); err != nil {
+		return &UsageError{Err: err}
+	}
+	return nil
+}
+
+// beginThree shows what will be done, asks, writes the wish and follows it.
+func (g *growth) beginThree(ctx context.Context, file *config.InstallConfig) error {
+	w, err := g.third(file)
 	if err != nil {
 		return err
 	}
-	if _, err := decide.Three(have, file); err != nil {
-		return &UsageError{Err: fmt.Errorf("%s: %w", g.file, err)}
-	}
-	if err := g.showThree(); err != nil {
+	g.name = g.newName
+	if err := g.showThree(w); err != nil {
 		return err
 	}
-	return coded(command.ExitRefused, "refused: this release does not yet make three control planes of two: nothing was changed. "+
-		"Until then install a site of three and restore a backup there, or stay at two")
+	if err := g.confirm(ctx, "new"); err != nil {
+		return err
+	}
+	wish := g.wideWish(newPlanID())
+	if err := g.store.PutWidenWish(wish); err != nil {
+		return err
+	}
+	return g.followThree(ctx, wish.ID)
 }
 
-// showThree prints what a later release will do.
-func (g *growth) showThree() error {
+func (g *growth) wideWish(id string) widen.Wish {
+	return widen.Wish{
+		ID: id, New: replace.New{Name: g.newName, Address: g.address, UUID: g.uuid}, By: g.by, Why: g.reason, NoBackup: g.noBackup, At: g.now().UTC(),
+	}
+}
+
+// planThree shows what will be done, and nothing else.
+func (g *growth) planThree(file *config.InstallConfig) error {
+	w, err := g.third(file)
+	if err != nil {
+		return err
+	}
+	g.name = g.newName
+	return g.showThree(w)
+}
+
+// showThree prints what will be done.
+func (g *growth) showThree(w thirdPlane) error {
 	var out strings.Builder
-	line := func(text string) { _, _ = fmt.Fprintln(&out, text) }
-	line("The file fits this site. How two control planes become three (docs/adr/0097):")
-	line("  the third host is installed, and its etcd gets all data without a vote")
-	line("  both etcd keepers give up their right to go on alone, and the third member gets its vote:")
-	line("    for about a second the loss of either host stops writes until it is back; nothing is lost")
-	line("  one host after the other gives etcd to kubelet, while the other two serve")
-	line("  Corosync, Pacemaker and the etcd keepers end, and the cluster's objects become those of three")
+	line := func(format string, a ...any) { _, _ = fmt.Fprintf(&out, format+"\n", a...) }
+	line("%s becomes the third control plane of this site, at %s.", g.name, g.address)
+	line("  by the agents of %s and %s:", w.here, w.peer)
+	line("    %s is installed, and its etcd gets all data without a vote", g.name)
+	line("    both etcd keepers give up their right to go on alone, and the third member gets its vote:")
+	line("      for about a second the loss of %s or %s stops writes until it is back; nothing is lost", w.here, w.peer)
+	line("      from then on the plan only goes forward")
+	line("    Pacemaker goes into maintenance; etcd of %s, then of %s, goes to kubelet, while the other two members serve", w.peer, w.here)
+	line("    Corosync, Pacemaker and the etcd keepers of both end; their packages stay")
+	line("  the cluster:")
+	guards := 0
+	for _, c := range w.changes {
+		if c.Way == manifests.Remove && strings.HasPrefix(c.Kind, "ValidatingAdmissionPolicy") {
+			guards++
+			continue
+		}
+		line("    %s%s%s", c.ObjectRef, map[bool]string{true: ", its status"}[c.Status], map[bool]string{true: ": is deleted"}[c.Way == manifests.Remove])
+	}
+	line("    %d admission policies and their bindings, which guard two control planes: are deleted", guards)
+	line("  afterwards any one of the three may be lost, and nobody is fenced")
 	_, err := fmt.Fprint(g.streams.Out, out.String())
+	return err
+}
+
+// runThree goes on with a plan that is under way.
+func (g *growth) runThree(ctx context.Context, plan *widen.Plan) error {
+	g.name = plan.New.Name
+	here, err := g.effects.name()
+	switch {
+	case err != nil:
+		return err
+	case plan.Survivor != here:
+		return coded(command.ExitRefused, "refused: %s carries the plan for %s: type the command there", plan.Survivor, g.name)
+	case g.abort:
+		return g.takeBackThree(ctx, plan)
+	case g.file != "":
+		return coded(command.ExitRefused, "refused: the plan for %s has begun: run the command without --install-config to follow it", g.name)
+	}
+	return g.followThree(ctx, plan.ID)
+}
+
+// takeBackThree asks the agent to take the plan back, and waits for it.
+func (g *growth) takeBackThree(ctx context.Context, plan *widen.Plan) error {
+	if plan.Stage.After(widen.TakingBack) {
+		return coded(command.ExitRefused, "refused: %s votes, so there is only the way forward: %s", g.name, g.again())
+	}
+	wish := g.wideWish(plan.ID)
+	wish.New, wish.Abort = plan.New, true
+	if err := g.store.PutWidenWish(wish); err != nil {
+		return err
+	}
+	return g.followThree(ctx, plan.ID)
+}
+
+// dropThree drops a wish whose gates are closed, and reports whether there was one.
+func (g *growth) dropThree() (bool, error) {
+	wish, err := g.store.WidenWish()
+	if err != nil || wish == nil {
+		return false, err
+	}
+	return true, g.store.DropWidenWish()
+}
+
+// followThree shows what the agent does until the plan is over, a person is needed, or the time is up.
+func (g *growth) followThree(ctx context.Context, id string) error {
+	limited, stop := context.WithTimeoutCause(ctx, g.timeout, errNotYet)
+	defer stop()
+	said, wrote, began := "", false, g.now()
+	for {
+		plan, err := g.store.WidenPlan()
+		doing, unread := g.store.WidenDoing()
+		if err := errors.Join(err, unread); err != nil {
+			return err
+		}
+		if plan != nil && plan.ID == id && plan.Stage.Over() {
+			return g.endedThree(plan)
+		}
+		now := replacementOf(doing)
+		if now != nil && now.Words+now.Problem != said {
+			said = now.Words + now.Problem
+			g.hostReplacement.show(now)
+		}
+		if doing != nil && doing.Rule == "rest.refuse" && doing.Wish == id && g.now().Sub(began) > gatesTime {
+			return errors.Join(g.store.DropWidenWish(), g.refused(replace.Closed(doing.Gates)))
+		}
+		if doing != nil && doing.Rule == "coming.await" && !wrote {
+			if wrote, err = true, g.writeJoin(limited, g.name); err != nil {
+				return err
+			}
+		}
+		if g.sleep(limited, followEvery) != nil {
+			return g.unfinished(context.Cause(limited), now)
+		}
+	}
+}
+
+// replacementOf gives a decision the form in which every plan's decisions are shown.
+func replacementOf(d *replacement.WidenDoing) *replacement.Doing {
+	if d == nil {
+		return nil
+	}
+	return &replacement.Doing{Step: d.Step, Rule: d.Rule, Words: d.Words, Way: d.Way, Wish: d.Wish, Gates: d.Gates, Problem: d.Problem}
+}
+
+func (g *growth) endedThree(plan *widen.Plan) error {
+	if g.output == "json" || g.output == "yaml" {
+		return printData(g.streams.Out, g.output, plan)
+	}
+	if plan.Stage == widen.Aborted {
+		_, err := fmt.Fprintf(g.streams.Out, "taken back: %s; the site has two control planes as before\n", plan.Ended)
+		if err == nil && !g.abort {
+			err = coded(command.ExitRefused, "the plan for %s was taken back", plan.New.Name)
+		}
+		return err
+	}
+	_, err := fmt.Fprintln(g.streams.Out, plan.New.Name+" is the third control plane: any one may be lost")
 	return err
 }

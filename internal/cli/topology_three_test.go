@@ -2,37 +2,209 @@ package cli
 
 import (
 	"os"
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/holdfast/holdfast/internal/adapter/replacement"
 	"github.com/holdfast/holdfast/internal/cli/command"
+	"github.com/holdfast/holdfast/internal/decide/replace"
+	"github.com/holdfast/holdfast/internal/decide/widen"
 	"github.com/holdfast/holdfast/internal/testkit/sitetest"
 )
 
-// TestAThirdControlPlaneIsRefusedWithWordsAndNothingIsChanged: the rules are there, and nobody carries
-// them out yet (docs/adr/0097).
-func TestAThirdControlPlaneIsRefusedWithWordsAndNothingIsChanged(t *testing.T) {
-	g, kept := newShrinkRun(t, func(int, *growthRun) { t.Error("the command waits") })
+// newThreeRun is one run of topology on cp-1 of a site of two, with a file of three control planes.
+func newThreeRun(t *testing.T, agent func(n int, g *growthRun)) *growthRun {
+	t.Helper()
+	g, _ := newShrinkRun(t, agent)
 	two := sitetest.TwoDual
 	from, to := strings.Index(two, "controlPlane:"), strings.Index(two, "networking:")
 	put(t, os.WriteFile(g.file, []byte(two[:from]+"controlPlane: {replicas: 3}\n"+two[to:]), 0o600))
-	for name, run := range map[string]func() error{
-		"plan":  func() error { return g.plan(t.Context()) },
-		"apply": func() error { return g.run(t.Context()) },
+	g.newName, g.address, g.keepAccount = "cp-3", "192.168.7.13", false
+	return g
+}
+
+func widePlan(id string, s widen.Stage) widen.Plan {
+	return widen.Plan{Format: widen.Format, ID: id, Widens: true, Survivor: "cp-1", Peer: "cp-2", New: replace.New{Name: "cp-3", Address: "192.168.7.13"}, Stage: s}
+}
+
+func wishOf(t *testing.T, g *growthRun) widen.Wish {
+	t.Helper()
+	w, err := g.store.WidenWish()
+	if err != nil || w == nil {
+		t.Fatalf("no wish: %v", err)
+	}
+	return *w
+}
+
+func TestAThirdControlPlaneIsFollowedToItsEnd(t *testing.T) {
+	id := ""
+	g := newThreeRun(t, func(n int, g *growthRun) {
+		switch n {
+		case 1:
+			id = wishOf(t, g).ID
+			put(t, g.store.PutWidenPlan(widePlan(id, widen.Coming)), g.store.PutWidenDoing(replacement.WidenDoing{Step: "W3", Rule: "coming.await", Words: "waits until cp-3 is installed"}))
+		case 2:
+			put(t, g.store.PutWidenDoing(replacement.WidenDoing{Step: "W4", Rule: "letting.votes", Words: "waits until cp-3 votes"}))
+		case 3:
+			put(t, g.store.PutWidenPlan(widePlan(id, widen.Whole)))
+		}
+	})
+	put(t, g.run(t.Context()))
+	if w := wishOf(t, g); w.New != (replace.New{Name: "cp-3", Address: "192.168.7.13"}) || w.By != "ada" || w.Abort || w.Dry || w.At.IsZero() {
+		t.Errorf("the wish: %+v", w)
+	}
+	if o, err := g.store.Order(); o != nil || err != nil || g.prepared > 0 {
+		t.Errorf("something else was ordered: %+v, %v", o, err)
+	}
+	if data, err := os.ReadFile(g.joinFile); err != nil || string(data) != "pointer of cp-3" {
+		t.Errorf("the join file: %q, %v", data, err)
+	}
+	out := g.r.out.String()
+	for _, part := range []string{
+		"cp-3 becomes the third control plane of this site, at 192.168.7.13", "the loss of cp-1 or cp-2 stops writes until it is back", "etcd of cp-2, then of cp-1, goes to kubelet",
+		"Infrastructure cluster, its status", "cp-3 is the third control plane: any one may be lost\n",
 	} {
-		err := run()
-		if exitOfReplace(err) != command.ExitRefused || !strings.Contains(err.Error(), "does not yet make three control planes of two: nothing was changed") {
-			t.Errorf("%s: %v", name, err)
-		}
-		if !strings.Contains(g.r.out.String(), "one host after the other gives etcd to kubelet") {
-			t.Errorf("%s says nothing of what will be: %s", name, g.r.out.String())
+		if !strings.Contains(out, part) {
+			t.Errorf("no word of %q in\n%s", part, out)
 		}
 	}
-	if o, err := g.store.Order(); o != nil || err != nil || len(*kept) > 0 || g.prepared > 0 {
-		t.Errorf("something was changed: %+v, %v", o, err)
+	if errs := g.r.errs.String(); !strings.Contains(errs, "W4 waits until cp-3 votes") {
+		t.Error(errs)
 	}
-	put(t, os.WriteFile(g.file, []byte(strings.Replace(two[:from]+"controlPlane: {replicas: 3}\n"+two[to:], "{name: shop}", "{name: store}", 1)), 0o600))
-	if err := g.plan(t.Context()); err == nil || exitOfReplace(err) == command.ExitRefused || !strings.Contains(err.Error(), "leave it as it is") {
-		t.Errorf("a file that changes more than the number: %v", err)
+}
+
+func TestAPlanOfAThirdControlPlaneChangesNothing(t *testing.T) {
+	g := newThreeRun(t, func(int, *growthRun) { t.Error("the command waits") })
+	put(t, g.plan(t.Context()))
+	if w, err := g.store.WidenWish(); w != nil || err != nil || !strings.Contains(g.r.out.String(), "cp-3 becomes the third control plane") {
+		t.Errorf("%v, %s", err, g.r.out.String())
+	}
+	for sentence, c := range map[string]struct {
+		change func()
+		want   string
+	}{
+		"no name":             {func() { g.newName = "" }, "--new-name"},
+		"a name that is none": {func() { g.newName = "Cp_3" }, "--new-name"},
+		"no address":          {func() { g.address = "" }, "--address"},
+		"another site's file": {func() { edit(t, g.file, "{name: shop}", "{name: store}") }, "leave it as it is"},
+		"a plan of another kind": {func() {
+			put(t, g.store.PutPlan(replace.Plan{ID: "p9", Old: replace.Old{Name: "cp-2"}, New: replace.New{Name: "cp-2"}, Stage: replace.Retired}))
+		}, "replaces cp-2"},
+	} {
+		g = newThreeRun(t, func(int, *growthRun) { t.Errorf("%s: the command waits", sentence) })
+		c.change()
+		if err := g.run(t.Context()); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", sentence, err)
+		}
+		if w, err := g.store.WidenWish(); w != nil || err != nil {
+			t.Errorf("%s: there is a wish: %v", sentence, err)
+		}
+	}
+}
+
+func edit(t *testing.T, path, from, to string) {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil || !strings.Contains(string(data), from) {
+		t.Fatalf("%s has no %s: %v", path, from, err)
+	}
+	put(t, os.WriteFile(path, []byte(strings.Replace(string(data), from, to, 1)), 0o600))
+}
+
+func TestAThirdControlPlaneIsTakenBackUntilItVotes(t *testing.T) {
+	g := newThreeRun(t, func(_ int, g *growthRun) {
+		if w := wishOf(t, g); w.Abort && w.ID == "p1" {
+			p := widePlan("p1", widen.Aborted)
+			p.Ended = "an administrator took it back"
+			put(t, g.store.PutWidenPlan(p))
+		}
+	})
+	g.abort, g.file = true, ""
+	for _, stage := range []widen.Stage{widen.Planned, widen.Coming, widen.LettingIn, widen.TakingBack} {
+		put(t, g.store.DropWidenWish(), g.store.PutWidenPlan(widePlan("p1", stage)))
+		g.r.out.Reset()
+		put(t, g.run(t.Context()))
+		if out := g.r.out.String(); out != "taken back: an administrator took it back; the site has two control planes as before\n" {
+			t.Errorf("%s: %s", stage, out)
+		}
+	}
+	for _, stage := range []widen.Stage{widen.Handing, widen.Ending, widen.Dressing} {
+		put(t, g.store.DropWidenWish(), g.store.PutWidenPlan(widePlan("p1", stage)))
+		if err := g.run(t.Context()); exitOfReplace(err) != command.ExitRefused || !strings.Contains(err.Error(), "cp-3 votes, so there is only the way forward") {
+			t.Errorf("%s: %v", stage, err)
+		}
+		if w, err := g.store.WidenWish(); w != nil || err != nil {
+			t.Errorf("%s: there is a wish: %v", stage, err)
+		}
+	}
+}
+
+func TestAWishWhoseGatesAreClosedIsRefusedAndDropped(t *testing.T) {
+	g := newThreeRun(t, func(_ int, g *growthRun) {
+		w, err := g.store.WidenWish()
+		if err != nil || w == nil {
+			return
+		}
+		put(t, g.store.PutWidenDoing(replacement.WidenDoing{Rule: "rest.refuse", Wish: w.ID, Gates: []replace.Gate{{ID: "backup", Words: "there is none", Way: "sudo holdfast backup create"}}}))
+	})
+	err := g.run(t.Context())
+	if exitOfReplace(err) != command.ExitRefused || !strings.Contains(err.Error(), "backup: there is none (type: sudo holdfast backup create)") {
+		t.Error(err)
+	}
+	if w, err := g.store.WidenWish(); w != nil || err != nil {
+		t.Errorf("there is a wish: %v", err)
+	}
+	// --abort drops a wish that waits, too
+	put(t, g.store.PutWidenWish(widen.Wish{ID: "p2", At: time.Now()}))
+	g.abort, g.file = true, ""
+	put(t, g.run(t.Context()))
+	if w, err := g.store.WidenWish(); w != nil || err != nil {
+		t.Errorf("there is a wish: %v", err)
+	}
+}
+
+func TestAPlanUnderWayIsFollowedOnItsHostAlone(t *testing.T) {
+	for sentence, c := range map[string]struct {
+		host, file string
+		want       string
+	}{
+		"the other host":      {"cp-2", "", "cp-1 carries the plan for cp-3: type the command there"},
+		"it begins once more": {"cp-1", "x.yaml", "run the command without --install-config to follow it"},
+	} {
+		g := newThreeRun(t, func(int, *growthRun) { t.Errorf("%s: the command waits", sentence) })
+		g.file, g.effects.name = c.file, func() (string, error) { return c.host, nil }
+		put(t, g.store.PutWidenPlan(widePlan("p1", widen.Handing)))
+		if err := g.run(t.Context()); exitOfReplace(err) != command.ExitRefused || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", sentence, err)
+		}
+	}
+	g := newThreeRun(t, func(n int, g *growthRun) {
+		if n == 2 {
+			put(t, g.store.PutWidenPlan(widePlan("p1", widen.Whole)))
+		}
+	})
+	g.file = ""
+	put(t, g.store.PutWidenPlan(widePlan("p1", widen.Dressing)))
+	put(t, g.run(t.Context()))
+	put(t, g.run(t.Context())) // it has ended since
+	if out := g.r.out.String(); strings.Count(out, "cp-3 is the third control plane") != 2 {
+		t.Error(out)
+	}
+}
+
+func TestAGateOfAThirdControlPlaneNamesOnlyFlagsThatTheCommandHas(t *testing.T) {
+	cmd, seen := newTopologyApply(Streams{}), 0
+	for _, g := range replace.Closed(widen.Gates(widen.Facts{}, widen.Wish{})) {
+		for _, name := range regexp.MustCompile(`--[a-z-]+`).FindAllString(g.Way, -1) {
+			seen++
+			if strings.Contains(g.Way, "topology apply") && cmd.Flags().Lookup(strings.TrimPrefix(name, "--")) == nil {
+				t.Errorf("the gate %s names %s, which topology apply does not have: %s", g.ID, name, g.Way)
+			}
+		}
+	}
+	if seen == 0 {
+		t.Error("no gate names a flag")
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/podman"
 	"github.com/holdfast/holdfast/internal/adapter/records"
 	"github.com/holdfast/holdfast/internal/decide/etcdhealth"
+	"github.com/holdfast/holdfast/internal/decide/etcdmember"
 	"github.com/holdfast/holdfast/internal/decide/fencing"
 	"github.com/holdfast/holdfast/internal/decide/twonode"
 	"github.com/holdfast/holdfast/internal/model/etcdpod"
@@ -324,7 +325,7 @@ func (m membership) AddLearner(ctx context.Context, peerURL string) error {
 
 func (m membership) Promote(ctx context.Context, id state.MemberID) error {
 	// A learner that does not answer is judged by etcd alone, which knows how far it is.
-	if s, err := m.peer.Status(ctx); err == nil && s.Member == id && !etcdhealth.MayVote(m.reached(), s.RaftIndex) {
+	if s, err := m.peer.Status(ctx); err == nil && s.Member == id && !etcdmember.MayVote(m.reached(), s.RaftIndex) {
 		return nil
 	}
 	err := m.etcdClient.Promote(ctx, id)

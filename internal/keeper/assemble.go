@@ -2,7 +2,9 @@ package keeper
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/netip"
 	"sync/atomic"
 	"time"
 
@@ -23,16 +25,6 @@ func (d *daemon) assemble(p state.EtcdParameters) (*Keeper, error) {
 	if err != nil {
 		return nil, err
 	}
-	own := p.Nodes[d.Host]
-	client, err := d.open(etcd.Config{ClientURL: etcdpod.LocalURL(own), PeerURL: etcdpod.PeerURL(own)})
-	if err != nil {
-		return nil, err
-	}
-	there := p.Nodes[peer]
-	remote, err := d.open(etcd.Config{ClientURL: etcdpod.ClientURL(there), PeerURL: etcdpod.PeerURL(there)})
-	if err != nil {
-		return nil, err
-	}
 	boot, _, err := d.boot()
 	if err != nil {
 		return nil, err
@@ -41,12 +33,17 @@ func (d *daemon) assemble(p state.EtcdParameters) (*Keeper, error) {
 	if err != nil {
 		return nil, err
 	}
+	own, there := p.Nodes[d.Host], p.Nodes[peer]
+	client, remote, err := d.openBoth(own, there)
+	if err != nil {
+		return nil, err
+	}
 	process := &process{effects: d.effects, files: d.files, parameters: p}
 	bmc := &bmc{peer: peer, power: d.power, stale: bmcStale}
 	vote := &standIn{effects: d.effects, address: own}
 	statements := &statements{effects: d.effects}
 	var reached atomic.Uint64 // the index of etcd's log at the last look
-	third := &thirdLog{applied: d.applied, own: reached.Load}
+	third := &thirdLog{applied: d.applied, own: reached.Load, wake: make(chan struct{}, 1)}
 	sense := newSenses(d.Host, peer, p, client, process, d.Log)
 	k := &Keeper{
 		Observer: &member.Observer{Host: d.Host, Peer: peer, Memory: memory, Sources: member.Sources{
@@ -76,6 +73,7 @@ func (d *daemon) assemble(p state.EtcdParameters) (*Keeper, error) {
 		Publish:       func(ctx context.Context, text string) error { return d.publish(ctx, attribute, text) },
 		StandInResult: d.lastStandIn,
 		SaveWish:      d.files.WriteWish, Log: d.Log, Event: d.events.Append, Reach: sense.race.reach,
+		Close: func() error { return errors.Join(client.Close(), remote.Close()) },
 	}
 	k.Observer.Sources = limited(k.Observer.Sources)
 	bmc.wanted, statements.keeper, statements.race = k.wantsPower, k, sense.race
@@ -89,6 +87,20 @@ func (d *daemon) assemble(p state.EtcdParameters) (*Keeper, error) {
 	sense.race.promised, sense.race.fenced = k.Wake, func() time.Duration { return d.provenOff(peer) }
 	d.race.Store(sense.race)
 	return k, nil
+}
+
+// openBoth returns the clients of both hosts' etcds. A daemon that lacks something tries every two
+// seconds, so what was opened in vain is closed.
+func (d *daemon) openBoth(own, there netip.Addr) (client, remote etcdClient, err error) {
+	client, err = d.open(etcd.Config{ClientURL: etcdpod.LocalURL(own), PeerURL: etcdpod.PeerURL(own)})
+	if err != nil {
+		return nil, nil, err
+	}
+	remote, err = d.open(etcd.Config{ClientURL: etcdpod.ClientURL(there), PeerURL: etcdpod.PeerURL(there)})
+	if err != nil {
+		return nil, nil, errors.Join(err, client.Close())
+	}
+	return client, remote, nil
 }
 
 // provenOff returns when the peer was last proven to be off in this boot, zero for

@@ -54,6 +54,39 @@ func TestAKeeperIsNotPutTogetherFromPartsThatFail(t *testing.T) {
 	}
 }
 
+type closing struct {
+	etcdClient
+	closed *int
+}
+
+func (c closing) Close() error { *c.closed++; return nil }
+
+// TestAKeeperThatIsNotMadeLeavesNoConnection: the daemon tries every two seconds.
+func TestAKeeperThatIsNotMadeLeavesNoConnection(t *testing.T) {
+	for rule, c := range map[string]struct {
+		works int // how many clients can be opened
+		made  bool
+	}{"no client of the peer's etcd": {1, false}, "all is well": {2, true}} {
+		root := t.TempDir()
+		d := newDaemon(Options{Host: "alpha", Now: time.Now, Log: logOf(t)}, (&play{root: root}).effects(), records.Files{Root: root}, "")
+		opened, closed := 0, 0
+		d.open = func(etcd.Config) (etcdClient, error) {
+			if opened == c.works {
+				return nil, errors.New("it failed")
+			}
+			opened++
+			return closing{etcdOf{}, &closed}, nil
+		}
+		k, err := d.assemble(twoHosts(t))
+		if (err == nil) != c.made {
+			t.Fatalf("%s: %v", rule, err)
+		}
+		if k != nil && (closed > 0 || k.Close() != nil) || closed != opened {
+			t.Errorf("%s: %d opened, %d closed", rule, opened, closed)
+		}
+	}
+}
+
 // TestWhenThePeerWasProvenToBeOff: by a fence of this boot that read exactly Off.
 func TestWhenThePeerWasProvenToBeOff(t *testing.T) {
 	proof := state.EtcdFenced{Target: "beta", State: state.PowerOff, Boot: "boot-2", At: time.Minute}

@@ -153,6 +153,9 @@ func (d *daemon) adopt(p state.EtcdParameters) error {
 	}
 	boot, _, err := k.Observer.Boot()
 	if err != nil {
+		if k.Close != nil {
+			err = errors.Join(err, k.Close())
+		}
 		return d.troubled(err)
 	}
 	k.Start(d.wish(boot))

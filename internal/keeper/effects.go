@@ -85,6 +85,7 @@ type etcdClient interface {
 	RemoveMember(ctx context.Context, id state.MemberID) error
 	Mark(ctx context.Context, id state.MemberID, seq uint64) error
 	MoveLeader(ctx context.Context, to state.MemberID) error
+	Close() error
 }
 
 // hostEffects returns the effects on this host.

@@ -70,6 +70,8 @@ type Keeper struct {
 	// Reach returns what this host knows of its own reach; nil if nothing measures
 	// it.
 	Reach func() state.Reach
+	// Close ends the connections that the keeper was made with; nil if it has none.
+	Close func() error
 
 	wake chan struct{}
 

@@ -26,6 +26,8 @@ type thirdLog struct {
 	applied func(ctx context.Context, clientURL string) (state.MemberID, uint64, error)
 	// own returns the index of this host's log at the last look, zero without one.
 	own func() uint64
+	// wake ends the rest of a loop that asks nobody; a test may leave it out.
+	wake chan struct{}
 
 	mu   sync.Mutex
 	word state.EtcdThirdWord // zero while nobody wants to know
@@ -40,6 +42,10 @@ func (l *thirdLog) behind(word state.EtcdThirdWord) state.Fact[uint64] {
 	defer l.mu.Unlock()
 	if word != l.word {
 		l.word, l.at = word, time.Time{}
+		select {
+		case l.wake <- struct{}{}:
+		default:
+		}
 	}
 	own := l.own()
 	if l.at.IsZero() || time.Since(l.at) > thirdStale || own == 0 {
@@ -48,22 +54,30 @@ func (l *thirdLog) behind(word state.EtcdThirdWord) state.Fact[uint64] {
 	return state.Known(own - min(own, l.has))
 }
 
-// ask repeats the question until the context ends.
+// ask repeats the question until the context ends. It rests while no plan's word names a member.
 func (l *thirdLog) ask(ctx context.Context) error {
 	for {
-		l.once(ctx)
-		if err := host.Sleep(ctx, thirdEvery); err != nil {
-			return err
+		if l.once(ctx) {
+			if err := host.Sleep(ctx, thirdEvery); err != nil {
+				return err
+			}
+			continue
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-l.wake:
 		}
 	}
 }
 
-func (l *thirdLog) once(ctx context.Context) {
+// once asks once, and reports whether there is somebody to ask.
+func (l *thirdLog) once(ctx context.Context) bool {
 	l.mu.Lock()
 	word := l.word
 	l.mu.Unlock()
 	if word.Member == 0 || !word.Address.IsValid() {
-		return
+		return false
 	}
 	ctx, cancel := context.WithTimeout(ctx, thirdLimit)
 	defer cancel()
@@ -74,4 +88,5 @@ func (l *thirdLog) once(ctx context.Context) {
 	if err == nil && id == word.Member && word == l.word {
 		l.has, l.at = index, began
 	}
+	return true
 }

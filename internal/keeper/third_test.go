@@ -58,6 +58,40 @@ func TestHowFarTheThirdMemberIs(t *testing.T) {
 	}
 }
 
+// TestNobodyIsAskedWhileNoWordNamesAMember: a pair that does not widen does nothing for it.
+func TestNobodyIsAskedWhileNoWordNamesAMember(t *testing.T) {
+	word := state.EtcdThirdWord{Plan: "p1", Host: "gamma", Address: netip.MustParseAddr("192.0.2.13"), Member: 0xc}
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		asked := 0
+		l := &thirdLog{applied: func(context.Context, string) (state.MemberID, uint64, error) {
+			asked++
+			return 0xc, 1000, nil
+		}, own: func() uint64 { return 1000 }, wake: make(chan struct{}, 1)}
+		ended := make(chan error)
+		go func() { ended <- l.ask(ctx) }()
+		for _, step := range []struct {
+			word        state.EtcdThirdWord
+			least, most int
+		}{{state.EtcdThirdWord{}, 0, 0}, {word, 30, 40}, {state.EtcdThirdWord{}, 0, 1}, {word, 30, 40}} {
+			asked = 0
+			l.behind(step.word)
+			time.Sleep(10 * time.Second)
+			synctest.Wait()
+			if asked < step.least || asked > step.most {
+				t.Errorf("%+v: asked %d times in 10 s", step.word, asked)
+			}
+		}
+		if got := l.behind(word); got != state.Known(uint64(0)) {
+			t.Errorf("%+v", got)
+		}
+		stop()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	})
+}
+
 // TestNobodyStartsEtcdBeforePacemakerAsksButAmongThree: docs/adr/0097.
 func TestNobodyStartsEtcdBeforePacemakerAsksButAmongThree(t *testing.T) {
 	for sentence, c := range map[string]struct {

@@ -221,6 +221,8 @@ func (e etcdOf) commit(ctx context.Context, what string) error {
 	return errors.Join(e.commits, takes(ctx, 3*time.Millisecond))
 }
 
+func (e etcdOf) Close() error { return nil }
+
 func (e etcdOf) Confirm(ctx context.Context) error { return e.commit(ctx, "reads by quorum") }
 func (e etcdOf) Pulse(ctx context.Context) error   { return e.commit(ctx, "writes an entry") }
 

@@ -232,12 +232,18 @@ type writes struct {
 
 func (s site) write(name string) *writes {
 	s.Helper()
+	return s.writeAt(name, s.Address(name, lab.V4))
+}
+
+// writeAt has clients write through an address.
+func (s site) writeAt(name string, address netip.Addr) *writes {
+	s.Helper()
 	config, err := s.Token(s.Context(), 8*time.Hour)
 	if err != nil {
 		s.Fatal(err)
 	}
 	w := &writes{site: s, rec: client.NewRecorder()}
-	target := client.Target{Name: name, Address: netip.AddrPortFrom(s.Address(name, lab.V4), 6443).String()}
+	target := client.Target{Name: name, Address: netip.AddrPortFrom(address, 6443).String()}
 	shape := client.Shape{Targets: []client.Target{target}, Pause: 100 * time.Millisecond}
 	s.eventually(time.Minute, "the API knows the clients' account", func() (err error) {
 		w.load, err = client.StartAPI(s.Context(), w.rec, shape, fmt.Sprintf("r%d", time.Now().UnixMilli()), s.Lab.Dial, config)

@@ -81,3 +81,30 @@ func TestOfTwoThatLockOneWins(t *testing.T) {
 		}
 	}
 }
+
+func TestOnlyThePlanThatHoldsTheLockWritesIntoIt(t *testing.T) {
+	api := apitest.Need(t, server)
+	set, err := kubernetes.NewForConfig(api.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, c := t.Context(), &Client{set: set}
+	write := func(id, value string) error {
+		return c.SetLocked(ctx, "default", "lock-of-one", "id", id, map[string]string{"told": value})
+	}
+	if err := write("first", "x"); err == nil {
+		t.Error("a lock that is gone was made again")
+	}
+	if err := c.Lock(ctx, "default", "lock-of-one", map[string]string{"id": "first", "plan": "p"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := write("second", "x"); err == nil {
+		t.Error("the lock of another plan was written into")
+	}
+	for _, value := range []string{"x", "x", "y"} {
+		err := write("first", value)
+		if data, unread := c.ConfigMap(ctx, "default", "lock-of-one"); err != nil || unread != nil || len(data) != 3 || data["told"] != value || data["plan"] != "p" {
+			t.Errorf("%s: %v, %v, %v", value, data, err, unread)
+		}
+	}
+}

@@ -50,6 +50,9 @@ type Issuer struct {
 	// Present returns a site's keys with the authorities that this host has now: they
 	// may have been replaced since its installation.
 	Present func(site.Identity) site.Identity
+	// Third returns the name of the third control plane that a plan brings to two, and the site
+	// that it is installed for; an empty name and nil without one. It may be nil: then never.
+	Third func() (name string, of *site.Site)
 	// First returns what a host of a role gets besides, for the time before it joins.
 	First  func(ctx context.Context, role state.Role) installer.First
 	Now    func() time.Time
@@ -83,6 +86,9 @@ func (g *Issuer) Render(ctx context.Context, shown jointoken.Claims, version str
 		return nil, err
 	}
 	fresh := *g.Site
+	if name, of := g.third(); name != "" && shown.Host == name {
+		fresh = *of
+	}
 	fresh.Identity = g.Present(fresh.Identity)
 	fresh.Identity.JoinKey = key
 	fresh.Identity.EncryptionKeys = g.EncryptionKeys()
@@ -91,6 +97,13 @@ func (g *Issuer) Render(ctx context.Context, shown jointoken.Claims, version str
 		return nil, err
 	}
 	return installer.JoinIgnition(&fresh, shown.Role, g.First(ctx, shown.Role), version)
+}
+
+func (g *Issuer) third() (string, *site.Site) {
+	if g.Third == nil {
+		return "", nil
+	}
+	return g.Third()
 }
 
 // Admit returns a host's own token.
@@ -143,7 +156,9 @@ func (g *Issuer) Bootstrap(ctx context.Context, own jointoken.Claims) (configser
 		return configserver.Secret{}, err
 	}
 	ask := joining.Ask{Host: own.Host, Role: own.Role, By: own.ID}
-	grant, err := joining.Decide(joining.Of(g.Site.Config), ask, nodes, tokens, g.Now())
+	who := joining.Of(g.Site.Config)
+	who.Third, _ = g.third()
+	grant, err := joining.Decide(who, ask, nodes, tokens, g.Now())
 	if err != nil {
 		return configserver.Secret{}, err
 	}

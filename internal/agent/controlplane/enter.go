@@ -8,17 +8,27 @@ import (
 
 	"github.com/holdfast/holdfast/internal/adapter/replacement"
 	"github.com/holdfast/holdfast/internal/agent/replace"
+	"github.com/holdfast/holdfast/internal/agent/widen"
+	decidegrow "github.com/holdfast/holdfast/internal/decide/grow"
 	decide "github.com/holdfast/holdfast/internal/decide/twonode"
 	"github.com/holdfast/holdfast/internal/install/configserver"
 	"github.com/holdfast/holdfast/internal/model/jointoken"
 	"github.com/holdfast/holdfast/internal/model/payload"
+	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/render/etcdmanifest"
 	"github.com/holdfast/holdfast/internal/render/manifests"
 )
 
-// enter answers a control plane that asks to take the place of a lost one.
+// enter answers a control plane that asks to take the place of a lost one, or to be the third one.
 func (r *Agent) enter(ctx context.Context, own jointoken.Claims, request []byte) (configserver.Entry, error) {
+	third := &widen.Door{
+		Store: replacement.ThisStore(), Host: r.facts.NodeName, Relay: r.relay, Now: r.Now,
+		Pod: func(self string, members []decide.Node) ([]byte, error) { return etcdPodOf(self, members, true) },
+	}
+	if entry, mine, err := third.Ask(ctx, own, request); mine || err != nil {
+		return entry, err
+	}
 	if !r.Site.Topology().Fencing {
 		return configserver.Entry{}, nil
 	}
@@ -26,6 +36,42 @@ func (r *Agent) enter(ctx context.Context, own jointoken.Claims, request []byte)
 		Store: replacement.ThisStore(), Cluster: manifests.InfrastructureName(r.Site.Config), Manifest: EtcdManifest, Now: r.Now,
 	}
 	return door.Ask(ctx, own.Host, request)
+}
+
+// relay asks the host that carries the plan for a third control plane, in the name of a host that
+// asked here: the virtual IP may be on either of the two.
+func (r *Agent) relay(ctx context.Context, carrier netip.Addr, own jointoken.Claims, request []byte) (configserver.Entry, error) {
+	key, err := r.giver().Key.Current(ctx)
+	if err != nil {
+		return configserver.Entry{}, err
+	}
+	token, err := jointoken.Mint(key, own)
+	if err != nil {
+		return configserver.Entry{}, err
+	}
+	c := &configserver.Client{
+		Addresses: []string{site.HostPort(carrier.String(), site.ConfigServerPort)}, ServerName: r.Site.APIName(), CA: r.Site.Identity.ConfigCA.Cert, Now: r.Now,
+	}
+	defer c.Close()
+	return c.Enter(ctx, own.Host, token, request)
+}
+
+// third returns the name of the third control plane that a plan brings, and the site for which it is
+// installed. What cannot be read brings none.
+func (r *Agent) third() (string, *site.Site) {
+	if !r.Site.Topology().Fencing {
+		return "", nil
+	}
+	plan, err := replacement.ThisStore().WidenPlan()
+	if err != nil || plan.Brings() == "" {
+		return "", nil
+	}
+	of, err := decidegrow.ThreeOf(r.Site)
+	if err != nil {
+		r.Log.Error("the site of three control planes cannot be made", "err", err)
+		return "", nil
+	}
+	return plan.Brings(), of
 }
 
 // out says that another machine has the place of a machine of a host.
@@ -40,6 +86,23 @@ func EtcdPod(self decide.Node) ([]byte, error) {
 		return nil, fmt.Errorf("address of %s: %w", self.Name, err)
 	}
 	return etcdmanifest.Static(etcdmanifest.Node{Name: self.Name, Address: address}, payload.Image("etcd"))
+}
+
+// EtcdPodOf renders the file from which kubelet runs etcd of one of several members that has its data.
+func EtcdPodOf(self string, members []decide.Node) ([]byte, error) {
+	return etcdPodOf(self, members, false)
+}
+
+func etcdPodOf(self string, members []decide.Node, joins bool) ([]byte, error) {
+	var nodes []etcdmanifest.Node
+	for _, m := range members {
+		address, err := netip.ParseAddr(m.Address)
+		if err != nil {
+			return nil, fmt.Errorf("address of %s: %w", m.Name, err)
+		}
+		nodes = append(nodes, etcdmanifest.Node{Name: m.Name, Address: address})
+	}
+	return etcdmanifest.StaticOf(self, nodes, payload.Image("etcd"), joins)
 }
 
 // EtcdManifest renders etcd's manifest for one of two hosts, as the operator does.

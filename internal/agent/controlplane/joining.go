@@ -80,7 +80,9 @@ func (r *Agent) approval(open func() (*kube.Client, error)) (loop.Task, loop.Wat
 }
 
 func (r *Agent) approver(client *kube.Client) *admission.Approver {
-	return &admission.Approver{Site: joining.Of(r.Site.Config), API: client, Now: r.Now, Logf: r.logf}
+	who := joining.Of(r.Site.Config)
+	who.Third, _ = r.third()
+	return &admission.Approver{Site: who, API: client, Now: r.Now, Logf: r.logf}
 }
 
 // joiningTask looks at bootstrap tokens: it ends those that have served, and while

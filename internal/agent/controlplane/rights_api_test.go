@@ -51,7 +51,7 @@ var notOfAgents = map[string]string{
 	"SetAnnotations": "kubelet's account", "Etcd": "the installation", "PodLogs": "a person",
 	"SwapSecretKey": "a person", "SwapConfigMapKey": "a person", "TokenSecrets": "a person", "ConfigMapsNamed": "a person",
 	"PodsOn": "the administrator, for a replacement", "DeletePodsOn": "the same", "DeleteNode": "the same", "DeleteSecret": "the same",
-	"Lock": "the same", "Unlock": "the same", "Volumes": "the same",
+	"Lock": "the same", "SetLocked": "the same", "Unlock": "the same", "Volumes": "the same",
 	"Retire":      "the administrator, for a removal or a replacement",
 	"RestartPods": "the administrator, for a move to other addresses",
 	"Version":     "kubelet's account, for the facts of an upgrade", "Bringer": "the administrator, of the unit that brings a part of a release",

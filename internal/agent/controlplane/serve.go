@@ -51,6 +51,7 @@ func (r *Agent) serveConfig(ctx context.Context) error {
 	give := r.giver()
 	handler := configserver.New(configserver.Options{
 		Site:      joining.Of(r.Site.Config),
+		Third:     func() string { name, _ := r.third(); return name },
 		Read:      give.Read,
 		Report:    give.ReadReporter,
 		Render:    give.Render,
@@ -99,6 +100,7 @@ func (r *Agent) giver() *admission.Issuer {
 		Open:    func() (admission.TokenAPI, error) { return r.open() },
 		Prepare: r.prepareJoining,
 		First:   r.first,
+		Third:   r.third,
 
 		EncryptionKeys: func() []int { return presentKeys("/", r.Site.Identity) },
 		Present:        func(id site.Identity) site.Identity { return rotation.Present("", id) },

@@ -165,6 +165,8 @@ func (r *run) steps() []step {
 			step{name: "write files of the API server", do: r.writeAPIServerFiles})
 		if r.oneOfTwo() {
 			list = append(list, step{name: "take the place of a lost host", do: r.takePlace})
+		} else if r.Site.Topology().ControlPlanes > 1 {
+			list = append(list, step{name: "come as the third control plane", do: r.comeAsThird})
 		}
 		return append(list,
 			step{name: "join control plane", do: r.kubeadmJoin},

@@ -52,6 +52,9 @@ type Host struct {
 	// Report asks the etcd keeper, Container asks podman.
 	Report    func(context.Context) (state.EtcdReport, error)
 	Container func(context.Context) (podman.Process, error)
+	// Stop has the etcd keeper stop etcd, and not start it again in this boot. It returns once etcd
+	// has ended.
+	Stop func(context.Context) error
 	// Listens reports whether somebody listens at an address.
 	Listens func(ctx context.Context, address string) bool
 
@@ -61,7 +64,7 @@ type Host struct {
 // NewHost returns the host that this process runs on.
 func NewHost(out io.Writer) *Host {
 	return &Host{
-		Out: out, Wait: DefaultWait, Run: host.Run, Sleep: host.Sleep, Now: time.Now, Status: pacemaker.ReadStatus, Container: podman.State, Listens: listens,
+		Out: out, Wait: DefaultWait, Run: host.Run, Sleep: host.Sleep, Now: time.Now, Status: pacemaker.ReadStatus, Container: podman.State, Listens: listens, Stop: askToStop,
 		WriteDevices: func(ctx context.Context, files records.Files, devices []state.FencingDevice) error {
 			store := fence.NewStore()
 			store.Files = files

@@ -19,11 +19,6 @@ import (
 // Only where both are in majority a leader promotes the third member. The way back goes by voter,
 // from which a marker leads to pair.
 
-// ThirdLag is the greatest number of entries that the third member may lack when it is promoted.
-// From then on its vote counts, and a member that lags cannot give it for new entries. etcd itself
-// allows a tenth of the whole log.
-const ThirdLag = 500
-
 // third returns the member that the plan lets in, zero without such a word.
 func (v *view) third() state.MemberID {
 	if w := v.s.Third.Word; w.Known {
@@ -194,6 +189,6 @@ var widenedRules = []rule{
 func (v *view) mayLetIn() bool {
 	m, _ := v.lists(v.own.Third)
 	b := v.s.Third.Behind
-	return v.iLead() && v.works() && v.wanted() && v.own.Third == v.third() && m.InSync && b.Known && b.Value <= ThirdLag &&
+	return v.iLead() && v.works() && v.wanted() && v.own.Third == v.third() && m.InSync && b.Known && b.Value <= MostBehind &&
 		v.peerIn(state.EtcdMajority) && v.peer.Record.Third == v.own.Third
 }

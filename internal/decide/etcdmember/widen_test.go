@@ -32,7 +32,7 @@ func peerThird(st state.EtcdState) change {
 // said is the plan's word for a member; it lacks as many entries as are allowed.
 func said(id state.MemberID) change {
 	return func(s *state.EtcdSnapshot) {
-		s.Third = state.EtcdThird{Coming: true, Word: state.Known(state.EtcdThirdWord{Plan: "p1", Host: "gamma", Member: id}), Behind: state.Known(uint64(ThirdLag))}
+		s.Third = state.EtcdThird{Coming: true, Word: state.Known(state.EtcdThirdWord{Plan: "p1", Host: "gamma", Member: id}), Behind: state.Known(uint64(MostBehind))}
 	}
 }
 
@@ -122,7 +122,7 @@ func wideningSentences() []sentence {
 		{"nor while its etcd is stopped", wide(majority, theirMajority, peerStopped), wait, "majority.wait"},
 		{"nor while it leaves", wide(majority, theirMajority, peerLeaves), wait, "majority.wait"},
 		{"nor one that never started", wide(majority, theirMajority, members(alpha, beta, gammaLate)), wait, "majority.wait"},
-		{"nor one that lacks much", wide(majority, theirMajority, behind(state.Known(uint64(ThirdLag+1)))), wait, "majority.wait"},
+		{"nor one that lacks much", wide(majority, theirMajority, behind(state.Known(uint64(MostBehind+1)))), wait, "majority.wait"},
 		{"nor one of which nobody knows", wide(majority, theirMajority, behind(state.Fact[uint64]{})), wait, "majority.wait"},
 		{"nor by a word that cannot be read", wide(majority, theirMajority, wordUnread), wait, "majority.wait"},
 		{"nor while nothing is committed", wide(majority, theirMajority, stalls(1)), wait, "majority.wait"},
@@ -199,7 +199,7 @@ func forbiddenWide(s state.EtcdSnapshot, v state.EtcdVerdict) string {
 	case to == state.EtcdMajority && (!gave || r.State != state.EtcdWidening && (r.State != state.EtcdVoter || !votes)):
 		return "majority before the peer gave its right up"
 	case v.Action == state.EtcdPromote && r.State != state.EtcdSole &&
-		(r.State != state.EtcdMajority || !gave || p.Record.State != state.EtcdMajority || !s.Third.Behind.Known || s.Third.Behind.Value > ThirdLag || !state.Is(p.Running, true) || !state.Is(s.Local.Leader, 0xa)):
+		(r.State != state.EtcdMajority || !gave || p.Record.State != state.EtcdMajority || !s.Third.Behind.Known || s.Third.Behind.Value > MostBehind || !state.Is(p.Running, true) || !state.Is(s.Local.Leader, 0xa)):
 		return "promotes too early"
 	case v.Action == state.EtcdStart && state.Is(s.Pacemaker.Inert, true) && r.State != state.EtcdMajority:
 		return "starts alone"
@@ -230,7 +230,7 @@ func wideDimensions() []dimension {
 		choose(all(), func(s *state.EtcdSnapshot) { s.Statement.Value.Record.Third = 0xe }),
 		choose(members(alpha, beta), members(alpha, beta, gammaInSync), members(alpha, beta, gammaLate), members(alpha, beta, gamma), members(marks(alpha, 4), marks(beta, 2), gamma), members(marks(alpha, 4), marks(beta, 2), gammaInSync)),
 		choose(noWord, said(0xd), said(0), said(0xe), all(said(0xd), wordUnread)),
-		choose(all(), behind(state.Known(uint64(ThirdLag+1))), behind(state.Fact[uint64]{})),
+		choose(all(), behind(state.Known(uint64(MostBehind+1))), behind(state.Fact[uint64]{})),
 		choose(all(), follows, noLeader),
 		pick(tri, func(s *state.EtcdSnapshot, v state.Fact[bool]) { s.Local.Running = v }),
 		pick(tri, func(s *state.EtcdSnapshot, v state.Fact[bool]) { s.Pacemaker.Contact = v }),

@@ -16,3 +16,12 @@ func Three(have *site.Site, file *config.InstallConfig) (*site.Site, error) {
 	}
 	return withoutFencing(have, file, found, three)
 }
+
+// ThreeOf returns the site of three control planes that this site of two becomes, without a file: each
+// of the two hosts makes it by itself (docs/adr/0097). It is what Three returns for a file that changes
+// nothing but the number.
+func ThreeOf(have *site.Site) (*site.Site, error) {
+	file := *have.Config
+	file.ControlPlane.Replicas, file.ControlPlane.Fencing = new(int64(three)), nil
+	return withoutFencing(have, &file, nil, three)
+}

@@ -66,6 +66,28 @@ func TestASiteOfTwoBecomesThreeByAFileThatSaysSoAndChangesNothingElse(t *testing
 	}
 }
 
+// Each host makes the site by itself, and both must agree with the file that a person gave.
+func TestAHostMakesTheSiteOfThreeWithoutTheFile(t *testing.T) {
+	more := "featureSet: CustomNoUpgrade\nfeatureGates: [Other=true, DualReplicaTopology=true]\n"
+	have := living(t, sitetest.TwoDual+more)
+	byFile, err := grow.Three(have, edited(t, three+"featureSet: CustomNoUpgrade\nfeatureGates: [Other=true]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	alone, err := grow.ThreeOf(have)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, errWant := grow.Kept(byFile).Marshal()
+	got, errGot := grow.Kept(alone).Marshal()
+	if diff := cmp.Diff(string(want), string(got)); diff != "" || errWant != nil || errGot != nil {
+		t.Errorf("%s, %v, %v", diff, errWant, errGot)
+	}
+	if _, err := grow.ThreeOf(alone); err == nil {
+		t.Error("a site of three became one of three")
+	}
+}
+
 // Three control planes do not fence each other: nobody writes such a file by mistake.
 func TestAFileOfThreeWithAccountsOfBMCsIsNotRead(t *testing.T) {
 	text := strings.Replace(fencing(), "replicas: 2", "replicas: 3", 1)

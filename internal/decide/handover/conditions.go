@@ -123,7 +123,7 @@ func degraded(s Snapshot, look outlook) Condition {
 	switch {
 	case len(messages) > 0:
 		return Condition{Type: SetupDegraded, Status: true, Reason: why, Message: strings.Join(messages, "\n")}
-	case len(s.Nodes) > twoNodes:
+	case len(s.Nodes) > twoNodes && !s.widens():
 		return Condition{Type: SetupDegraded, Status: true, Reason: "ControlPlanes", Message: look.waiting}
 	case len(s.Nodes) == twoNodes && len(s.Missing) > 0:
 		return Condition{Type: SetupDegraded, Status: true, Reason: "Missing", Message: strings.Join(s.Missing, "; ")}

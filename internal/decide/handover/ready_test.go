@@ -161,10 +161,25 @@ func TestWhatTheConditionsAreCalledAndWhatDegrades(t *testing.T) {
 		{change(two(), func(s *Snapshot) { s.Missing = []string{"a", "b"} }), "Missing", "a; b", true},
 		{change(two(), func(s *Snapshot) { s.Nodes, s.Missing = s.Nodes[:1], []string{"a"} }), AsExpected, "no step fails", false},
 		{change(two(), func(s *Snapshot) { s.Nodes = append(s.Nodes, Node{Name: "cp-3"}) }), "ControlPlanes", "there are 3 control planes, but a two-node cluster has exactly 2", true},
+		{change(two(), func(s *Snapshot) { s.Nodes, s.Third = append(s.Nodes, Node{Name: "cp-3"}), "cp-3" }), AsExpected, "no step fails", false},
+		{change(two(), func(s *Snapshot) { s.Nodes, s.Third = append(s.Nodes, Node{Name: "cp-9"}), "cp-3" }), "ControlPlanes", "there are 3 control planes, but a two-node cluster has exactly 2", true},
 		{failed(upTo(twonode.HandOver), twonode.HandOver, "cp-1", 2, time.Second, "no quorum"), "HandOverFailed", "hand-over on cp-1 failed (attempt 2): no quorum", true},
 	} {
 		if got := condition(t, Decide(c.s), SetupDegraded); got.Status != c.degraded || got.Reason != c.reason || got.Message != c.message {
 			t.Errorf("want %q, got %+v", c.message, got)
 		}
+	}
+}
+
+// TestTheSetUpOfTwoRestsWhileAThirdControlPlaneComes: etcd goes to kubelet then, which is no work that
+// is outstanding.
+func TestTheSetUpOfTwoRestsWhileAThirdControlPlaneComes(t *testing.T) {
+	s := change(upTo(twonode.HandOver), func(s *Snapshot) { s.Nodes, s.Third = append(s.Nodes, Node{Name: "cp-3"}), "cp-3" })
+	d := Decide(s)
+	if len(d.Create)+len(d.Delete) > 0 || d.Begin {
+		t.Errorf("%+v", d)
+	}
+	if c := condition(t, d, SetupProgressing); !c.Status || c.Message != "waiting: cp-3 comes as the third control plane: the set-up of two is left as it is" {
+		t.Errorf("%+v", c)
 	}
 }

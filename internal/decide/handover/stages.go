@@ -96,10 +96,17 @@ func waitsForHosts(s Snapshot) string {
 	switch n := len(s.Nodes); {
 	case n < twoNodes:
 		return fmt.Sprintf("%d of 2 control planes have joined", n)
+	case s.widens():
+		return s.Third + " comes as the third control plane: the set-up of two is left as it is"
 	case n > twoNodes:
 		return fmt.Sprintf("there are %d control planes, but a two-node cluster has exactly 2", n)
 	}
 	return strings.Join(slices.Concat(s.Missing, s.Awaited), "; ")
+}
+
+// widens reports whether the third Node is that of a plan.
+func (s Snapshot) widens() bool {
+	return s.Third != "" && len(s.Nodes) == twoNodes+1 && slices.ContainsFunc(s.Nodes, func(n Node) bool { return n.Name == s.Third })
 }
 
 // gate returns what a stage waits for before one of its Jobs is made, or nothing. A

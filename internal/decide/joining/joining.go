@@ -39,6 +39,9 @@ type Site struct {
 	ControlPlanes int
 	// Fenced names the two control planes that switch each other off.
 	Fenced []string
+	// Third is the name of the third control plane that a plan brings to two, empty without one
+	// (docs/adr/0097). Nobody fences it.
+	Third string
 	// Named holds the names of all control planes in the configuration.
 	Named []string
 }
@@ -89,9 +92,9 @@ func (s Site) Name(role state.Role, host string, known []string) error {
 	switch {
 	case !hostName.MatchString(host):
 		return refuse("the host's name may contain only lower-case letters, digits, - and . (hostnamectl set-hostname)")
-	case role == state.RoleMaster && len(s.Fenced) > 0 && !slices.Contains(s.Fenced, host):
+	case role == state.RoleMaster && len(s.Fenced) > 0 && !slices.Contains(s.Fenced, host) && (s.Third == "" || host != s.Third):
 		return refuse("controlPlane.fencing.credentials names %s, not %s: the host could not be fenced", strings.Join(s.Fenced, " and "), host)
-	case role == state.RoleWorker && (slices.Contains(s.Named, host) || slices.Contains(known, host)):
+	case role == state.RoleWorker && (host == s.Third || slices.Contains(s.Named, host) || slices.Contains(known, host)):
 		return refuse("%s is the name of a control plane: give the worker another name", host)
 	}
 	return nil
@@ -151,7 +154,11 @@ func Decide(s Site, a Ask, nodes []state.Node, tokens []Token, now time.Time) (G
 		g.Rejoins = true
 	}
 	others := slices.DeleteFunc(controlPlanes(nodes), func(name string) bool { return name == a.Host })
-	if a.Role == state.RoleMaster && len(others) >= s.ControlPlanes {
+	room := s.ControlPlanes
+	if s.Third != "" && a.Host == s.Third {
+		room++
+	}
+	if a.Role == state.RoleMaster && len(others) >= room {
 		return Grant{}, refuse("this site has %d control planes and all are nodes (%s): remove the lost one first (kubectl delete node)",
 			s.ControlPlanes, strings.Join(others, ", "))
 	}

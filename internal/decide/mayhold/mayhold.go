@@ -45,6 +45,8 @@ func Decide(f Facts) Verdict {
 		return Verdict{Reason: "the etcd keeper does not answer"}
 	case s.Record.Known && s.Record.Value.State == state.EtcdDeparting:
 		return no("this host has left the pair")
+	case s.Record.Known && s.Record.Value.State == state.EtcdMajority:
+		return yes("three vote, or may: no host goes on without the others")
 	case state.Is(s.Pacemaker.Inert, true):
 		return no("this host has not seen its peer since boot, and the peer may have gone on without it")
 	case !s.Pacemaker.Inert.Known:
@@ -57,7 +59,8 @@ func Decide(f Facts) Verdict {
 // reports with the same mark have the same verdict.
 func Mark(r state.EtcdReport) string {
 	s := r.Snapshot
-	return fmt.Sprintf("%t %t %+v", s.Peer != "", s.Record.Known && s.Record.Value.State == state.EtcdDeparting, s.Pacemaker.Inert)
+	is := func(e state.EtcdState) bool { return s.Record.Known && s.Record.Value.State == e }
+	return fmt.Sprintf("%t %t %t %+v", s.Peer != "", is(state.EtcdDeparting), is(state.EtcdMajority), s.Pacemaker.Inert)
 }
 
 // AtBoot returns the verdict before anything is known in this boot. A host that

@@ -30,6 +30,9 @@ func TestHardCase40_WhoMayHoldOfTwoHosts(t *testing.T) {
 		{"an inert host whose record says that it went on alone", Facts{true, true, report(state.EtcdSole, yes, no)}, no},
 		{"a host that came back and sees its peer", Facts{true, true, report(state.EtcdLearner, no, yes)}, yes},
 		{"a host that gave its copy up", Facts{true, true, report(state.EtcdDeparting, no, yes)}, no},
+		{"a host among three, which Corosync keeps no more", Facts{true, true, report(state.EtcdMajority, yes, no)}, yes},
+		{"a host among three whose Corosync has ended", Facts{true, true, report(state.EtcdMajority, unknown, unknown)}, yes},
+		{"a host that gave its right up, and whose peer may not have", Facts{true, true, report(state.EtcdWidening, yes, no)}, no},
 		{"Corosync does not answer", Facts{true, true, report(state.EtcdPair, unknown, unknown)}, unknown},
 		{"not recorded, but the keeper has a peer", Facts{true, false, report(state.EtcdPair, yes, no)}, no},
 	} {
@@ -58,7 +61,7 @@ func TestAHostThatWasFencedHoldsNothingWhenItComesBack(t *testing.T) {
 func TestWhatChangesTheVerdictChangesTheMark(t *testing.T) {
 	facts := []state.Fact[bool]{{}, state.Known(true), state.Known(false)}
 	verdicts := map[string]Verdict{}
-	for _, record := range []state.EtcdState{"", state.EtcdPair, state.EtcdSole, state.EtcdDeparting, state.EtcdLearner} {
+	for _, record := range []state.EtcdState{"", state.EtcdPair, state.EtcdSole, state.EtcdDeparting, state.EtcdLearner, state.EtcdMajority} {
 		for _, inert := range facts {
 			for _, contact := range facts {
 				for _, peer := range []string{"", "cp-2"} {
@@ -73,7 +76,7 @@ func TestWhatChangesTheVerdictChangesTheMark(t *testing.T) {
 			}
 		}
 	}
-	if len(verdicts) != 12 {
+	if len(verdicts) != 18 {
 		t.Errorf("%d marks: %v", len(verdicts), verdicts)
 	}
 }

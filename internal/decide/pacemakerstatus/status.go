@@ -119,6 +119,9 @@ func (v view) service() metav1.Condition {
 	if !v.Cluster.Known {
 		return clusterService.unknown(v.Trouble)
 	}
+	if r := v.Etcd.Value.Snapshot.Record; v.cluster.Options.Maintenance && v.Etcd.Known && r.Known && r.Value.State == state.EtcdMajority {
+		return clusterService.is(false, widens+hint(WidensCommand))
+	}
 	if v.cluster.Options.Maintenance {
 		return clusterService.is(false, "maintenance-mode is true: Pacemaker neither starts, stops nor monitors anything"+hint("pcs property set maintenance-mode=false"))
 	}

@@ -33,4 +33,19 @@ func TestTheLockSaysWhichPlanIsInForce(t *testing.T) {
 			t.Errorf("%v: %q, want %q", c.lock, got, c.want)
 		}
 	}
+	widens := Plan{ID: "p1", Widens: true, Survivor: "cp-1", New: New{Name: "cp-3"}, By: "ada"}
+	for _, c := range []struct {
+		lock map[string]string
+		want string
+	}{
+		{nil, ""},
+		{map[string]string{LockKey: "p1", LockCopy: text(widens)}, "cp-3"},
+		{map[string]string{LockKey: "p2", LockCopy: text(widens)}, ""},
+		{map[string]string{LockKey: "p1", LockCopy: text(replaces)}, ""},
+		{map[string]string{LockKey: "p1", LockCopy: "{"}, ""},
+	} {
+		if got := ThirdOf(c.lock); got != c.want {
+			t.Errorf("%v: %q, want %q", c.lock, got, c.want)
+		}
+	}
 }

@@ -232,6 +232,9 @@ func (r rule) finding(c metav1.Condition, host string, d describer) []finding.Fi
 	if c.Status != metav1.ConditionFalse && !unproven {
 		return nil
 	}
+	if r.id == ClusterInMaintenance && pacemakerstatus.Widens(c.Message) {
+		r.meaning, r.command = "Raft's majority of three decides by now. Leave it so: the plan goes on.", "sudo "+pacemakerstatus.WidensCommand
+	}
 	fill := strings.NewReplacer("{host}", host, "{peer}", d.peer(host))
 	problem := fill.Replace(r.problem)
 	if c.Message != "" {

@@ -40,7 +40,7 @@ type Facts struct {
 	Asks    replace.Newcomer // that asked to enter last, at AskedAt; zero if none asked
 	AskedAt time.Time
 	Arch    state.Fact[bool] // it has this host's architecture
-	// Ready is true if its Node is ready and its API server answers.
+	// Ready is true if its Node is ready and its API server answers, which needs its vote.
 	Ready state.Fact[bool]
 
 	// About this host. The names are those of replace.Facts.
@@ -107,8 +107,8 @@ func (f Facts) waits() bool {
 	return f.Asks.Machine.UUID+f.Asks.Machine.Serial != "" && f.Now.Sub(f.AskedAt).Abs() <= asking
 }
 
-// progress is what this host tells about itself.
-func (f Facts) progress() Progress {
+// Progress is what this host tells about itself.
+func (f Facts) Progress() Progress {
 	return Progress{
 		Stage: f.Plan.Stage, Word: f.Word.Value, Record: f.Record.Value, Target: yes(f.Target), Boots: yes(f.Boots), Kubelets: f.handed(),
 		Ended: no(f.Runs) && no(f.Paired), Dressed: yes(f.Dressed),

@@ -13,7 +13,7 @@ import (
 const (
 	explainEtcd = "sudo holdfast explain etcd"
 	statusShow  = "holdfast status"
-	apply       = "sudo holdfast topology apply --install-config FILE --address ADDRESS"
+	apply       = "sudo holdfast topology apply --install-config FILE --new-name NAME --address ADDRESS"
 )
 
 func open(id string) replace.Gate { return replace.Gate{ID: id, Open: true} }

@@ -95,7 +95,7 @@ func TestAMachineThatIsNotThatOfThePlanIsNotLetIn(t *testing.T) {
 	w := newWide()
 	w.hosts[0].stage, w.hosts[1].stage, w.lock = Coming, Coming, Coming
 	w.hosts[0].word, w.hosts[1].word, w.given, w.asks = 1, 1, true, true
-	w.told = w.facts(1).progress()
+	w.told = w.facts(1).Progress()
 	if d := Decide(w.facts(0)); d.Rule != "coming.learner" {
 		t.Fatalf("%+v", d)
 	}

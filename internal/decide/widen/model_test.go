@@ -26,6 +26,7 @@ type side struct {
 	paired, dressed                      bool
 	stage                                Stage // of the plan, or of the copy; empty for none
 	noted                                bool  // the plan names the member of the third host
+	named                                bool  // and its machine
 }
 
 const (
@@ -39,6 +40,7 @@ type wide struct {
 	member     int8    // of the third host
 	started    bool    // its etcd started once
 	third      bool    // the third host is up
+	ready      bool    // its API server answers, which needs its vote
 	asks       bool
 	lock       Stage
 	lockNoted  bool
@@ -120,13 +122,16 @@ func (w wide) facts(i int) Facts {
 	h, o := w.hosts[i], w.hosts[1-i]
 	f := Facts{
 		Now: noon, Host: names[i], Peer: names[1-i], Record: state.Known(h.record), Contact: state.Known(w.contact()),
-		Serves: state.Known(h.etcd && w.serves()), StandIn: state.Known(false), Word: state.Known(w.word(i)), Arch: state.Known(true), Ready: state.Known(w.started && w.third && w.serves()),
+		Serves: state.Known(h.etcd && w.serves()), StandIn: state.Known(false), Word: state.Known(w.word(i)), Arch: state.Known(true), Ready: state.Known(w.ready && w.serves()),
 		Pod: state.Known(h.pod || h.static), Boots: state.Known(h.boots), Runs: state.Known(h.ring), Paired: state.Known(h.paired), Kubelets: state.Known(h.static),
 		Podmans: state.Known(h.etcd && !h.static), Halted: state.Known(h.halted), Dressed: state.Known(h.dressed), Target: state.Known(true), Room: state.Known(true), Ships: state.Known(true),
 		Work: state.Known(""), ControlPlanes: 2,
 	}
 	if h.stage != "" {
 		p := plan(h.stage, h.noted)
+		if !h.named {
+			p.Newcomer = replace.Newcomer{}
+		}
 		f.Plan = &p
 	}
 	if w.contact() {
@@ -168,13 +173,13 @@ func (w wide) acted(t *testing.T, i int, d Decision) []wide {
 	h := &n.hosts[i]
 	switch d.Act {
 	case WritePlan:
-		h.stage, h.noted = d.Plan.Stage, d.Plan.Third != 0
+		h.stage, h.noted, h.named = d.Plan.Stage, d.Plan.Third != 0, d.Plan.Newcomer == machine
 	case CopyPlan:
 		n.lock, n.lockNoted = h.stage, h.noted
 	case DropLock:
 		n.lock, n.told = "", Progress{}
 	case Tell:
-		n.told = w.facts(i).progress()
+		n.told = w.facts(i).Progress()
 	case PutWord:
 		h.word = 1
 		if h.stage != Coming {
@@ -252,6 +257,7 @@ func (w wide) happens() []wide {
 		h, o := w.hosts[i], w.hosts[1-i]
 		add(h.up && w.cuts > 0, func(n *wide) {
 			n.hosts[i].up, n.hosts[i].etcd, n.hosts[i].halted = false, false, false
+			n.asks = n.asks && i != 0 // who asked is forgotten over a boot
 			n.cuts--
 		})
 		add(!h.up, func(n *wide) { n.hosts[i].up = true })
@@ -269,10 +275,11 @@ func (w wide) happens() []wide {
 	add(w.alone() && w.contact() && a.etcd && a.word == 0 && w.member != listed, func(n *wide) { // the peer joins again
 		n.hosts[0].record, n.hosts[1].record, n.hosts[1].etcd = state.EtcdPair, state.EtcdPair, true
 	})
-	add(!w.asks && w.third && a.stage == Coming && w.given, func(n *wide) { n.asks = true })
-	add(w.asks && w.member == listed && a.noted && !w.started && w.third, func(n *wide) { n.started, n.asks = true, false })
-	add(w.third && w.cuts > 0 && w.started, func(n *wide) { n.third, n.cuts = false, n.cuts-1 })
+	add(!w.asks && w.third && a.up && a.stage == Coming && w.given && !w.started, func(n *wide) { n.asks = true })
+	add(w.asks && w.member == listed && a.noted && a.named && !w.started && w.third, func(n *wide) { n.started, n.asks = true, false })
+	add(w.third && w.cuts > 0 && w.started, func(n *wide) { n.third, n.ready, n.cuts = false, false, n.cuts-1 })
 	add(!w.third, func(n *wide) { n.third = true })
+	add(w.third && w.member == votes && !w.ready && w.serves(), func(n *wide) { n.ready = true })
 	add(!w.abort && Handing.After(a.stage), func(n *wide) { n.abort = true })
 	return out
 }
@@ -294,6 +301,7 @@ func (w wide) mistakes() (out []string) {
 	}
 	is(w.maintained && w.member != votes, "Pacemaker takes over no more, and two vote")
 	a, b := w.hosts[0], w.hosts[1]
+	is(a.noted && !a.named, "the plan names a member, and not the machine that may start it")
 	is(a.stage == Aborted && (w.member != none || w.given), "the plan is taken back, and the third host is left")
 	is(a.stage == Whole && (!a.dressed || !b.dressed || !a.static || !b.static || a.ring || b.ring || a.paired || b.paired || w.member != votes), "whole, and something is missing")
 	is(w.member == votes && w.hosts[0].stage == Aborted, "three vote, and the plan was taken back")
@@ -384,31 +392,38 @@ func TestEachNeedOfThePlanIsNecessary(t *testing.T) {
 	for name, c := range map[string]struct {
 		rule   string
 		change func(*rule)
+		also   string // a rule that is off, too
 	}{
-		"kubelet of the two does not start at boot":                           {"hand.boot", off},
-		"Pacemaker is in maintenance before the other kubelet starts at boot": {"hand.far-boots", off},
+		"kubelet of the two does not start at boot":                           {"hand.boot", off, ""},
+		"Pacemaker is in maintenance before the other kubelet starts at boot": {"hand.far-boots", off, ""},
 		"etcd is stopped while the others do not serve": {"hand.stop", func(r *rule) {
 			r.when = func(f Facts) bool { return no(f.Kubelets) && (!yes(f.Halted) || yes(f.Podmans)) }
-		}},
-		"kubelet gets etcd before it was stopped":          {"hand.stop", off},
-		"kubelet gets etcd while podman runs it":           {"hand.give", func(r *rule) { r.when = func(f Facts) bool { return no(f.Kubelets) } }},
-		"nobody goes on after a promotion that came first": {"back.late", off},
-		"a copy without a plan stays":                      {"gone", off},
-		"a word without a plan stays":                      {"over.word", off},
-		"the member is not named":                          {"coming.noted", off},
-		"the learner stays":                                {"back.learner", off},
-		"the rest of the new host stays":                   {"back.new", off},
-		"nobody waits for the two keepers": {"letting.votes", func(r *rule) {
+		}, ""},
+		"kubelet gets etcd before it was stopped":          {"hand.stop", off, ""},
+		"kubelet gets etcd while podman runs it":           {"hand.give", func(r *rule) { r.when = func(f Facts) bool { return no(f.Kubelets) } }, ""},
+		"nobody goes on after a promotion that came first": {"back.late", off, ""},
+		"a copy without a plan stays":                      {"gone", off, ""},
+		"a word without a plan stays":                      {"over.word", off, ""},
+		"the member is not named":                          {"coming.noted", off, ""},
+		"the member is named, and nobody knows its machine": {"coming.await", func(r *rule) {
+			r.when = func(f Facts) bool { return state.Is(f.Learner, 0) && !f.waits() }
+		}, "coming.machine"},
+		"the learner stays":              {"back.learner", off, ""},
+		"the rest of the new host stays": {"back.new", off, ""},
+		"nobody waits for the two keepers, nor for the third host": {"letting.votes", func(r *rule) {
 			r.when = func(f Facts) bool { return !state.Is(f.Record, state.EtcdMajority) }
-		}},
+		}, "letting.ready"},
 		"a survivor waits for a lost host": {"over.await", func(r *rule) {
 			r.when = func(f Facts) bool { return f.Lock.Known && f.Lock.Value.ID == f.Plan.ID && !f.far() }
-		}},
-		"the cluster's copy stays old": {"copy", off},
-		"the other host does not tell": {"tell", off},
+		}, ""},
+		"the cluster's copy stays old": {"copy", off, ""},
+		"the other host does not tell": {"tell", off, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			changed(t, c.rule, c.change)
+			if c.also != "" {
+				changed(t, c.also, off)
+			}
 			if _, n, bad := explore(t, 1); bad == "" {
 				t.Errorf("none of %d states shows that it is needed", n)
 			}

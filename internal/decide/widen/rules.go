@@ -107,7 +107,7 @@ var copyRules = []rule{{
 
 var tellRules = []rule{
 	{
-		step: "W1", id: "tell", act: Tell, when: func(f Facts) bool { return f.Told.Known && f.Told.Value != f.progress() },
+		step: "W1", id: "tell", act: Tell, when: func(f Facts) bool { return f.Told.Known && f.Told.Value != f.Progress() },
 		words: says("%s tells how far it is", here),
 	},
 	{step: "W1", id: "follow", act: Wait, when: always, words: says("%s carries the plan on", there)},
@@ -178,6 +178,12 @@ var leaveRules = []rule{
 // alone reports whether this host went on without the other one, which may never come back.
 func (f Facts) alone() bool { return f.Record.Known && f.Record.Value.Leads() }
 
+// unnamed reports whether the plan does not name the member of the third host yet: who asks must be
+// known then, also after this host was booted.
+func (f Facts) unnamed() bool {
+	return f.Learner.Known && (f.Learner.Value == 0 || f.Learner.Value != f.Plan.Third)
+}
+
 // farRules wait for the other host.
 var farRules = []rule{{
 	step: "W2", id: "far", act: Wait, when: func(f Facts) bool { return !f.far() },
@@ -190,13 +196,13 @@ var comingRules = concat(leaveRules, copyRules, wordRules, farRules, []rule{
 		words: says("the name %s is given to the new host", next),
 	},
 	{
-		step: "W3", id: "coming.await", act: Wait, when: func(f Facts) bool { return state.Is(f.Learner, 0) && !f.waits() },
+		step: "W3", id: "coming.await", act: Wait, when: func(f Facts) bool { return f.unnamed() && !f.waits() },
 		words: says("waits until %s is installed and asks to enter", next), way: "sudo holdfast topology apply --join-file FILE",
 	},
 	{
 		step: "W3", id: "coming.machine", act: Wait,
 		when: func(f Facts) bool {
-			return state.Is(f.Learner, 0) && (!yes(f.Arch) || f.Asks.Address != f.Plan.New.Address || f.Plan.New.UUID != "" && f.Asks.Machine.UUID != f.Plan.New.UUID)
+			return f.unnamed() && (!yes(f.Arch) || f.Asks.Address != f.Plan.New.Address || f.Plan.New.UUID != "" && f.Asks.Machine.UUID != f.Plan.New.UUID)
 		},
 		words: func(f Facts) string {
 			return "the machine that asks to enter as " + next(f) + " (UUID " + f.Asks.Machine.UUID + ", " + f.Asks.Address + ") is not the one of the plan: it is not let in"
@@ -222,12 +228,12 @@ var comingRules = concat(leaveRules, copyRules, wordRules, farRules, []rule{
 	{
 		step: "W3", id: "coming.ready", act: Wait,
 		when: func(f Facts) bool {
-			return !f.Learner.Known || f.Learner.Value == 0 || !f.LearnerKnown || !yes(f.Ready)
+			return !f.Learner.Known || f.Learner.Value == 0 || !f.LearnerKnown
 		},
-		words: says("waits until %s has etcd's data, its Node is ready and its API server answers", next),
+		words: says("waits until etcd of %s runs and has its data", next),
 	},
 	{
-		step: "W3", id: "coming.behind", act: Wait, when: func(f Facts) bool { return !f.Behind.Known || f.Behind.Value > etcdmember.ThirdLag },
+		step: "W3", id: "coming.behind", act: Wait, when: func(f Facts) bool { return !f.Behind.Known || f.Behind.Value > etcdmember.MostBehind },
 		words: says("waits until %s lacks little of etcd's log", next),
 	},
 	{
@@ -253,6 +259,11 @@ var lettingRules = concat(leaveRules, copyRules, wordRules, []rule{
 			return !state.Is(f.Voters, 3) || !state.Is(f.Record, state.EtcdMajority) || f.Told.Value.Record != state.EtcdMajority || !f.far() || !yes(f.OthersServe)
 		},
 		words: says("waits until %s votes, and both etcd keepers know it", next), way: explainEtcd,
+	},
+	{
+		// Not earlier: a learner serves no API server.
+		step: "W4", id: "letting.ready", act: Wait, when: func(f Facts) bool { return !yes(f.Ready) },
+		words: says("waits until the Node of %s is ready and its API server answers", next), way: statusShow,
 	},
 	{
 		step: "W5", id: "letting.hand", act: WritePlan, when: always,
@@ -329,7 +340,7 @@ func (f Facts) thirdListed() bool {
 
 var peerMaintainedRules = []rule{{
 	step: "W5", id: "hand.await", act: Tell, when: func(f Facts) bool {
-		return !yes(f.Halted) && !yes(f.Maintained) && f.Told.Known && f.Told.Value != f.progress()
+		return !yes(f.Halted) && !yes(f.Maintained) && f.Told.Known && f.Told.Value != f.Progress()
 	},
 	words: says("%s tells how far it is", here),
 }, {

@@ -23,7 +23,7 @@ func (s *server) config(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	if err := s.Site.Role(role); err != nil {
+	if err := s.site().Role(role); err != nil {
 		s.failed(w, r, err)
 		return
 	}
@@ -66,7 +66,7 @@ func (s *server) admit(w http.ResponseWriter, r *http.Request) {
 	}
 	all, err := s.Progress.All()
 	if err == nil {
-		err = s.Site.Name(shown.Role, host, controlPlanes(all))
+		err = s.site().Name(shown.Role, host, controlPlanes(all))
 	}
 	var own Secret
 	if err == nil {

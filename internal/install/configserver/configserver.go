@@ -45,6 +45,9 @@ import (
 type Options struct {
 	// Site says which hosts may join at all.
 	Site joining.Site
+	// Third returns the name of the third control plane that a plan brings to two, empty without
+	// one; nil for never.
+	Third func() string
 	// Read checks a token, like jointoken.Read with a key. An error that is not
 	// one of that package's means that the token could not be checked.
 	Read func(ctx context.Context, token string, purpose jointoken.Purpose) (jointoken.Claims, error)
@@ -177,6 +180,15 @@ func allowing(next http.Handler, methods ...string) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// site says which hosts may join now.
+func (s *server) site() joining.Site {
+	out := s.Site
+	if s.Third != nil {
+		out.Third = s.Third()
+	}
+	return out
 }
 
 func healthz(w http.ResponseWriter, _ *http.Request) {

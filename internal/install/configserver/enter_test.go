@@ -2,6 +2,7 @@ package configserver
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 
@@ -47,5 +48,43 @@ func TestAServerWithoutReplacementsLetsNobodyEnter(t *testing.T) {
 	s := newSite(t, nil)
 	if status, _, _ := s.ask(t, "POST", "/hosts/cp-2/enter", "Bearer "+tokenOf(t, jointoken.Host, state.RoleMaster, "cp-2"), "{}"); status != 403 {
 		t.Error(status)
+	}
+}
+
+func TestAnotherControlPlaneAnswersInTheNameOfTheCarrier(t *testing.T) {
+	s := newSite(t, func(o *Options) {
+		o.Enter = func(_ context.Context, own jointoken.Claims, request []byte) (Entry, error) {
+			if own.Host != "cp-3" {
+				return Entry{}, joining.Refusal("no plan names " + own.Host)
+			}
+			return Entry{Needed: true, Waits: string(request), Pod: []byte("pod")}, nil
+		}
+	})
+	c := newClient(s)
+	entry, err := c.Enter(t.Context(), "cp-3", tokenOf(t, jointoken.Host, state.RoleMaster, "cp-3"), []byte("asks"))
+	if err != nil || !entry.Needed || entry.Waits != "asks" || string(entry.Pod) != "pod" {
+		t.Errorf("%+v, %v", entry, err)
+	}
+	_, err = c.Enter(t.Context(), "cp-4", tokenOf(t, jointoken.Host, state.RoleMaster, "cp-4"), nil)
+	if _, refused := errors.AsType[joining.Refusal](err); !refused || !strings.Contains(err.Error(), "no plan names cp-4") {
+		t.Errorf("%v", err)
+	}
+	if _, err := c.Enter(t.Context(), "cp-3", "no token", nil); err == nil || strings.Contains(err.Error(), "no token") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestAThirdControlPlaneIsAdmittedOnlyWhileAPlanBringsIt(t *testing.T) {
+	third := ""
+	s := newSite(t, func(o *Options) {
+		o.Site, o.Third = joining.Site{ControlPlanes: 2, Fenced: []string{"cp-1", "cp-2"}}, func() string { return third }
+	})
+	token := "Bearer " + tokenOf(t, jointoken.Admission, state.RoleMaster, "")
+	if status, body, _ := s.ask(t, "POST", "/hosts/cp-3", token, ""); status != 409 || !strings.Contains(body, "not cp-3") {
+		t.Errorf("%d %s", status, body)
+	}
+	third = "cp-3"
+	if status, body, _ := s.ask(t, "POST", "/hosts/cp-3", token, ""); status != 200 {
+		t.Errorf("%d %s", status, body)
 	}
 }

@@ -59,7 +59,7 @@ func TestL89APlanThatWaitsLeavesNoGuardLifted(t *testing.T) {
 	} {
 		now = now.Add(step.after)
 		if step.tries {
-			if err := lift(t.Context(), g, guard, now); err != nil {
+			if err := lift(t.Context(), g, guard, "the site goes on with one control plane", now); err != nil {
 				t.Fatalf("%s: %v", step.what, err)
 			}
 		}

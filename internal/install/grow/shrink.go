@@ -19,12 +19,12 @@ import (
 	"github.com/holdfast/holdfast/internal/render/manifests"
 )
 
-// These are the steps by which one of two control planes becomes a lone one again, once kubelet
-// has its etcd and it is in no cluster of Corosync (docs/adr/0096).
+// These are the steps by which one of two control planes becomes a lone one again, or one of three,
+// once kubelet has its etcd and it is in no cluster of Corosync (docs/adr/0096, docs/adr/0097).
 
 // Undress takes from this host what only one of two control planes has, and writes site.json last.
-// want is what decide/grow.Lone returns. Packages stay. It may be run again after a cut at any
-// step; on a host that is a lone control plane it does nothing.
+// want is what decide/grow.Lone or ThreeOf returns. Packages stay. It may be run again after a cut at
+// any step; on a host that is not one of two it does nothing.
 func (h *Host) Undress(ctx context.Context, want *site.Site) error {
 	data, err := os.ReadFile(h.at(site.Path))
 	if err != nil {
@@ -112,13 +112,13 @@ const liftTime = 10 * time.Minute
 // them refuses to change the topology. The operator needs a moment to follow: until then the API
 // refuses, and the caller tries again.
 //
-// hosts are the two that the site had.
-func Shrink(ctx context.Context, api API, changes []manifests.Change, hosts []string, now time.Time) ([]Left, error) {
+// hosts are the two that the site had. because says what becomes of it, for who reads the guards.
+func Shrink(ctx context.Context, api API, changes []manifests.Change, hosts []string, because string, now time.Time) ([]Left, error) {
 	for _, c := range changes {
 		if c.Way != manifests.Remove || c.Kind != "ValidatingAdmissionPolicy" {
 			continue
 		}
-		if err := lift(ctx, api, c.ObjectRef, now); err != nil {
+		if err := lift(ctx, api, c.ObjectRef, because, now); err != nil {
 			return nil, err
 		}
 	}
@@ -134,7 +134,7 @@ func Shrink(ctx context.Context, api API, changes []manifests.Change, hosts []st
 	return left, nil
 }
 
-func lift(ctx context.Context, api API, r state.ObjectRef, now time.Time) error {
+func lift(ctx context.Context, api API, r state.ObjectRef, because string, now time.Time) error {
 	for range attempts {
 		have, err := api.Fields(ctx, r)
 		if err != nil || have == nil {
@@ -146,7 +146,7 @@ func lift(ctx context.Context, api API, r state.ObjectRef, now time.Time) error 
 			return nil
 		}
 		written, err := api.Merge(ctx, r, false, have, map[string]any{"metadata": map[string]any{"annotations": map[string]any{
-			guards.AnnotationLifted: now.Add(liftTime).UTC().Format(time.RFC3339), guards.AnnotationBecause: "the site goes on with one control plane",
+			guards.AnnotationLifted: now.Add(liftTime).UTC().Format(time.RFC3339), guards.AnnotationBecause: because,
 		}}})
 		if err != nil || written {
 			return err

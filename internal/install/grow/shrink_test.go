@@ -132,7 +132,7 @@ func TestALivingClusterOfTwoBecomesOneOfOne(t *testing.T) {
 	// The guards hold until the operator has followed the annotation.
 	refused := false
 	for range 40 {
-		if _, err = Shrink(t.Context(), client.Bringer(), changes, []string{"cp-1", "cp-2"}, now); err != nil {
+		if _, err = Shrink(t.Context(), client.Bringer(), changes, []string{"cp-1", "cp-2"}, "the site goes on with one control plane", now); err != nil {
 			refused = true
 			break
 		}
@@ -151,7 +151,7 @@ func TestALivingClusterOfTwoBecomesOneOfOne(t *testing.T) {
 	}
 	deadline := now.Add(time.Minute)
 	for {
-		if _, err = Shrink(t.Context(), client.Bringer(), changes, []string{"cp-1", "cp-2"}, now); err == nil {
+		if _, err = Shrink(t.Context(), client.Bringer(), changes, []string{"cp-1", "cp-2"}, "the site goes on with one control plane", now); err == nil {
 			break
 		}
 		if time.Now().After(deadline) {
@@ -181,7 +181,7 @@ func TestALivingClusterOfTwoBecomesOneOfOne(t *testing.T) {
 	if config := get("configmap", "cluster-config-v1", "-n", "kube-system", "-o", "yaml"); !strings.Contains(config, "replicas: 1") {
 		t.Errorf("the cluster's copy of the install-config:\n%s", config)
 	}
-	if _, err := Shrink(t.Context(), client.Bringer(), changes, []string{"cp-1", "cp-2"}, now); err != nil {
+	if _, err := Shrink(t.Context(), client.Bringer(), changes, []string{"cp-1", "cp-2"}, "the site goes on with one control plane", now); err != nil {
 		t.Errorf("the second run: %v", err)
 	}
 }

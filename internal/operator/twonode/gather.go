@@ -21,6 +21,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/cli/command"
 	"github.com/holdfast/holdfast/internal/decide/handover"
+	"github.com/holdfast/holdfast/internal/decide/replace"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/hold"
 	"github.com/holdfast/holdfast/internal/model/etcdpod"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -42,11 +43,13 @@ type gathered struct {
 	material *material
 	// held is what waits for an upgrade of the site.
 	held hold.Held
+	// third is the name of the third control plane that a plan brings, empty without one.
+	third string
 }
 
 func (g *gathered) snapshot(now time.Time) handover.Snapshot {
 	s := handover.Snapshot{
-		Nodes: g.nodes, Missing: g.missing, Awaited: g.awaited, Moved: g.moved, Jobs: g.jobs, Now: now,
+		Nodes: g.nodes, Third: g.third, Missing: g.missing, Awaited: g.awaited, Moved: g.moved, Jobs: g.jobs, Now: now,
 		AtWork: g.held.Away, Upgrade: g.held.Rewrite, Begun: begun(g.etcd), HandedOver: etcdobject.Holds(g.etcd, handover.CompletedTransition),
 	}
 	if g.material != nil {
@@ -74,7 +77,8 @@ func (r *Reconciler) gather(ctx context.Context) (*gathered, error) {
 // the state of their members.
 func (r *Reconciler) hosts(ctx context.Context, g *gathered) ([]Host, error) {
 	var nodes corev1.NodeList
-	if err := r.Client.List(ctx, &nodes, client.HasLabels{state.LabelControlPlane}); err != nil {
+	err := r.Client.List(ctx, &nodes, client.HasLabels{state.LabelControlPlane})
+	if err != nil {
 		return nil, fmt.Errorf("list control planes: %w", err)
 	}
 	slices.SortFunc(nodes.Items, func(a, b corev1.Node) int { return strings.Compare(a.Name, b.Name) })
@@ -84,6 +88,11 @@ func (r *Reconciler) hosts(ctx context.Context, g *gathered) ([]Host, error) {
 			return nil, err
 		}
 		g.held = hold.Of(record, nodes.Items)
+	}
+	if len(nodes.Items) > 2 {
+		if g.third, err = r.third(ctx); err != nil {
+			return nil, err
+		}
 	}
 	settled := etcdobject.Holds(g.etcd, handover.CompletedTransition)
 	known, err := r.known(ctx, settled)
@@ -109,6 +118,17 @@ func (r *Reconciler) hosts(ctx context.Context, g *gathered) ([]Host, error) {
 		g.nodes[i].Etcd = members[g.nodes[i].Name]
 	}
 	return hosts, nil
+}
+
+// third returns the name of the third control plane that a plan brings. Only a cluster that has three
+// asks.
+func (r *Reconciler) third(ctx context.Context) (string, error) {
+	var lock corev1.ConfigMap
+	err := client.IgnoreNotFound(r.Live.Get(ctx, client.ObjectKey{Namespace: replace.LockNamespace, Name: replace.LockName}, &lock))
+	if err != nil {
+		return "", fmt.Errorf("read the plan that changes control planes: %w", err)
+	}
+	return replace.ThirdOf(lock.Data), nil
 }
 
 func ready(n *corev1.Node) bool {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/etcdhealth"
+	"github.com/holdfast/holdfast/internal/decide/etcdmember"
 	"github.com/holdfast/holdfast/internal/decide/etcdspace"
 )
 
@@ -50,7 +51,7 @@ func TestL64TheLimitsFitTheLargestDatabaseThatEtcdTakes(t *testing.T) {
 	if etcdspace.MaxInUse <= quota {
 		t.Errorf("a database at its quota has no defragmentation, which is the way out")
 	}
-	if etcdhealth.MostBehind >= keeps || etcdspace.Behind >= keeps {
-		t.Errorf("a learner may be %d entries behind and a follower %d, and etcd keeps %d", etcdhealth.MostBehind, etcdspace.Behind, keeps)
+	if etcdmember.MostBehind >= keeps || etcdspace.Behind >= keeps {
+		t.Errorf("a learner may be %d entries behind and a follower %d, and etcd keeps %d", etcdmember.MostBehind, etcdspace.Behind, keeps)
 	}
 }

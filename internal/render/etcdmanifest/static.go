@@ -3,6 +3,7 @@ package etcdmanifest
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -25,7 +26,41 @@ const (
 // Static renders the manifest from which kubelet runs the only member of etcd, as kubeadm makes
 // it. A host that was one of two has no such file of its present addresses and release. image is
 // etcd's in the host's release.
-func Static(self Node, image string) ([]byte, error) {
+func Static(self Node, image string) ([]byte, error) { return static(self, image, only(self)) }
+
+// StaticOf renders it for one of several members. joins is true for one that starts for the first time,
+// as kubeadm makes it. etcd reads these flags only where it finds no data. One that had data and lost
+// them then refuses to start, or waits for a majority that knows it not: it neither serves an empty
+// cluster of its own, nor votes again under an id whose promises it has forgotten.
+func StaticOf(self string, members []Node, image string, joins bool) ([]byte, error) {
+	var node Node
+	var list []string
+	for _, m := range members {
+		if m.Name == "" || !m.Address.IsValid() {
+			return nil, errors.New("render kubelet's pod of etcd: a member has no name or no address")
+		}
+		if m.Name == self {
+			node = m
+		}
+		list = append(list, m.Name+"="+etcdpod.PeerURL(m.Address))
+	}
+	slices.Sort(list)
+	cluster := []string{"--initial-cluster=" + strings.Join(list, ",")}
+	if joins {
+		cluster = append(cluster, "--initial-cluster-state=existing")
+	}
+	return static(node, image, cluster)
+}
+
+// only has a member begin the cluster.
+func only(self Node) []string {
+	if !self.Address.IsValid() {
+		return nil
+	}
+	return []string{"--initial-cluster=" + self.Name + "=" + etcdpod.PeerURL(self.Address)}
+}
+
+func static(self Node, image string, cluster []string) ([]byte, error) {
 	if self.Name == "" || !self.Address.IsValid() || image == "" {
 		return nil, errors.New("render kubelet's pod of etcd: the name, the address or the image is missing")
 	}
@@ -40,7 +75,7 @@ func Static(self Node, image string) ([]byte, error) {
 		Spec: corev1.PodSpec{
 			HostNetwork: true, Priority: &priority, PriorityClassName: "system-node-critical",
 			SecurityContext: &corev1.PodSecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
-			Containers:      []corev1.Container{staticContainer(self, image)},
+			Containers:      []corev1.Container{staticContainer(self, image, cluster)},
 			Volumes: []corev1.Volume{
 				volume.HostPath("etcd-certs", state.EtcdPKIDir, corev1.HostPathDirectoryOrCreate),
 				volume.HostPath("etcd-data", state.EtcdDataDir, corev1.HostPathDirectoryOrCreate),
@@ -54,7 +89,7 @@ func Static(self Node, image string) ([]byte, error) {
 	return out, nil
 }
 
-func staticContainer(self Node, image string) corev1.Container {
+func staticContainer(self Node, image string, cluster []string) corev1.Container {
 	probe := func(path string, wait, period, failures int32) *corev1.Probe {
 		return &corev1.Probe{
 			ProbeHandler:        corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Host: "127.0.0.1", Path: path, Port: intstr.FromString(probePort), Scheme: corev1.URISchemeHTTP}},
@@ -63,7 +98,7 @@ func staticContainer(self Node, image string) corev1.Container {
 	}
 	return corev1.Container{
 		Name: "etcd", Image: image, ImagePullPolicy: corev1.PullIfNotPresent,
-		Command: append([]string{"etcd"}, staticFlags(self)...),
+		Command: append([]string{"etcd"}, staticFlags(self, cluster)...),
 		Ports:   []corev1.ContainerPort{{Name: probePort, ContainerPort: healthPort, Protocol: corev1.ProtocolTCP}},
 		Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{ //nolint:exhaustive // kubeadm asks for no other
 			corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("100Mi"),
@@ -77,16 +112,16 @@ func staticContainer(self Node, image string) corev1.Container {
 }
 
 // staticFlags are kubeadm's. etcd looks at the member list only where it finds no data.
-func staticFlags(self Node) []string {
+func staticFlags(self Node, cluster []string) []string {
 	peer := etcdpod.PeerURL(self.Address)
-	return []string{
+	return slices.Concat([]string{
 		"--advertise-client-urls=" + etcdpod.ClientURL(self.Address),
 		"--cert-file=" + state.EtcdPKIDir + "/server.crt",
 		"--client-cert-auth=true",
 		"--data-dir=" + state.EtcdDataDir,
 		"--feature-gates=InitialCorruptCheck=true",
 		etcdpod.Advertised + peer,
-		"--initial-cluster=" + self.Name + "=" + peer,
+	}, cluster, []string{
 		"--key-file=" + state.EtcdPKIDir + "/server.key",
 		"--listen-client-urls=" + strings.Join(etcdpod.ListenURLs(self.Address), ","),
 		"--listen-metrics-urls=" + strings.Join(etcdpod.MetricsURLs(self.Address), ","),
@@ -99,5 +134,5 @@ func staticFlags(self Node) []string {
 		"--snapshot-count=10000",
 		"--trusted-ca-file=" + state.EtcdPKIDir + "/ca.crt",
 		"--watch-progress-notify-interval=5s",
-	}
+	})
 }

@@ -44,3 +44,26 @@ func TestALoneEtcdOfIPv6AnswersTheProbesOfKubelet(t *testing.T) {
 		t.Error("a pod without an address")
 	}
 }
+
+// TestAMemberOfSeveralIsToldOfAllAndOnlyOneThatJoinsMayStartWithoutData: docs/adr/0097.
+func TestAMemberOfSeveralIsToldOfAllAndOnlyOneThatJoinsMayStartWithoutData(t *testing.T) {
+	var members []Node
+	for i, name := range []string{"cp-3", "cp-1", "cp-2"} {
+		members = append(members, Node{name, netip.MustParseAddr([]string{"10.98.0.13", "10.98.0.11", "10.98.0.12"}[i])})
+	}
+	const all = "--initial-cluster=cp-1=https://10.98.0.11:2380,cp-2=https://10.98.0.12:2380,cp-3=https://10.98.0.13:2380\n"
+	for _, joins := range []bool{true, false} {
+		out, err := StaticOf("cp-2", members, "etcd:1", joins)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := string(out); !strings.Contains(text, all) || strings.Contains(text, "--initial-cluster-state=existing") != joins || !strings.Contains(text, "--name=cp-2\n") || !strings.Contains(text, "--listen-peer-urls=https://10.98.0.12:2380\n") {
+			t.Errorf("joins %t:\n%s", joins, text)
+		}
+	}
+	for name, list := range map[string][]Node{"not among them": members[:2], "no address": append(members[:2:2], Node{Name: "cp-2"})} {
+		if _, err := StaticOf("cp-2", list, "etcd:1", false); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}

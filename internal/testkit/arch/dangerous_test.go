@@ -33,7 +33,7 @@ var dangerous = map[string][]string{
 	"internal/adapter/etcd.Empty":             {"internal/keeper"},
 	"internal/fence.Run":                      {"cmd/fence-holdfast", "internal/agent/replace", "internal/cli"}, // a replacement and quorum confirm cut the power first
 	"internal/adapter/pacemaker.Disable":      {"internal/agent/twonode"},                                       // etcd goes back to kubelet, without a peer
-	"internal/adapter/pacemaker.Maintain":     {"internal/agent/twonode"},                                       // Pacemaker ends right after it
+	"internal/adapter/pacemaker.Maintain":     {"internal/agent/twonode", "internal/agent/widen"},               // Pacemaker ends after it
 	"internal/adapter/redfish.Open":           {"internal/fence", "internal/lab"},                               // all power orders take its result
 }
 

@@ -275,8 +275,11 @@ func (o *Observer) third(s *state.EtcdSnapshot) {
 		return
 	}
 	s.Third.Word, s.Third.Coming = word, word.Value.Plan != ""
-	if s.Third.Coming && o.Behind != nil {
-		s.Third.Behind = o.Behind(word.Value)
+	if o.Behind == nil {
+		return
+	}
+	if behind := o.Behind(word.Value); s.Third.Coming { // without a plan it hears so, and asks nobody
+		s.Third.Behind = behind
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 )
 
 // TestWhatAPlanSaysAboutAThirdHost: a word that cannot be read may say that one comes, and a host that
-// nobody brings is not measured.
+// nobody brings is not measured: who measures hears that there is none.
 func TestWhatAPlanSaysAboutAThirdHost(t *testing.T) {
 	word := state.EtcdThirdWord{Plan: "p1", Host: "gamma", Member: 0xc}
 	for sentence, c := range map[string]struct {
@@ -24,7 +24,7 @@ func TestWhatAPlanSaysAboutAThirdHost(t *testing.T) {
 		o := newObserver(t, &seen{})
 		o.Third = func() (state.Fact[state.EtcdThirdWord], error) { return c.word, c.err }
 		o.Behind = func(w state.EtcdThirdWord) state.Fact[uint64] {
-			if w != word {
+			if w != c.word.Value {
 				t.Errorf("%s: asked about %+v", sentence, w)
 			}
 			return state.Known(uint64(7))

@@ -1,6 +1,7 @@
-package etcdhealth
+package etcdmember
 
-// MostBehind is how many entries of the log a learner may lack when it becomes a voter. From
+// MostBehind is how many entries of the log a learner may lack when it becomes a voter, the peer's as
+// well as that of a third host. From
 // that moment on nothing is committed before the new voter has written all of them. etcd itself
 // asks for nine tenths of the leader's index only: at ten million entries a million may be missing,
 // and nobody could write for minutes. A healthy learner lacks what was written in the last

@@ -1,4 +1,4 @@
-package etcdhealth
+package etcdmember
 
 import "testing"
 

@@ -1,0 +1,181 @@
+// Package widen carries out the plan by which two control planes become three, on both of the two
+// hosts (docs/adr/0097). decide/widen says what comes next. This package looks, does one act, and
+// looks again. It owns the files of such a plan below /var/lib/holdfast/replace except the wish, and
+// remembers nothing else that counts, so it may be killed at any line.
+package widen
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"sync"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/adapter/replacement"
+	"github.com/holdfast/holdfast/internal/agent/loop"
+	"github.com/holdfast/holdfast/internal/decide/widen"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// Annotation is set on the Node of the host that carries a plan, and has the plan's ID. Every agent
+// hears of Nodes, so the other host learns of a plan without asking the API all the time.
+const Annotation = state.AnnotationDomain + "third-control-plane"
+
+// Job is the input of a look and of an act. Plan and Wish are nil if there is none.
+type Job struct {
+	Plan *widen.Plan
+	Wish *widen.Wish
+}
+
+// World has the effects of a plan, apart from its own files.
+type World struct {
+	// Look gathers the facts. A fact that it cannot find out stays unknown.
+	Look func(ctx context.Context, job Job) widen.Facts
+	// Do has one function for each act that changes the world.
+	Do map[widen.Act]func(ctx context.Context, job Job) error
+}
+
+// Agent carries plans out.
+type Agent struct {
+	Store replacement.Store
+	World World
+	Now   func() time.Time
+
+	mu sync.Mutex
+	// heard is the plan that a Node names, at the time at which that was heard first.
+	heard   string
+	heardAt time.Time
+	// rested is the plan of which nothing is left to do, only used by the loop.
+	rested string
+	kick   loop.Kick
+}
+
+// New returns the agent of this host.
+func New(world World) *Agent {
+	return &Agent{Store: replacement.ThisStore(), World: world, Now: time.Now, kick: loop.NewKick()}
+}
+
+// The pauses between two looks, and the limit of one run. A Node that names a plan is believed for
+// hearsay: the cluster gets the plan right after.
+const (
+	often   = 2 * time.Second
+	limit   = 10 * time.Minute
+	hearsay = 10 * time.Second
+)
+
+// Task returns the task that carries plans out. If there is neither a wish nor a plan, it reads two
+// files and ends.
+func (a *Agent) Task() loop.Task {
+	return loop.Task{Name: "third control plane", Wake: a.kick, Every: often, Retry: often, Limit: limit, Step: a.Step}
+}
+
+// Nodes hears the API's list of nodes.
+func (a *Agent) Nodes(list []state.Node) {
+	plan := ""
+	for _, n := range list {
+		if id := n.Annotations[Annotation]; id != "" {
+			plan = id
+		}
+	}
+	a.mu.Lock()
+	fresh := plan != "" && a.heard == ""
+	if fresh {
+		a.heardAt = a.Now()
+	}
+	a.heard = plan
+	a.mu.Unlock()
+	if fresh {
+		a.kick.Kick()
+	}
+}
+
+// Step does one act after the other, until it has to wait or nothing is left to do.
+func (a *Agent) Step(ctx context.Context) (loop.Result, error) {
+	out := loop.Result{}
+	for ctx.Err() == nil {
+		job, err := a.job()
+		if err != nil || a.idle(job) {
+			return out, err
+		}
+		f := a.World.Look(ctx, job)
+		f.Plan, f.Wish = job.Plan, job.Wish
+		d := widen.Decide(f)
+		switch d.Act { //nolint:exhaustive // the others are done
+		case widen.Wait:
+			return out, a.tell(d, f, nil)
+		case widen.Idle:
+			return out, a.rest(d, f)
+		}
+		err = a.act(ctx, d, job)
+		if ctx.Err() != nil {
+			return out, context.Cause(ctx) // the agent ends, one act brings that about: nobody has to read it
+		}
+		if told := a.tell(d, f, err); err != nil || told != nil {
+			return out, errors.Join(err, told)
+		}
+		out.Changed = d.Words
+	}
+	return out, context.Cause(ctx)
+}
+
+func (a *Agent) job() (Job, error) {
+	wish, err := a.Store.WidenWish()
+	plan, unread := a.Store.WidenPlan()
+	return Job{Plan: plan, Wish: wish}, errors.Join(err, unread)
+}
+
+// idle reports whether there is nothing to decide.
+func (a *Agent) idle(j Job) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	over := j.Plan == nil || j.Plan.Stage.Over() && a.rested == j.Plan.ID
+	return j.Wish == nil && over && (a.heard == "" || a.heard == a.rested)
+}
+
+// rest removes the wish, and remembers that nothing of the plan is left to do. A Node may name a plan
+// that the cluster does not have, since the name comes first and goes last.
+func (a *Agent) rest(d widen.Decision, f widen.Facts) error {
+	if err := errors.Join(a.tell(d, f, nil), a.Store.DropWidenWish()); err != nil {
+		return err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case f.Plan != nil && f.Plan.Stage.Over() && f.Lock.Known:
+		a.rested = f.Plan.ID
+	case f.Lock.Known && f.Lock.Value.ID != a.heard && a.Now().Sub(a.heardAt).Abs() > hearsay:
+		a.heard = "" // until a Node says it again
+	}
+	return nil
+}
+
+// act does one act.
+func (a *Agent) act(ctx context.Context, d widen.Decision, job Job) error {
+	if d.Act == widen.WritePlan {
+		return a.Store.PutWidenPlan(*d.Plan)
+	}
+	do := a.World.Do[d.Act]
+	if do == nil {
+		return fmt.Errorf("%s: this release does not know how", d.Act)
+	}
+	if err := do(ctx, job); err != nil {
+		return fmt.Errorf("bring %s as the third control plane: %s: %w", job.Plan.New.Name, d.Act, err)
+	}
+	return nil
+}
+
+// tell writes the last decision for the command, if it has changed.
+func (a *Agent) tell(d widen.Decision, f widen.Facts, failed error) error {
+	now := replacement.WidenDoing{Step: d.Step, Rule: d.Rule, Words: d.Words, Way: d.Way, Act: d.Act}
+	if failed != nil {
+		now.Problem = failed.Error()
+	}
+	if f.Wish != nil && (d.Rule == "rest.refuse" || d.Rule == "rest.dry") {
+		now.Wish, now.Gates = f.Wish.ID, widen.Gates(f, *f.Wish)
+	}
+	if was, err := a.Store.WidenDoing(); err == nil && was != nil && reflect.DeepEqual(*was, now) {
+		return nil
+	}
+	return a.Store.PutWidenDoing(now)
+}

@@ -1,0 +1,292 @@
+package widen
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/adapter/replacement"
+	"github.com/holdfast/holdfast/internal/agent/loop"
+	"github.com/holdfast/holdfast/internal/decide/replace"
+	"github.com/holdfast/holdfast/internal/decide/widen"
+	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/testkit/powercut"
+)
+
+var (
+	noon     = time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC)
+	newcomer = replace.Newcomer{Machine: state.Machine{UUID: "new"}, Address: "192.0.2.13"}
+	wish     = widen.Wish{ID: "p1", New: replace.New{Name: "cp-3", Address: "192.0.2.13"}, By: "ada", NoBackup: true, At: noon}
+	names    = [2]string{"cp-1", "cp-2"}
+)
+
+// pair is a world of values: two hosts, a third one, and a cluster. What etcd keepers decide by
+// themselves is told in short: they follow the plan's word at once.
+type pair struct {
+	cut     powercut.Cut
+	roots   [2]string
+	done    [2]map[widen.Act]bool
+	log     []string
+	learner state.MemberID
+	voters  int
+	lock    widen.Copy
+	told    widen.Progress
+	words   [2]state.EtcdThirdWord
+	node    bool
+	looks   [2]int
+	late    bool // the third host has not started
+}
+
+func newPair(t *testing.T) *pair {
+	p := &pair{roots: [2]string{t.TempDir(), t.TempDir()}, voters: 2}
+	for i := range p.done {
+		p.done[i] = make(map[widen.Act]bool)
+	}
+	return p
+}
+
+func (p *pair) look(i int, job Job) widen.Facts {
+	p.looks[i]++
+	is := func(a widen.Act) state.Fact[bool] { return state.Known(p.done[i][a]) }
+	record := state.EtcdPair
+	if p.voters == 3 {
+		record = state.EtcdMajority
+	}
+	f := widen.Facts{
+		Now: noon, Host: names[i], Peer: names[1-i], ControlPlanes: 2, Plan: job.Plan, Wish: job.Wish, Record: state.Known(record), PeerRecord: state.Known(record), Contact: state.Known(true), Serves: state.Known(true),
+		StandIn: state.Known(false), Voters: state.Known(p.voters), Learner: state.Known(p.learner), LearnerKnown: !p.late, Behind: state.Known(uint64(0)), Word: state.Known(p.words[i]),
+		OthersServe: state.Known(true), Asks: newcomer, AskedAt: noon, Arch: state.Known(true), Ready: state.Known(p.voters == 3), Pod: is(widen.PutPod), Boots: is(widen.KubeletBoot),
+		Runs: state.Known(!p.done[i][widen.EndRing]), Paired: state.Known(!p.done[i][widen.EndPair]), Kubelets: is(widen.GivePod), Podmans: state.Known(!p.done[i][widen.StopEtcd]), Halted: is(widen.StopEtcd),
+		Maintained: state.Known(p.done[0][widen.Maintain]), Dressed: is(widen.Dress), Target: state.Known(true), Room: state.Known(true), Ships: state.Known(true), Lock: state.Known(p.lock), Told: state.Known(p.told),
+		Given: state.Known(p.node), Node: state.Known(p.node), Work: state.Known(""),
+	}
+	if p.done[i][widen.EndPair] {
+		f.Word = state.Known(state.EtcdThirdWord{})
+	}
+	return f
+}
+
+// keepers let the third member vote once both have the word that names it.
+func (p *pair) keepers() {
+	if p.learner != 0 && p.words[0].Member == p.learner && p.words[1] == p.words[0] {
+		p.learner, p.voters = 0, 3
+	}
+}
+
+func (p *pair) world(i int) World {
+	do := make(map[widen.Act]func(context.Context, Job) error)
+	for _, a := range []widen.Act{
+		widen.CopyPlan, widen.DropLock, widen.Tell, widen.PutWord, widen.DropWord, widen.GiveName, widen.AddLearner, widen.DropLearner, widen.DropNew, widen.KubeletBoot,
+		widen.Maintain, widen.PutPod, widen.StopEtcd, widen.GivePod, widen.EndRing, widen.EndPair, widen.Dress,
+	} {
+		do[a] = func(ctx context.Context, job Job) error {
+			return p.cut.Effect(func() error {
+				p.log = append(p.log, names[i]+" "+string(a))
+				p.done[i][a] = true
+				switch a { //nolint:exhaustive // the others are remembered, and nothing else
+				case widen.CopyPlan:
+					p.lock = widen.Copy{ID: job.Plan.ID, Plan: *job.Plan}
+				case widen.DropLock:
+					p.lock, p.told = widen.Copy{}, widen.Progress{}
+				case widen.Tell:
+					p.told = p.look(i, job).Progress()
+				case widen.PutWord:
+					p.words[i] = job.Plan.Word()
+				case widen.DropWord:
+					p.words[i] = state.EtcdThirdWord{}
+				case widen.GiveName:
+					p.node = true
+				case widen.AddLearner:
+					p.learner = 7
+				case widen.DropLearner:
+					p.learner = 0
+				case widen.DropNew:
+					p.node = false
+				}
+				return nil
+			})
+		}
+	}
+	return World{Look: func(_ context.Context, job Job) widen.Facts { return p.look(i, job) }, Do: do}
+}
+
+func (p *pair) store(i int) replacement.Store {
+	return replacement.Store{Root: p.roots[i], Write: func(path string, data []byte, mode fs.FileMode) error {
+		return p.cut.Effect(func() error { return powercut.WriteFile(path, data, mode) })
+	}}
+}
+
+func (p *pair) agent(i int) *Agent {
+	return &Agent{World: p.world(i), Store: p.store(i), Now: func() time.Time { return noon }, kick: loop.NewKick()}
+}
+
+// play has both agents take turns until they rest. After a cut the agent of that host begins anew.
+func (p *pair) play(t *testing.T, stop func() bool) {
+	t.Helper()
+	agents := [2]*Agent{p.agent(0), p.agent(1)}
+	for range 60 {
+		for i := range agents {
+			if p.lock.ID != "" {
+				agents[i].Nodes([]state.Node{{Name: "cp-1", Annotations: map[string]string{Annotation: p.lock.ID}}})
+			}
+			_, err := agents[i].Step(t.Context())
+			switch {
+			case errors.Is(err, powercut.Err):
+				p.cut, agents[i] = powercut.Cut{}, p.agent(i)
+			case err != nil:
+				t.Fatal(err)
+			}
+			p.keepers()
+		}
+		if stop() {
+			return
+		}
+	}
+	t.Fatalf("it does not come to rest: %v", p.log)
+}
+
+func (p *pair) plan(t *testing.T, i int) *widen.Plan {
+	t.Helper()
+	plan, err := p.store(i).WidenPlan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return plan
+}
+
+func (p *pair) over(t *testing.T) bool {
+	a, b := p.plan(t, 0), p.plan(t, 1)
+	return a != nil && a.Stage.Over() && p.lock.ID == "" && (b == nil || b.Stage.Over())
+}
+
+func TestBothHostsCarryThePlanToItsEndThoughOneIsCutAnywhere(t *testing.T) {
+	for _, after := range []bool{false, true} {
+		for at := 0; ; at++ {
+			p := newPair(t)
+			if err := p.store(0).PutWidenWish(wish); err != nil {
+				t.Fatal(err)
+			}
+			p.cut = powercut.Cut{At: at, After: after}
+			p.play(t, func() bool { return p.over(t) })
+			a, b := p.plan(t, 0), p.plan(t, 1)
+			if a.Stage != widen.Whole || b == nil || b.Stage != widen.Whole || p.voters != 3 || a.Third != 7 || a.Newcomer != newcomer {
+				t.Fatalf("cut %d: %+v, %+v: %v", at, a, b, p.log)
+			}
+			for i := range names {
+				for _, act := range []widen.Act{widen.PutPod, widen.StopEtcd, widen.GivePod, widen.EndRing, widen.EndPair, widen.Dress} {
+					if !p.done[i][act] {
+						t.Errorf("cut %d: %s did not %s", at, names[i], act)
+					}
+				}
+			}
+			for _, act := range []widen.Act{widen.Maintain, widen.AddLearner, widen.CopyPlan} {
+				if p.done[1][act] {
+					t.Errorf("cut %d: cp-2 does the work of cp-1: %s", at, act)
+				}
+			}
+			if at > 0 && p.cut.At == at { // the run ended before the cut
+				if at < 40 {
+					t.Fatalf("only %d effects", at)
+				}
+				break
+			}
+		}
+	}
+}
+
+func TestAPlanIsTakenBackOnBothHosts(t *testing.T) {
+	p := newPair(t)
+	p.late = true
+	if err := p.store(0).PutWidenWish(wish); err != nil {
+		t.Fatal(err)
+	}
+	p.play(t, func() bool { return p.learner != 0 })
+	abort := wish
+	abort.Abort = true
+	if err := p.store(0).PutWidenWish(abort); err != nil {
+		t.Fatal(err)
+	}
+	p.play(t, func() bool { return p.over(t) && p.words == [2]state.EtcdThirdWord{} })
+	if a := p.plan(t, 0); a.Stage != widen.Aborted || p.learner != 0 || p.node {
+		t.Errorf("%+v: %v", a, p.log)
+	}
+	if w, err := p.store(0).WidenWish(); w != nil || err != nil {
+		t.Errorf("the wish is left: %+v, %v", w, err)
+	}
+}
+
+// TestNobodyLooksWhileNobodyWidens: two files are read, and nothing else.
+func TestNobodyLooksWhileNobodyWidens(t *testing.T) {
+	p := newPair(t)
+	a := p.agent(1)
+	step := func() {
+		t.Helper()
+		if _, err := a.Step(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	step()
+	a.Nodes([]state.Node{{Name: "cp-1"}})
+	step()
+	if p.looks[1] != 0 {
+		t.Errorf("%d looks", p.looks[1])
+	}
+	// A Node names a plan that the cluster does not have: it is believed for a while.
+	now := noon
+	a.Now = func() time.Time { return now }
+	a.Nodes([]state.Node{{Name: "cp-1", Annotations: map[string]string{Annotation: "p1"}}})
+	step()
+	if p.looks[1] != 1 {
+		t.Errorf("%d looks", p.looks[1])
+	}
+	now = now.Add(time.Minute)
+	step()
+	step()
+	if p.looks[1] != 2 {
+		t.Errorf("%d looks", p.looks[1])
+	}
+}
+
+func TestAWishWithAClosedGateIsToldWithAllItsGates(t *testing.T) {
+	p := newPair(t)
+	a := p.agent(0)
+	p.voters = 1
+	if err := a.Store.PutWidenWish(wish); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Step(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	doing, err := a.Store.WidenDoing()
+	if err != nil || doing == nil || doing.Rule != "rest.refuse" || doing.Wish != "p1" || len(replace.Closed(doing.Gates)) != 1 || p.plan(t, 0) != nil {
+		t.Errorf("%+v, %v", doing, err)
+	}
+}
+
+func TestAnActThatFailsIsToldAndAFileThatIsTornIsNoPlan(t *testing.T) {
+	p := newPair(t)
+	a := p.agent(0)
+	a.World.Do[widen.CopyPlan] = func(context.Context, Job) error { return errors.New("no route") }
+	if err := a.Store.PutWidenWish(wish); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Step(t.Context()); err == nil || !strings.Contains(err.Error(), "bring cp-3 as the third control plane: copy-plan: no route") {
+		t.Error(err)
+	}
+	if doing, err := a.Store.WidenDoing(); err != nil || !strings.Contains(doing.Problem, "no route") {
+		t.Errorf("%+v, %v", doing, err)
+	}
+	if err := os.WriteFile(a.Store.Path(replacement.WidenPlanPath), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Step(t.Context()); err == nil || !strings.Contains(err.Error(), replacement.WidenPlanPath) {
+		t.Error(err)
+	}
+	if !a.Store.Busy() {
+		t.Error("a plan that cannot be read is taken for none")
+	}
+}

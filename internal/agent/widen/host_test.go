@@ -1,0 +1,535 @@
+package widen
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/adapter/etcd"
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/adapter/podman"
+	"github.com/holdfast/holdfast/internal/adapter/records"
+	"github.com/holdfast/holdfast/internal/adapter/replacement"
+	"github.com/holdfast/holdfast/internal/decide/replace"
+	decide "github.com/holdfast/holdfast/internal/decide/twonode"
+	"github.com/holdfast/holdfast/internal/decide/widen"
+	"github.com/holdfast/holdfast/internal/install/configserver"
+	"github.com/holdfast/holdfast/internal/model/jointoken"
+	"github.com/holdfast/holdfast/internal/model/retired"
+	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/testkit/powercut"
+)
+
+// cluster is an API of values.
+type cluster struct {
+	maps   map[string]map[string]string
+	marks  map[string]string // annotations of cp-1
+	graves map[string]retired.Host
+	node   Node
+	did    []string
+	fails  error
+}
+
+func (c *cluster) ConfigMap(_ context.Context, ns, name string) (map[string]string, error) {
+	return c.maps[ns+"/"+name], c.fails
+}
+
+func (c *cluster) Lock(_ context.Context, ns, name string, data map[string]string) error {
+	if c.maps[ns+"/"+name] == nil {
+		c.maps[ns+"/"+name] = data
+	}
+	return c.fails
+}
+
+func (c *cluster) SetLocked(_ context.Context, ns, name, key, value string, data map[string]string) error {
+	m := c.maps[ns+"/"+name]
+	if m[key] != value {
+		return errors.New("of another plan")
+	}
+	maps.Copy(m, data)
+	return nil
+}
+
+func (c *cluster) Unlock(_ context.Context, ns, name, key, value string) error {
+	if c.maps[ns+"/"+name][key] == value {
+		delete(c.maps, ns+"/"+name)
+	}
+	return nil
+}
+
+func (c *cluster) SetAnnotations(_ context.Context, node string, values map[string]*string) error {
+	for k, v := range values {
+		if delete(c.marks, k); v != nil {
+			c.marks[k] = node + " " + *v
+		}
+	}
+	return nil
+}
+
+func (c *cluster) Retired(_ context.Context, name string) (retired.List, error) {
+	if h, there := c.graves[name]; there {
+		return retired.List{h}, nil
+	}
+	return nil, nil
+}
+
+func (c *cluster) Retire(_ context.Context, h retired.Host) error { c.graves[h.Name] = h; return nil }
+
+func (c *cluster) GiveAgain(_ context.Context, name string, now time.Time) error {
+	if h, there := c.graves[name]; there {
+		h.Again = now
+		c.graves[name] = h
+	}
+	return nil
+}
+
+func (c *cluster) DeletePodsOn(_ context.Context, node string) error {
+	c.did = append(c.did, "pods of "+node)
+	return nil
+}
+
+func (c *cluster) DeleteNode(_ context.Context, name, uid string) error {
+	c.did = append(c.did, "node "+name+" "+uid)
+	c.node = Node{}
+	return nil
+}
+
+func (c *cluster) NodeOf(_ context.Context, name string) (Node, error) {
+	if name != "cp-3" {
+		return Node{}, nil
+	}
+	return c.node, nil
+}
+
+// ring is an etcd of values.
+type ring struct {
+	status etcd.MemberStatus
+	did    []string
+}
+
+func (r *ring) Status(context.Context) (etcd.MemberStatus, error) { return r.status, nil }
+func (r *ring) AddLearner(_ context.Context, url string) (state.MemberID, error) {
+	r.did = append(r.did, "adds "+url)
+	r.status.Members = append(r.status.Members, state.EtcdMember{ID: 7, Learner: true})
+	return 7, nil
+}
+
+func (r *ring) RemoveMember(_ context.Context, id state.MemberID) error {
+	r.did = append(r.did, "removes "+id.String())
+	r.status.Members = slices.DeleteFunc(r.status.Members, func(m state.EtcdMember) bool { return m.ID == id })
+	return nil
+}
+
+func (r *ring) MoveLeader(_ context.Context, to state.MemberID) error {
+	r.did = append(r.did, "moves the lead to "+to.String())
+	return nil
+}
+
+func (r *ring) Close() error { return nil }
+
+// lab is cp-1 of values, of a site of two.
+type lab struct {
+	*here
+	t        *testing.T
+	api      *cluster
+	ring     *ring
+	others   map[string]etcd.MemberStatus
+	cib      string
+	commands []string
+	halted   int
+	mute     bool // the etcd keeper
+}
+
+func newLab(t *testing.T) *lab {
+	t.Helper()
+	root := t.TempDir()
+	two := []state.EtcdMember{{ID: 1, Name: "cp-1"}, {ID: 2, Name: "cp-2"}}
+	votes := etcd.MemberStatus{Serves: true, Leader: 1}
+	l := &lab{
+		t: t, api: &cluster{maps: map[string]map[string]string{}, marks: map[string]string{}, graves: map[string]retired.Host{}},
+		ring: &ring{status: etcd.MemberStatus{Member: 1, Leader: 1, Serves: true, Members: two}}, others: map[string]etcd.MemberStatus{"cp-2": votes, "cp-3": votes}, cib: cib("false"),
+	}
+	l.here = &here{
+		Options: Options{
+			Host: "cp-1", ControlPlanes: 2, Log: log.New(io.Discard, "", 0), Target: func() error { return nil },
+			Pod: func(self string, members []decide.Node) ([]byte, error) {
+				return []byte(fmt.Sprintln(self, members)), nil
+			},
+		},
+		root: root, files: records.Files{Root: root}, now: func() time.Time { return noon }, boot: func() (string, error) { return "boot-1", nil },
+		report: func(context.Context) (state.EtcdReport, error) { return l.said() },
+		run: func(_ context.Context, c host.Cmd) ([]byte, error) {
+			if line := c.String(); !strings.HasPrefix(line, "cibadmin") {
+				l.commands = append(l.commands, line)
+			}
+			return []byte(l.cib), nil
+		},
+		open: func() (API, error) { return l.api, nil }, etcd: func() (Etcd, error) { return l.ring, nil },
+		statuses: func(_ context.Context, at map[string]string) map[string]etcd.MemberStatus {
+			if at["cp-2"] != "192.0.2.12" || at["cp-3"] != "192.0.2.13" || len(at) != 2 {
+				t.Errorf("asked at %v", at)
+			}
+			return l.others
+		},
+		applied: func(context.Context, string) (state.MemberID, uint64, error) { return 0, 0, errors.New("no answer") },
+		serves:  func(_ context.Context, address string) state.Fact[bool] { return state.Known(address == "192.0.2.13") },
+		podman:  func(context.Context) (podman.Process, error) { return podman.Process{}, nil },
+		halt:    func(context.Context) error { l.halted++; return nil },
+	}
+	l.put(state.EtcdParametersPath, `{"nodes":{"cp-1":"192.0.2.11","cp-2":"192.0.2.12"}}`)
+	return l
+}
+
+func cib(maintenance string) string {
+	return `<cib><configuration><crm_config><cluster_property_set id="x"><nvpair id="y" name="maintenance-mode" value="` + maintenance + `"/></cluster_property_set></crm_config></configuration></cib>`
+}
+
+func (l *lab) put(path, text string) {
+	l.t.Helper()
+	if err := powercut.WriteFile(l.path(path), []byte(text), 0o600); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+func (l *lab) said() (state.EtcdReport, error) {
+	if l.mute {
+		return state.EtcdReport{}, errors.New("no answer")
+	}
+	word, err := l.files.Third()
+	return state.EtcdReport{Snapshot: state.EtcdSnapshot{
+		Host: "cp-1", Peer: "cp-2", Record: state.Known(state.EtcdRecord{State: state.EtcdPair}), Pacemaker: state.EtcdPacemaker{Contact: state.Known(true), Ring: 5},
+		Statement: state.Known(state.EtcdStatement{Ring: 5, Record: state.EtcdRecord{State: state.EtcdPair}}),
+		Local:     state.EtcdLocal{Running: state.Known(true), Leader: state.Known(l.ring.status.Leader), Members: state.Known(l.ring.status.Members), StandIn: state.Known(state.MemberID(0))},
+		Third:     state.EtcdThird{Word: word, Behind: state.Known(uint64(3))},
+	}}, err
+}
+
+func (l *lab) job(stage widen.Stage) Job {
+	return Job{Plan: &widen.Plan{
+		Format: widen.Format, ID: "p1", Widens: true, Survivor: "cp-1", Peer: "cp-2", New: replace.New{Name: "cp-3", Address: "192.0.2.13"}, By: "ada", Stage: stage, Written: noon, Third: 7, Newcomer: newcomer,
+	}}
+}
+
+func (l *lab) do(act widen.Act, job Job) {
+	l.t.Helper()
+	if err := l.world().Do[act](l.t.Context(), job); err != nil {
+		l.t.Fatalf("%s: %v", act, err)
+	}
+}
+
+func TestTheFactsOfATwoThatMayBecomeThreeOpenEveryGate(t *testing.T) {
+	l := newLab(t)
+	l.put(state.EtcdDataDir+"/member/snap/db", "small")
+	f := l.look(t.Context(), Job{})
+	for _, g := range replace.Closed(widen.Gates(f, widen.Wish{New: replace.New{Name: "cp-3", Address: "192.0.2.13"}, NoBackup: true})) {
+		if g.ID != "release" { // this host has none
+			t.Errorf("%+v", g)
+		}
+	}
+	if !state.Is(f.PeerRecord, state.EtcdPair) || !state.Is(f.Behind, 3) || f.Now != noon {
+		t.Errorf("%+v", f)
+	}
+	// What is not known leads to no step.
+	l.mute, l.api.fails = true, errors.New("no route")
+	if f := l.look(t.Context(), Job{}); f.Record.Known || f.Voters.Known || f.Word.Known || f.Lock.Known || f.Told.Known || f.Work.Known {
+		t.Errorf("%+v", f)
+	}
+}
+
+func TestTheLockHasThePlanAndWhatTheOtherHostTells(t *testing.T) {
+	l := newLab(t)
+	job := l.job(widen.Coming)
+	l.do(widen.CopyPlan, job)
+	if l.api.marks[Annotation] != "cp-1 p1" {
+		t.Errorf("no Node names the plan: %v", l.api.marks)
+	}
+	job.Plan.Stage = widen.LettingIn
+	l.do(widen.CopyPlan, job)
+	l.do(widen.PutWord, job)
+	l.do(widen.Tell, job)
+	f := l.look(t.Context(), job)
+	if c := f.Lock.Value; c.ID != "p1" || c.Plan.Stage != widen.LettingIn || c.Plan.Newcomer != newcomer {
+		t.Errorf("%+v", f.Lock)
+	}
+	if p := f.Told.Value; p.Stage != widen.LettingIn || p.Word != job.Plan.Word() || p.Record != state.EtcdPair || !p.Target {
+		t.Errorf("%+v", f.Told)
+	}
+	if words := replace.InForce(l.api.maps[system+"/"+lockName]); !strings.Contains(words, "brings cp-3 as the third control plane; to follow it, on cp-1: sudo holdfast topology apply") {
+		t.Error(words)
+	}
+	l.do(widen.DropLock, job)
+	if f := l.look(t.Context(), job); f.Lock.Value.ID != "" || l.api.marks[Annotation] != "" {
+		t.Errorf("%+v, %v", f.Lock, l.api.marks)
+	}
+	// Another plan's lock is only known by its ID, and is not written into.
+	text, _ := json.Marshal(replace.Plan{ID: "p9", New: replace.New{Name: "cp-2"}})
+	l.api.maps[system+"/"+lockName] = map[string]string{lockKey: "p9", lockCopy: string(text)}
+	if f := l.look(t.Context(), job); f.Lock.Value != (widen.Copy{ID: "p9"}) {
+		t.Errorf("%+v", f.Lock)
+	}
+	for _, act := range []widen.Act{widen.CopyPlan, widen.Tell} {
+		if err := l.world().Do[act](t.Context(), job); err == nil {
+			t.Errorf("%s wrote into the lock of another plan", act)
+		}
+	}
+}
+
+func TestAWordIsSaidOnceTheKeeperHasReadIt(t *testing.T) {
+	l := newLab(t)
+	job := l.job(widen.LettingIn)
+	l.do(widen.PutWord, job)
+	if w, err := l.files.Third(); err != nil || w.Value != (state.EtcdThirdWord{Plan: "p1", Host: "cp-3", Address: netip.MustParseAddr("192.0.2.13"), Member: 7}) {
+		t.Errorf("%+v, %v", w, err)
+	}
+	l.do(widen.DropWord, job)
+	if w, err := l.files.Third(); err != nil || w.Value.Plan != "" {
+		t.Errorf("%+v, %v", w, err)
+	}
+	l.mute = true
+	ctx, stop := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer stop()
+	if err := l.putWord(ctx, job); err == nil {
+		t.Error("a keeper that does not answer counts as told")
+	}
+}
+
+func TestOnlyALearnerOfThePlanComesAndGoes(t *testing.T) {
+	l := newLab(t)
+	job := l.job(widen.Coming)
+	l.do(widen.AddLearner, job)
+	if err := l.addLearner(t.Context(), job); !errors.Is(err, errMembers) {
+		t.Errorf("another learner is added: %v", err)
+	}
+	l.do(widen.DropLearner, job)
+	if want := []string{"adds https://192.0.2.13:2380", "removes 7"}; !slices.Equal(l.ring.did, want) {
+		t.Errorf("%q", l.ring.did)
+	}
+	for sentence, m := range map[string]state.EtcdMember{
+		"a voter":                    {ID: 7, Name: "cp-3"},
+		"another learner":            {ID: 8, Name: "cp-2", Learner: true},
+		"one that is not the plan's": {ID: 8, Learner: true},
+	} {
+		l.ring.status.Members = []state.EtcdMember{{ID: 1, Name: "cp-1"}, {ID: 2, Name: "cp-2"}, m}
+		if err := l.dropLearner(t.Context(), job); !errors.Is(err, errMembers) {
+			t.Errorf("%s is removed: %v", sentence, err)
+		}
+	}
+}
+
+func TestWhatTheClusterHasOfTheThirdHostGoesAndItsNameIsClosed(t *testing.T) {
+	l := newLab(t)
+	job := l.job(widen.TakingBack)
+	l.api.node = Node{There: true, UID: "u3"}
+	l.do(widen.DropNew, job)
+	if want := []string{"pods of cp-3", "node cp-3 u3"}; !slices.Equal(l.api.did, want) {
+		t.Errorf("%q", l.api.did)
+	}
+	if g := l.api.graves["cp-3"]; !g.Open() || g.UID != "u3" || g.System != "new" || !g.ControlPlane {
+		t.Errorf("%+v", g)
+	}
+	if f := l.look(t.Context(), job); !state.Is(f.Given, false) || !state.Is(f.Node, false) {
+		t.Errorf("%+v, %+v", f.Given, f.Node)
+	}
+	l.do(widen.GiveName, job) // of the next plan
+	if f := l.look(t.Context(), job); !state.Is(f.Given, true) {
+		t.Errorf("%+v", f.Given)
+	}
+}
+
+func TestEtcdStopsOnlyWhileTheTwoOthersServeInThatMoment(t *testing.T) {
+	l := newLab(t)
+	job := l.job(widen.Handing)
+	for sentence, change := range map[string]func(){
+		"one is silent":       func() { delete(l.others, "cp-3") },
+		"one is a learner":    func() { l.others["cp-3"] = etcd.MemberStatus{Serves: true, Leader: 1, Learner: true} },
+		"one knows no leader": func() { l.others["cp-3"] = etcd.MemberStatus{Serves: true} },
+		"one has an alarm":    func() { l.others["cp-3"] = etcd.MemberStatus{Serves: true, Leader: 1, Errors: []string{"NOSPACE"}} },
+		"nobody knows where":  func() { l.put(state.EtcdParametersPath, "{") },
+	} {
+		was := l.others
+		l.others = map[string]etcd.MemberStatus{"cp-2": was["cp-2"], "cp-3": was["cp-3"]}
+		change()
+		if err := l.stopEtcd(t.Context(), job); err == nil || l.halted > 0 {
+			t.Errorf("%s: %v, stopped %d times", sentence, err, l.halted)
+		}
+		l.others = was
+		l.put(state.EtcdParametersPath, `{"nodes":{"cp-1":"192.0.2.11","cp-2":"192.0.2.12"}}`)
+	}
+	l.ring.status.Members = append(l.ring.status.Members, state.EtcdMember{ID: 7, Name: "cp-3"})
+	l.ring.did = nil
+	l.do(widen.StopEtcd, job)
+	if l.halted != 1 || !slices.Equal(l.ring.did, []string{"moves the lead to 2"}) {
+		t.Errorf("stopped %d times, %q", l.halted, l.ring.did)
+	}
+}
+
+func TestAStopIsThePlansOnlyInMaintenance(t *testing.T) {
+	l := newLab(t)
+	job := l.job(widen.Handing)
+	l.put(state.EtcdWishPath, `{"wish":"stopped","boot":"boot-1"}`)
+	if f := l.look(t.Context(), job); !state.Is(f.Halted, false) || !state.Is(f.Maintained, false) {
+		t.Errorf("Pacemaker stops etcd: %+v, %+v", f.Halted, f.Maintained)
+	}
+	l.cib = cib("true")
+	if f := l.look(t.Context(), job); !state.Is(f.Halted, true) || !state.Is(f.Maintained, true) || f.Lock.Known {
+		t.Errorf("%+v, %+v, and the API was asked: %t", f.Halted, f.Maintained, f.Lock.Known)
+	}
+	l.boot = func() (string, error) { return "boot-2", nil }
+	if f := l.look(t.Context(), job); !state.Is(f.Halted, false) || !f.Lock.Known {
+		t.Errorf("of the boot before: %+v", f.Halted)
+	}
+	l.cib = "no xml"
+	if f := l.look(t.Context(), job); f.Halted.Known || f.Maintained.Known {
+		t.Errorf("Pacemaker is away: %+v, %+v", f.Halted, f.Maintained)
+	}
+	l.do(widen.Maintain, job)
+	if !slices.Contains(l.commands, "pcs property set maintenance-mode=true") {
+		t.Errorf("%q", l.commands)
+	}
+}
+
+func TestKubeletsFileNamesAllThreeMembersAndOnceItIsGivenTheKeeperIsNotAsked(t *testing.T) {
+	l := newLab(t)
+	job := l.job(widen.Handing)
+	if f := l.look(t.Context(), job); !state.Is(f.Pod, false) || !state.Is(f.Kubelets, false) {
+		t.Errorf("%+v", f.Pod)
+	}
+	l.do(widen.PutPod, job)
+	if f := l.look(t.Context(), job); !state.Is(f.Pod, true) || !state.Is(f.Kubelets, false) {
+		t.Errorf("%+v", f.Pod)
+	}
+	l.do(widen.GivePod, job)
+	l.mute = true
+	l.ring.status.Members = append(l.ring.status.Members, state.EtcdMember{ID: 7, Name: "cp-3"})
+	l.do(widen.PutWord, job) // there is no keeper to wait for
+	f := l.look(t.Context(), job)
+	if !state.Is(f.Kubelets, true) || !state.Is(f.Serves, true) || !state.Is(f.Voters, 3) || !state.Is(f.OthersServe, true) || f.Word.Value != job.Plan.Word() {
+		t.Errorf("%+v", f)
+	}
+}
+
+// TestAComingMemberIsMeasuredByThePlan: its word names no member yet, so the etcd keeper asks nobody.
+func TestAComingMemberIsMeasuredByThePlan(t *testing.T) {
+	for sentence, c := range map[string]struct {
+		id   state.MemberID
+		has  uint64
+		err  error
+		own  uint64
+		want state.Fact[uint64]
+	}{
+		"it lacks some":          {7, 900, nil, 1000, state.Known(uint64(100))},
+		"it has more by now":     {7, 1001, nil, 1000, state.Known(uint64(0))},
+		"another member answers": {8, 1000, nil, 1000, state.Fact[uint64]{}},
+		"it is silent":           {7, 1000, errors.New("refused"), 1000, state.Fact[uint64]{}},
+		"this etcd serves not":   {7, 0, nil, 0, state.Fact[uint64]{}},
+	} {
+		l := newLab(t)
+		l.ring.status.RaftIndex = c.own
+		l.applied = func(_ context.Context, url string) (state.MemberID, uint64, error) {
+			if url != "https://192.0.2.13:2379" {
+				t.Errorf("asked %s", url)
+			}
+			return c.id, c.has, c.err
+		}
+		if f := l.look(t.Context(), l.job(widen.Coming)); f.Behind != c.want {
+			t.Errorf("%s: %+v", sentence, f.Behind)
+		}
+	}
+}
+
+func TestTheThirdHostIsReadyOnceItsNodeIsAndItsAPIServerAnswers(t *testing.T) {
+	l := newLab(t)
+	job := l.job(widen.LettingIn)
+	for _, c := range []struct {
+		node    Node
+		address string
+		want    state.Fact[bool]
+	}{
+		{Node{There: true}, "192.0.2.13", state.Known(false)},
+		{Node{There: true, Ready: true}, "192.0.2.13", state.Known(true)},
+		{Node{There: true, Ready: true}, "192.0.2.14", state.Known(false)},
+	} {
+		l.api.node, job.Plan.New.Address = c.node, c.address
+		l.statuses = func(context.Context, map[string]string) map[string]etcd.MemberStatus { return l.others }
+		if f := l.look(t.Context(), job); f.Ready != c.want {
+			t.Errorf("%+v: %+v", c, f.Ready)
+		}
+	}
+}
+
+func TestADoorOpensForTheMachineThatThePlanNames(t *testing.T) {
+	l := newLab(t)
+	var relayed []string
+	ask := func(hostName, name string, machine string) (string, bool, error) {
+		d := l.door(hostName, &relayed)
+		entry, mine, err := d.Ask(t.Context(), claims(name), []byte(`{"machine":{"UUID":"`+machine+`"},"address":"192.0.2.13","arch":"amd64"}`))
+		return string(entry.Pod) + entry.Waits, mine, err
+	}
+	if _, mine, err := ask("cp-1", "cp-3", "new"); mine || err != nil {
+		t.Errorf("no plan: %t, %v", mine, err)
+	}
+	put := func(stage widen.Stage, third state.MemberID) {
+		p := l.job(stage).Plan
+		if p.Third = third; third == 0 {
+			p.Newcomer = replace.Newcomer{}
+		}
+		if err := l.doors().PutWidenPlan(*p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(widen.Coming, 0)
+	if said, mine, err := ask("cp-1", "cp-3", "new"); !mine || err != nil || strings.Contains(said, "cp-3 [") {
+		t.Errorf("not listed yet: %q, %t, %v", said, mine, err)
+	}
+	if r, err := l.doors().Request(); err != nil || r == nil || r.Machine.UUID != "new" || r.At != noon {
+		t.Errorf("the request: %+v, %v", r, err)
+	}
+	put(widen.Coming, 7)
+	if said, _, err := ask("cp-1", "cp-3", "new"); err != nil || !strings.Contains(said, "cp-3 [{cp-1 192.0.2.11} {cp-2 192.0.2.12} {cp-3 192.0.2.13}]") {
+		t.Errorf("%q, %v", said, err)
+	}
+	if said, _, err := ask("cp-1", "cp-3", "another"); err != nil || strings.Contains(said, "cp-3 [") {
+		t.Errorf("another machine: %q, %v", said, err)
+	}
+	if _, mine, err := ask("cp-1", "cp-9", "new"); !mine || err == nil || !strings.Contains(err.Error(), "cp-3 comes as the third control plane") {
+		t.Errorf("another name: %t, %v", mine, err)
+	}
+	if said, mine, err := ask("cp-2", "cp-3", "new"); said != "by the carrier" || !mine || err != nil || !slices.Equal(relayed, []string{"192.0.2.11 cp-3"}) {
+		t.Errorf("the other host: %q, %v, %q", said, err, relayed)
+	}
+	put(widen.TakingBack, 7)
+	if _, _, err := ask("cp-1", "cp-3", "new"); err == nil || !strings.Contains(err.Error(), "is taken back") {
+		t.Error(err)
+	}
+	put(widen.Aborted, 7)
+	if _, mine, err := ask("cp-1", "cp-3", "new"); mine || err != nil {
+		t.Errorf("over: %t, %v", mine, err)
+	}
+}
+
+func (l *lab) doors() replacement.Store {
+	return replacement.Store{Root: l.root, Write: powercut.WriteFile}
+}
+
+func claims(name string) jointoken.Claims {
+	return jointoken.Claims{Purpose: jointoken.Host, Role: state.RoleMaster, Host: name}
+}
+
+func (l *lab) door(hostName string, relayed *[]string) *Door {
+	return &Door{
+		Store: l.doors(), Files: l.files, Host: hostName, Pod: l.Pod, Now: l.now,
+		Relay: func(_ context.Context, carrier netip.Addr, own jointoken.Claims, _ []byte) (configserver.Entry, error) {
+			*relayed = append(*relayed, carrier.String()+" "+own.Host)
+			return configserver.Entry{Needed: true, Waits: "by the carrier"}, nil
+		},
+	}
+}

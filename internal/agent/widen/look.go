@@ -1,0 +1,268 @@
+package widen
+
+import (
+	"context"
+	"encoding/json"
+	"net/netip"
+	"os"
+	"runtime"
+	"slices"
+
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/adapter/pacemaker"
+	"github.com/holdfast/holdfast/internal/decide/replace"
+	decide "github.com/holdfast/holdfast/internal/decide/twonode"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/hold"
+	"github.com/holdfast/holdfast/internal/decide/widen"
+	"github.com/holdfast/holdfast/internal/install/release"
+	"github.com/holdfast/holdfast/internal/model/etcdpod"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// look gathers the facts about this host, its etcd, the third host and the cluster.
+func (h *here) look(ctx context.Context, job Job) widen.Facts {
+	f := widen.Facts{Host: h.Host, ControlPlanes: h.ControlPlanes, Plan: job.Plan, Wish: job.Wish}
+	kubelets, err := h.steps().KubeletHasEtcd()
+	f.Kubelets = fact(kubelets, err)
+	h.keeper(ctx, &f)
+	h.disk(ctx, &f)
+	h.hands(ctx, &f)
+	h.others(ctx, &f)
+	h.newcomer(&f)
+	// While the etcd of this host is stopped the next act needs no API, and asking it costs time.
+	if !is(f.Halted) || is(f.Kubelets) {
+		h.cluster(ctx, &f)
+	}
+	f.Now = h.now()
+	return f
+}
+
+func is(f state.Fact[bool]) bool { return state.Is(f, true) }
+
+func fact[T any](value T, err error) state.Fact[T] {
+	if err != nil {
+		return state.Fact[T]{}
+	}
+	return state.Known(value)
+}
+
+// keeper asks the etcd keeper. Once kubelet runs etcd, the keeper knows nothing of it.
+func (h *here) keeper(ctx context.Context, f *widen.Facts) {
+	if is(f.Kubelets) {
+		h.keeperless(ctx, f)
+		return
+	}
+	r, err := h.report(ctx)
+	s := r.Snapshot
+	if err != nil || s.Peer == "" {
+		return
+	}
+	f.Peer, f.Contact = s.Peer, s.Pacemaker.Contact
+	f.Record = state.Fact[state.EtcdState]{Known: s.Record.Known, Value: s.Record.Value.State}
+	if s.Statement.Known && s.Statement.Value.Ring == s.Pacemaker.Ring && is(s.Pacemaker.Contact) {
+		f.PeerRecord = state.Known(s.Statement.Value.Record.State)
+	}
+	if s.Local.Running.Known {
+		f.Serves = state.Known(s.Local.Running.Value && s.Local.Leader.Known && s.Local.Leader.Value != 0)
+	}
+	f.StandIn = state.Fact[bool]{Known: s.Local.StandIn.Known, Value: s.Local.StandIn.Value != 0}
+	if s.Local.Members.Known {
+		count(f, s.Local.Members.Value)
+	}
+	f.Word, f.Behind = s.Third.Word, s.Third.Behind
+	if p := f.Plan; p != nil && p.Stage == widen.Coming && p.Third != 0 {
+		f.Behind = h.behind(ctx, *p)
+	}
+}
+
+// behind measures how much of this host's log the third member lacks, as the etcd keeper does once the
+// plan's word names that member. The third one is asked first: what is written in between counts.
+func (h *here) behind(ctx context.Context, p widen.Plan) state.Fact[uint64] {
+	address, err := netip.ParseAddr(p.New.Address)
+	if err != nil {
+		return state.Fact[uint64]{}
+	}
+	ask, stop := context.WithTimeout(ctx, asks)
+	defer stop()
+	id, has, err := h.applied(ask, etcdpod.ClientURL(address))
+	if err != nil || id != p.Third {
+		return state.Fact[uint64]{}
+	}
+	own, err := h.ownStatus(ctx)
+	if err != nil || own.RaftIndex == 0 {
+		return state.Fact[uint64]{}
+	}
+	return state.Known(own.RaftIndex - min(own.RaftIndex, has))
+}
+
+func (h *here) keeperless(ctx context.Context, f *widen.Facts) {
+	if r, err := h.files.Record(); err == nil {
+		f.Record = state.Known(r.State)
+	}
+	f.Word, _ = h.files.Third()
+	f.StandIn = state.Known(false)
+	if s, err := h.ownStatus(ctx); err == nil {
+		f.Serves = state.Known(s.Leader != 0 && s.Serves)
+		count(f, s.Members)
+	}
+}
+
+func count(f *widen.Facts, members []state.EtcdMember) {
+	voters, learner := 0, state.EtcdMember{}
+	for _, m := range members {
+		if m.Learner {
+			learner = m
+			continue
+		}
+		voters++
+	}
+	f.Voters, f.Learner, f.LearnerKnown = state.Known(voters), state.Known(learner.ID), learner.Name != ""
+}
+
+// databases is how many databases of etcd must fit on its disk: a backup, a snapshot for the
+// newcomer, and what is written meanwhile.
+const databases = 3
+
+// disk reads this host's own files.
+func (h *here) disk(_ context.Context, f *widen.Facts) {
+	f.Dressed = state.Known(h.ControlPlanes > 2)
+	if f.Target = state.Known(is(f.Dressed)); h.Target != nil && h.ControlPlanes == 2 {
+		f.Target = state.Known(h.Target() == nil)
+	}
+	if info, err := os.Stat(h.path(state.EtcdDataDir + "/member/snap/db")); err == nil {
+		free, err := host.FreeSpace(h.path(state.EtcdDataDir))
+		f.Room = fact(free >= databases*uint64(max(info.Size(), 0)), err)
+	}
+	_, err := release.Current(h.path(""))
+	f.Ships = state.Known(err == nil)
+}
+
+// hands reads what only the steps need by which etcd goes to kubelet.
+func (h *here) hands(ctx context.Context, f *widen.Facts) {
+	if f.Plan == nil || f.Plan.Stage != widen.Handing && f.Plan.Stage != widen.Ending && f.Plan.Stage != widen.Dressing {
+		return
+	}
+	steps := h.steps()
+	podmans, err := steps.PodmanHasEtcd(ctx)
+	f.Podmans = fact(podmans, err)
+	if is(f.Kubelets) {
+		f.Pod = state.Known(true)
+	} else if pod, err := h.pod(*f.Plan); err == nil {
+		ready, err := steps.PodReady(pod)
+		f.Pod = fact(ready, err)
+	}
+	f.Boots = state.Known(steps.KubeletBoots(ctx))
+	runs, err := steps.RingRuns(ctx)
+	f.Runs = fact(runs, err)
+	paired, err := steps.Paired()
+	f.Paired = fact(paired, err)
+	h.maintained(ctx, f)
+}
+
+// maintained asks Pacemaker. Only in maintenance a stop was the plan's: else Pacemaker stops etcd
+// because its host goes down, and starts it again.
+func (h *here) maintained(ctx context.Context, f *widen.Facts) {
+	text, err := h.run(ctx, pacemaker.Configuration())
+	if err != nil {
+		return
+	}
+	cib, err := decide.ParseCIB(text)
+	if err != nil {
+		return
+	}
+	f.Maintained = state.Known(slices.Contains(cib.Properties, decide.Setting{Name: "maintenance-mode", Value: "true"}))
+	boot, err := h.boot()
+	f.Halted = fact(is(f.Maintained) && h.files.Wish(boot).Wish == state.EtcdStopped, err)
+}
+
+// others asks the etcds of the two other members. Only the steps from the vote on need that.
+func (h *here) others(ctx context.Context, f *widen.Facts) {
+	if f.Plan == nil || f.Plan.Stage != widen.LettingIn && f.Plan.Stage != widen.Handing {
+		return
+	}
+	f.OthersServe = h.othersServe(ctx, *f.Plan)
+}
+
+func (h *here) othersServe(ctx context.Context, p widen.Plan) state.Fact[bool] {
+	nodes, err := h.nodes(p)
+	if err != nil {
+		return state.Fact[bool]{}
+	}
+	ctx, stop := context.WithTimeout(ctx, asks)
+	defer stop()
+	at := map[string]string{}
+	for _, n := range nodes {
+		if n.Name != h.Host {
+			at[n.Name] = n.Address
+		}
+	}
+	all := h.statuses(ctx, at)
+	for name := range at {
+		if s, told := all[name]; !told || !s.Votes() {
+			return state.Known(false)
+		}
+	}
+	return state.Known(true)
+}
+
+// newcomer reads who asked to enter.
+func (h *here) newcomer(f *widen.Facts) {
+	r, err := h.plans().Request()
+	if err != nil || r == nil || f.Plan == nil {
+		return
+	}
+	f.Asks, f.AskedAt = replace.Newcomer{Machine: r.Machine, Address: r.Address}, r.At
+	f.Arch = state.Known(r.Arch == runtime.GOARCH)
+}
+
+// cluster reads the facts from the API. If it does not answer the first question, it is asked no
+// other one.
+func (h *here) cluster(ctx context.Context, f *widen.Facts) {
+	ctx, stop := context.WithTimeout(ctx, apiTime)
+	defer stop()
+	api, err := h.open()
+	if err != nil {
+		return
+	}
+	lock, err := api.ConfigMap(ctx, system, lockName)
+	if err != nil {
+		return
+	}
+	f.Lock, f.Told = locked(lock)
+	record, err := api.ConfigMap(ctx, annotation.RecordNamespace, annotation.RecordName)
+	f.Work = fact(hold.Of(fact(record[annotation.RecordKey], err), nil).Rewrite, err)
+	if h.Backup != nil {
+		f.Backup = h.Backup(ctx)
+	}
+	if f.Plan == nil {
+		return
+	}
+	next := f.Plan.New
+	graves, err := api.Retired(ctx, next.Name)
+	grave, there := graves.Of(next.Name)
+	f.Given = fact(!there || !grave.Open(), err)
+	node, err := api.NodeOf(ctx, next.Name)
+	f.Node = fact(node.There, err)
+	if f.Plan.Stage == widen.LettingIn {
+		if f.Ready = fact(node.Ready, err); is(f.Ready) {
+			f.Ready = h.serves(ctx, next.Address)
+		}
+	}
+}
+
+// locked reads the lock. What is no plan of this kind is only known by its ID.
+func locked(data map[string]string) (state.Fact[widen.Copy], state.Fact[widen.Progress]) {
+	c := widen.Copy{ID: data[lockKey]}
+	var p widen.Plan
+	if err := json.Unmarshal([]byte(data[lockCopy]), &p); err == nil && p.Widens && p.ID == c.ID {
+		c.Plan = p
+	}
+	var told widen.Progress
+	if text := data[lockTold]; text != "" {
+		if err := json.Unmarshal([]byte(text), &told); err != nil {
+			return state.Known(c), state.Fact[widen.Progress]{}
+		}
+	}
+	return state.Known(c), state.Known(told)
+}

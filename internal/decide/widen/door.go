@@ -1,0 +1,40 @@
+package widen
+
+import (
+	"fmt"
+
+	"github.com/holdfast/holdfast/internal/decide/replace"
+)
+
+// LockTold is the key of the lock under which the host that does not carry the plan tells how far it
+// is (Progress).
+const LockTold = "told"
+
+// Brings returns the name of the host that may be installed as the third control plane, empty if none
+// may. The plan may be nil.
+func (p *Plan) Brings() string {
+	if p == nil || p.Format > Format || p.Stage == Planned || p.Stage == TakingBack || p.Stage.Over() {
+		return ""
+	}
+	return p.New.Name
+}
+
+// Opens reports whether the machine that asks is the one whose member the plan names: its etcd may
+// start then.
+func (p *Plan) Opens(asks replace.Newcomer) bool {
+	return p.Brings() != "" && p.Third != 0 && p.Newcomer == asks
+}
+
+// Refuses says why no machine may enter under a name; empty if one may, or if the plan says nothing
+// about it.
+func (p *Plan) Refuses(name string) string {
+	switch {
+	case p == nil || p.Stage.Over() || p.New.Name == "":
+		return ""
+	case p.New.Name != name:
+		return fmt.Sprintf("%s comes as the third control plane of this site: no other one is let in until it votes", p.New.Name)
+	case p.Stage == TakingBack:
+		return fmt.Sprintf("the plan for %s is taken back: it is not let in", name)
+	}
+	return ""
+}
