@@ -93,8 +93,9 @@ func (a *Agent) facts(turn state.Fact[annotation.Turn]) gather {
 		}
 		switch j.Step {
 		case parachute.Prepare:
-			f.Released, err = a.released(ctx, j)
-			f.Trial = a.trial(j, f.Released)
+			var gave bool
+			gave, err = a.gaveAway(ctx)
+			f.Released, f.Trial = gave && a.emptied(j), a.trial(j, gave)
 		case parachute.Leave:
 			f.Quiet, err = a.Quiet(ctx)
 		case parachute.Armed:
