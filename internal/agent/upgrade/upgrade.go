@@ -78,6 +78,9 @@ type Host struct {
 	// Serves reports whether this host's API server answers and its etcd commits,
 	// PeerServes whether those of another control plane do.
 	Serves, PeerServes func(ctx context.Context) state.Fact[bool]
+	// PeerGone reports whether the other one of two control planes was taken out for good, and
+	// no other machine has its place.
+	PeerGone func() bool
 	// Newer names what of the data of this host a release cannot read.
 	Newer func(release, now string) state.Fact[string]
 	// Held is the release whose kubelet this host starts, if that is not the running one.

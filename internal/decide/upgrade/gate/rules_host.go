@@ -44,7 +44,11 @@ func featureSet(f Facts) []finding {
 	return out
 }
 
+// fencing asks nothing of a host that is left alone: nobody would fence it, and it nobody.
 func fencing(f Facts) []finding {
+	if len(f.pair()) < 2 {
+		return nil
+	}
 	return each(f.pair(), func(h Host) []finding {
 		out := is(h.Name, h.Fencing, true, "whether fencing is enabled", "fencing is not enabled", "Enable it: `holdfast status` says how")
 		way := "Rehearse it: `holdfast fencing verify`"
