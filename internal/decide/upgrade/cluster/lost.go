@@ -11,11 +11,12 @@ import (
 // machine in its place, which is installed with the release that the other control plane runs, and
 // the upgrade goes on with it (docs/adr/0101).
 
-// forGood says what a person does about a host that does not come back; empty where this package
-// does not know it. One of three control planes waits for the upgrade as long as it is lost.
+// forGood says what a person does about a host that does not come back; empty for several, and
+// where this package does not know it. One of three control planes waits for the upgrade as long as it is lost.
 func (s Site) forGood(host string) string {
-	planes, worker := 0, false
+	planes, worker, known := 0, false, false
 	for _, h := range s.Hosts {
+		known = known || h.Name == host
 		if !h.Worker {
 			planes++
 		}
@@ -24,7 +25,7 @@ func (s Site) forGood(host string) string {
 	switch {
 	case worker:
 		return "; if it is lost for good: `holdfast host remove " + host + " --is-off " + host + "`"
-	case planes == 2:
+	case known && planes == 2:
 		return "; if it is lost for good: `holdfast host replace " + host + "`"
 	}
 	return ""

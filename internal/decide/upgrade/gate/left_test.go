@@ -8,14 +8,14 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// TestOneOfTwoThatIsLeftAloneIsNotAskedWhoFencesIt has a plan that took the other one out: the host
-// that stays may be committed, or goes back.
-func TestOneOfTwoThatIsLeftAloneIsNotAskedWhoFencesIt(t *testing.T) {
+// TestOneOfTwoThatIsLeftAloneIsNotAskedForTheOther: neither who fences it, nor where its links lead.
+// A plan took the other one out, and the host that stays may be committed.
+func TestOneOfTwoThatIsLeftAloneIsNotAskedForTheOther(t *testing.T) {
 	f := good(t)
 	for i := range f.Hosts {
-		f.Hosts[i].Fenced = state.Fact[time.Time]{}
+		f.Hosts[i].Fenced, f.Hosts[i].Links = state.Fact[time.Time]{}, state.Fact[bool]{}
 	}
-	if ids, _ := closed(f, Commit); !slices.Contains(ids, "fencing") {
+	if ids, _ := closed(f, Commit); !slices.Contains(ids, "fencing") || !slices.Contains(ids, "pacemaker") {
 		t.Fatalf("of two: %v", ids)
 	}
 	f.Hosts, f.Etcd.Members.Value = f.Hosts[:1], f.Etcd.Members.Value[:1]
