@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 	"github.com/holdfast/holdfast/internal/cli/command"
 	"github.com/holdfast/holdfast/internal/decide/rollout"
 	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/model/workload"
 )
 
 // dryRun is what `host reboot --dry-run` and `host patch --dry-run` print.
@@ -116,10 +116,8 @@ func spares(ctx context.Context, c client.Reader, now time.Time) (map[string]rol
 		return nil, fmt.Errorf("list the pods of etcd: %w", err)
 	}
 	serves := map[string]state.Fact[bool]{}
-	for _, p := range pods.Items {
-		serves[p.Spec.NodeName] = state.Known(slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
-			return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-		}))
+	for i := range pods.Items {
+		serves[pods.Items[i].Spec.NodeName] = state.Known(workload.Ready(&pods.Items[i]))
 	}
 	return rollout.QuorumSpares(serves), nil
 }

@@ -55,5 +55,5 @@ func addUpgrade(manager ctrl.Manager, twoNode bool, ask func(context.Context, ma
 	if err := controller.SetUp(manager); err != nil {
 		return fmt.Errorf("set up the controller of upgrades: %w", err)
 	}
-	return nil
+	return manager.AddReadyzCheck("upgrade", controller.Works)
 }

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/model/workload"
 )
 
 // revisionOf is the annotation in which Kubernetes numbers the ReplicaSets of a Deployment.
@@ -26,8 +27,8 @@ func (b *Bringer) RolledOut(ctx context.Context, namespace, name string) (missin
 	if err != nil {
 		return "", fmt.Errorf("get Deployment %s/%s: %w", namespace, name, err)
 	}
-	want, s := wanted(d), d.Status
-	if s.ObservedGeneration >= d.Generation && s.UpdatedReplicas == want && s.AvailableReplicas == want && s.Replicas == want {
+	has := workload.OfDeployment(d)
+	if has.RolledOut() {
 		return "", nil
 	}
 	selector, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
@@ -38,20 +39,13 @@ func (b *Bringer) RolledOut(ctx context.Context, namespace, name string) (missin
 	if err != nil {
 		return "", fmt.Errorf("list the pods of Deployment %s/%s: %w", namespace, name, err)
 	}
-	missing = fmt.Sprintf("%d of %d pods of %s are available", s.AvailableReplicas, want, name)
+	missing = fmt.Sprintf("%d of %d pods of %s are available", has.Available, has.Wanted, name)
 	for i := range pods.Items {
 		if why := broken(&pods.Items[i]); why != "" {
 			missing += "; " + why
 		}
 	}
 	return missing, nil
-}
-
-func wanted(d *appsv1.Deployment) int32 {
-	if d.Spec.Replicas == nil {
-		return 1
-	}
-	return *d.Spec.Replicas
 }
 
 // broken says why a pod does not run; empty if it does, or if nobody has said why.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/adapter/kube"
 	decide "github.com/holdfast/holdfast/internal/decide/incident"
+	"github.com/holdfast/holdfast/internal/model/workload"
 )
 
 // client is an API server in the form that the loop needs.
@@ -31,10 +32,8 @@ func placeOf(p *corev1.Pod) decide.Pod {
 	for _, o := range p.OwnerReferences {
 		out.Bound = out.Bound || o.Kind == "DaemonSet" || o.Kind == "Node"
 	}
-	for _, c := range p.Status.Conditions {
-		if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
-			out.Ready = c.LastTransitionTime.Time
-		}
+	if r := workload.ReadinessOf(p); r.Ready {
+		out.Ready = r.Since
 	}
 	return out
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/adapter/replacement"
 	"github.com/holdfast/holdfast/internal/decide/replace"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/hold"
 	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/testkit/powercut"
 )
@@ -59,7 +60,7 @@ func (s *site) look(_ context.Context, job Job) replace.Facts {
 		Retirement: state.Known(s.done[replace.Retire] && !s.done[replace.DropRetire]), Device: is(replace.PutDevice), Fences: is(replace.SetFencing),
 		Room: state.Known(true), Ships: state.Known(true), Lock: state.Known(s.lockedBy), OldNode: state.Known(replace.Node{There: !s.done[replace.DropNode], UID: "u"}),
 		Pods: state.Known(0), Tombstone: is(replace.PutGrave), Given: is(replace.GiveName), Token: state.Known(s.token != "" && s.token == job.Secrets.Token), JoinKey: is(replace.ChangeJoin),
-		Taken: state.Known(""), Named: is(replace.NameSite), OldDevice: state.Known(!s.done[replace.DropDevice]), Account: is(replace.PutDevice), Leftover: state.Known(false), Volumes: state.Known[[]string](nil), Work: state.Known(""),
+		Taken: state.Known(""), Named: is(replace.NameSite), OldDevice: state.Known(!s.done[replace.DropDevice]), Account: is(replace.PutDevice), Leftover: state.Known(false), Volumes: state.Known[[]string](nil), Work: state.Known(""), Upgrade: state.Known(hold.Lost{}),
 		Arch: state.Known(true), Reached: state.Known(true), Ours: state.Known(false), Matches: state.Known(true), Verified: state.Known(s.pair),
 	}
 	if s.asks {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"log"
@@ -27,6 +28,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/removal"
 	"github.com/holdfast/holdfast/internal/decide/replace"
 	decide "github.com/holdfast/holdfast/internal/decide/twonode"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
 	"github.com/holdfast/holdfast/internal/fence"
 	"github.com/holdfast/holdfast/internal/install/release"
 	"github.com/holdfast/holdfast/internal/model/corosync"
@@ -129,6 +131,19 @@ func (c client) Facts(ctx context.Context, name string) (NodeFacts, error) {
 		out.Address = is.Addresses[0].String()
 	}
 	return out, nil
+}
+
+// Said returns what the agent of a host says of an upgrade. A host that says nothing has no way
+// that could be known.
+func (c client) Said(ctx context.Context, name string) (annotation.Host, error) {
+	n, err := c.Node(ctx, name)
+	if err != nil {
+		return annotation.Host{}, err
+	}
+	if n == nil || n.Annotations[annotation.HostOf] == "" {
+		return annotation.Host{}, fmt.Errorf("node %s says nothing of its release", name)
+	}
+	return annotation.Decode[annotation.Host](n.Annotations[annotation.HostOf])
 }
 
 // VolumesOf returns the volumes whose data lie on one host alone, by name, sorted.

@@ -21,6 +21,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/handover"
 	"github.com/holdfast/holdfast/internal/decide/replace"
 	decide "github.com/holdfast/holdfast/internal/decide/twonode"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
 	"github.com/holdfast/holdfast/internal/fence"
 	"github.com/holdfast/holdfast/internal/model/corosync"
 	"github.com/holdfast/holdfast/internal/model/retired"
@@ -37,6 +38,7 @@ type cluster struct {
 	pods    int
 	lease   time.Time
 	did     []string
+	said    *annotation.Host // of cp-1
 }
 
 func (c *cluster) ConfigMap(_ context.Context, ns, name string) (map[string]string, error) {
@@ -104,6 +106,13 @@ func (c *cluster) Facts(_ context.Context, name string) (NodeFacts, error) {
 		return NodeFacts{}, nil
 	}
 	return c.node, nil
+}
+
+func (c *cluster) Said(_ context.Context, name string) (annotation.Host, error) {
+	if name != "cp-1" || c.said == nil {
+		return annotation.Host{}, errors.New("it says nothing")
+	}
+	return *c.said, nil
 }
 
 func (c *cluster) Conditions(context.Context) ([]handover.Condition, error) {

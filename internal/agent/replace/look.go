@@ -158,6 +158,8 @@ type API interface {
 	VolumesOf(ctx context.Context, node string) ([]string, error)
 	NodeLastSeen(ctx context.Context, node string) (time.Time, error)
 	Facts(ctx context.Context, node string) (NodeFacts, error)
+	// Said returns what the agent of a host says of an upgrade.
+	Said(ctx context.Context, node string) (annotation.Host, error)
 	Conditions(ctx context.Context) ([]handover.Condition, error)
 }
 
@@ -190,7 +192,10 @@ func (h *here) cluster(ctx context.Context, f *replace.Facts, job Job) {
 		h.oldInAPI(ctx, f, api, name)
 	}
 	record, err := api.ConfigMap(ctx, annotation.RecordNamespace, annotation.RecordName)
-	f.Work = fact(hold.Of(fact(record[annotation.RecordKey], err), nil).Rewrite, err)
+	text := fact(record[annotation.RecordKey], err)
+	f.Work = fact(hold.Of(text, nil).Rewrite, err)
+	said, wrong := api.Said(ctx, f.Host)
+	f.Upgrade = fact(hold.OfLost(text, fact(said, wrong)), err)
 	if h.Backup != nil {
 		f.Backup = h.Backup(ctx)
 	}

@@ -78,6 +78,7 @@ func (h Host) common(ctx context.Context, j parachute.Journal, kind parachute.Ki
 		f.Serves = h.Serves(ctx)
 	}
 	f.PeerServes = h.PeerServes(ctx)
+	f.PeerGone = kind == parachute.OfTwo && h.PeerGone()
 	return f, nil
 }
 
@@ -93,8 +94,9 @@ func (a *Agent) facts(turn state.Fact[annotation.Turn]) gather {
 		}
 		switch j.Step {
 		case parachute.Prepare:
-			f.Released, err = a.released(ctx, j)
-			f.Trial = a.trial(j, f.Released)
+			var gave bool
+			gave, err = a.gaveAway(ctx)
+			f.Released, f.Trial = gave && a.emptied(j), a.trial(j, gave)
 		case parachute.Leave:
 			f.Quiet, err = a.Quiet(ctx)
 		case parachute.Armed:

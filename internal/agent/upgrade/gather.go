@@ -216,19 +216,19 @@ func marks(c crmmon.Cluster, n crmmon.Node) []string {
 	return out
 }
 
-// The file systems that count, with the part of a hundred below which kubelet evicts
-// (its defaults for nodefs and imagefs).
+// The file systems that count, with kubelet's signal for each and its share of the hundred where
+// the host sets no threshold.
 var filesystems = []struct {
-	path string
-	line uint64
-}{{payload.ReleasesDir, 0}, {"/var/lib/holdfast", 10}, {"/var/lib/containerd", 15}, {"/var/lib/kubelet", 10}}
+	path, signal string
+	share        uint64
+}{{payload.ReleasesDir, "", 0}, {"/var/lib/holdfast", "nodefs.available", 10}, {"/var/lib/containerd", "imagefs.available", 15}, {"/var/lib/kubelet", "nodefs.available", 10}}
 
 // disks returns what is free. While another release lies here whole, none needs more
 // room.
 func (g *Gatherer) disks(running string) ([]gate.Disk, error) {
 	var out []gate.Disk
 	seen := map[uint64]int{}
-	need := g.need(running)
+	need, evicts := g.need(running), eviction("/")
 	for _, f := range filesystems {
 		var fsys unix.Statfs_t
 		var st unix.Stat_t
@@ -240,7 +240,7 @@ func (g *Gatherer) disks(running string) ([]gate.Disk, error) {
 			return nil, fmt.Errorf("free space of %s: %w", f.path, err)
 		}
 		block := uint64(max(fsys.Bsize, 0))
-		d := gate.Disk{Path: f.path, Free: fsys.Bavail * block, Need: need[f.path], Line: fsys.Blocks * block / 100 * f.line}
+		d := gate.Disk{Path: f.path, Free: fsys.Bavail * block, Need: need[f.path], Line: line(evicts[f.signal], fsys.Blocks*block, f.share)}
 		if i, known := seen[st.Dev]; known { // two folders of one file system
 			out[i].Need += d.Need
 			out[i].Line = max(out[i].Line, d.Line)

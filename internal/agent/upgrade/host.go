@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/observe"
 	"github.com/holdfast/holdfast/internal/adapter/podman"
+	"github.com/holdfast/holdfast/internal/adapter/records"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/parachute"
 	"github.com/holdfast/holdfast/internal/install/release"
 	"github.com/holdfast/holdfast/internal/model/payload"
@@ -95,12 +96,20 @@ func (m machine) host() Host {
 		Journal: m.store, Boot: observe.Boot,
 		Running:  func() (string, error) { return release.Current("/") },
 		Previous: func() (string, error) { return release.Previous("/") },
+		PeerGone: m.peerGone,
 		Held:     m.held, Low: m.pods.Low, Rise: m.pods.Rise, RaiseKubelet: m.raiseKubelet,
 		Daemons: m.daemons, Quiet: m.quiet, Armed: m.armed, Hangs: m.store.Hangs,
 		Stop: m.stop, Arm: m.arm, Disarm: m.disarm, Start: m.start,
 		Switch: func(ctx context.Context) error { return m.systemctl(ctx, "start", unit.SwitchUnit) },
 		Return: func(ctx context.Context) error { return m.systemctl(ctx, "start", "--no-block", unit.ParachuteUnit) },
 	}
+}
+
+// peerGone reports whether the plan that replaces the other control plane has taken it out, and let
+// nobody in yet. Word of it that cannot be read counts as none.
+func (m machine) peerGone() bool {
+	word, err := records.Files{Root: m.root}.Retired()
+	return err == nil && word.Known
 }
 
 func (m machine) systemctl(ctx context.Context, args ...string) error {

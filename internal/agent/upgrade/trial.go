@@ -9,10 +9,10 @@ import (
 )
 
 // trial returns for how long other hosts of the new release still have to lead, and to hold
-// the VIPs, before this one leaves for it. The time counts from when this host had given all
-// of it away; a new process begins anew.
-func (a *Agent) trial(j parachute.Journal, released bool) time.Duration {
-	if !released || a.Kind == parachute.Worker || !a.othersRun(j.To) {
+// the VIPs, before this one leaves for it. The time counts from when this host had given that
+// away, while its pods still move; a new process begins anew.
+func (a *Agent) trial(j parachute.Journal, gave bool) time.Duration {
+	if !gave || a.Kind == parachute.Worker || !a.othersRun(j.To) {
 		a.freed = time.Time{}
 		return 0
 	}

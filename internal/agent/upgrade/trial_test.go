@@ -34,6 +34,26 @@ func TestU45_AHostOfTheNewReleaseLeadsForAMinuteBeforeTheNextOneLeaves(t *testin
 	}
 }
 
+// TestTheMinuteOfALeaderGoesByWhilePodsMove: a drain of forty seconds costs no time beside it.
+func TestTheMinuteOfALeaderGoesByWhilePodsMove(t *testing.T) {
+	w := newWorld(t)
+	w.peerRuns, w.noDrain = newOne, true
+	w.turn(parachute.Go)
+	w.until(parachute.Prepare)
+	for w.agent.stay == nil || w.leads {
+		w.tick(false)
+	}
+	free := w.now
+	for w.now.Sub(free) < 40*time.Second {
+		w.tick(false)
+	}
+	w.noDrain = false
+	w.until(parachute.Leave)
+	if took := w.now.Sub(free); took < parachute.TrialTime || took > parachute.TrialTime+10*time.Second {
+		t.Errorf("it leaves %s after it had given leadership and VIPs away", took)
+	}
+}
+
 // TestU45_ALeaderThatFailsInItsMinuteGivesAllBack: the host that was to leave serves with the
 // old release, and has its virtual IPs again.
 func TestU45_ALeaderThatFailsInItsMinuteGivesAllBack(t *testing.T) {

@@ -78,6 +78,9 @@ type Host struct {
 	// Serves reports whether this host's API server answers and its etcd commits,
 	// PeerServes whether those of another control plane do.
 	Serves, PeerServes func(ctx context.Context) state.Fact[bool]
+	// PeerGone reports whether the other one of two control planes was taken out for good, and
+	// no other machine has its place.
+	PeerGone func() bool
 	// Newer names what of the data of this host a release cannot read.
 	Newer func(release, now string) state.Fact[string]
 	// Held is the release whose kubelet this host starts, if that is not the running one.
@@ -148,8 +151,8 @@ type Agent struct {
 	heard bool
 	// stay takes the departure of the virtual IPs back; nil while they may be here.
 	stay func()
-	// freed is since when nothing is here that had to move, while others of the new
-	// release lead. Only the loop that acts uses it.
+	// freed is since when others of the new release lead and may have the virtual IPs.
+	// Only the loop that acts uses it.
 	freed time.Time
 	// rising is what was last said of a raise.
 	rising string
@@ -397,12 +400,12 @@ func (a *Agent) drains() bool {
 	return false
 }
 
-// released reports whether the host has nothing that has to move.
-func (a *Agent) released(ctx context.Context, j parachute.Journal) (bool, error) {
+// gaveAway reports whether others have the leadership of etcd, and may have the virtual IPs.
+func (a *Agent) gaveAway(ctx context.Context) (bool, error) {
 	a.mu.Lock()
 	left := a.stay != nil
 	a.mu.Unlock()
-	if !left || !a.emptied(j) {
+	if !left {
 		return false, nil
 	}
 	return a.GiveLead(ctx)

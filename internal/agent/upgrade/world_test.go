@@ -55,7 +55,9 @@ type world struct {
 	peerRuns      string // the release that the other one says it runs
 	broken, newer string
 	gone          string
-	leads, left   bool
+	// peerGone is true once the other control plane was taken out for good.
+	peerGone    bool
+	leads, left bool
 	// madeWay is true if both were elsewhere when the host was told to return.
 	madeWay, noDrain bool
 	host             gate.Host
@@ -187,8 +189,8 @@ func (w *world) effects() Host {
 		Armed:      func(_ context.Context, release string) (bool, error) { return w.armed == release, nil },
 		Hangs:      func() (int, error) { return w.hangs, nil },
 		Serves:     func(context.Context) state.Fact[bool] { return state.Known(w.serves()) },
-		PeerServes: func(context.Context) state.Fact[bool] { return w.peer },
-		Newer:      func(string, string) state.Fact[string] { return state.Known(w.newer) },
+		PeerServes: func(context.Context) state.Fact[bool] { return w.peer }, PeerGone: func() bool { return w.peerGone },
+		Newer: func(string, string) state.Fact[string] { return state.Known(w.newer) },
 		Prove: func(_ context.Context, release string) parachute.Proof {
 			out := parachute.Proof{}
 			for _, c := range parachute.Criteria() {

@@ -91,11 +91,12 @@ type Snapshot struct {
 	// HandedOver is true once both hosts were handed over. Neither becomes false
 	// again.
 	Begun, HandedOver bool
-	// AtWork is why nothing may be changed on hosts while one is at work for an upgrade
-	// of the site. Upgrade is why nothing may be changed that the way back needs; it is
-	// set as long as there is one.
-	AtWork, Upgrade string
-	Now             time.Time
+	// AtWork is why nothing may be changed on hosts while one is at work for an upgrade of the
+	// site, Away why none may be taken away while they run two releases, and Upgrade why
+	// nothing that each release has of its own may be changed until it is over. All are empty
+	// where no upgrade holds anything.
+	AtWork, Away, Upgrade string
+	Now                   time.Time
 }
 
 // Work is a Job that the cluster should hold.

@@ -268,6 +268,9 @@ func TestWhatASetUpDoesBesideAnUpgrade(t *testing.T) {
 		s.AtWork, s.Upgrade = "waits for the upgrade: cp-1 at work", "waits for the upgrade"
 	}
 	open := func(s *Snapshot) { s.Upgrade = "waits for the upgrade" }
+	mixed := func(s *Snapshot) {
+		s.Away, s.Upgrade = "waits for the upgrade: 2 of 3 hosts run the new release", "waits for the upgrade"
+	}
 	newRelease := func(s *Snapshot) {
 		s.Digests.Release, s.Digests.Manifest = "v2", map[string]string{"cp-1": "new", "cp-2": "new"}
 	}
@@ -284,6 +287,10 @@ func TestWhatASetUpDoesBesideAnUpgrade(t *testing.T) {
 		{"an account is given", []func(*Snapshot){atWork, func(s *Snapshot) { s.Digests.Fencing = "new" }}, "delete two-node-fencing-cp-1, delete two-node-fencing-cp-2, create two-node-fencing-cp-1, create two-node-fencing-cp-2", ""},
 		{"hosts meet while the way back is open", []func(*Snapshot){open, func(s *Snapshot) { s.Digests.Hosts = "new" }}, "delete two-node-auth-cp-1, delete two-node-auth-cp-2, create two-node-auth-cp-1, create two-node-auth-cp-2", ""},
 		{"and do not while a host is at work", []func(*Snapshot){atWork, func(s *Snapshot) { s.Digests.Hosts = "new" }}, "nothing", "step 1 of 6 (auth) on cp-1 and cp-2, waiting: waits for the upgrade: cp-1 at work"},
+		{"none while hosts run two releases", []func(*Snapshot){newRelease, mixed}, "nothing", "step 3 of 6 (manifest) on cp-1, waiting: waits for the upgrade: 2 of 3 hosts run the new release"},
+		{"nor do hosts meet", []func(*Snapshot){mixed, func(s *Snapshot) { s.Digests.Hosts = "new" }}, "nothing", "step 1 of 6 (auth) on cp-1 and cp-2, waiting: waits for the upgrade: 2 of 3 hosts run the new release"},
+		{"a machine that took the place of a lost one is made whole", []func(*Snapshot){newRelease, mixed, func(s *Snapshot) { s.Nodes[0].Etcd = MemberUnhealthy }}, "delete two-node-manifest-cp-1, create two-node-manifest-cp-1", ""},
+		{"and meets the other one", []func(*Snapshot){mixed, unwell, func(s *Snapshot) { s.Digests.Hosts = "new" }}, "delete two-node-auth-cp-1, delete two-node-auth-cp-2, create two-node-auth-cp-1, create two-node-auth-cp-2", ""},
 		{"what is done stays so", []func(*Snapshot){atWork}, "nothing", ""},
 	} {
 		s := allDone()

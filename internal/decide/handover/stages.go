@@ -143,7 +143,11 @@ func held(s Snapshot, stage []Work) string {
 		return ""
 	case s.AtWork != "":
 		return s.AtWork
-	case stage[0].Step == twonode.Auth, etcdGate(s, func(Node) bool { return true }) != "":
+	case etcdGate(s, func(Node) bool { return true }) != "":
+		return ""
+	case s.Away != "":
+		return s.Away
+	case stage[0].Step == twonode.Auth:
 		return ""
 	}
 	return s.Upgrade

@@ -71,16 +71,34 @@ func read(records []Record) *clocks {
 }
 
 // noticing is how late a booting host may note a membership that existed before
-// its agent started: 1.1 and 1.4 s in the lab.
-const noticing = 5 * time.Second
+// its agent started: 1.1 and 1.4 s in the lab. An agent that first speaks later
+// than usual after the boot, as one does that a bad release has kept from
+// starting, may note a membership that is as old as the boot.
+const (
+	noticing = 5 * time.Second
+	usual    = 2 * time.Minute
+)
 
 // met is the time at which a host noted that a membership of several hosts had
 // formed.
 type met struct {
 	at time.Time
 	// late is set if this is the first membership that the host noted in this
-	// boot: it may have formed a while before.
+	// boot: it may have formed a while before. up is for how long the boot lasted, if
+	// its beginning is known: without it an earlier note may have been thrown away.
 	late bool
+	up   time.Duration
+}
+
+// lateness is by how much a membership may be noted late.
+func (m met) lateness() time.Duration {
+	switch {
+	case !m.late:
+		return 0
+	case m.up > usual:
+		return m.up
+	}
+	return noticing
 }
 
 // compare finds the differences of the clocks. A membership of Corosync forms
@@ -92,8 +110,9 @@ func (c *clocks) compare(records []Record) {
 	}
 	places := map[place]met{}
 	byRing := map[uint64]met{}
-	noted := map[boot]bool{}
+	noted, booted := map[boot]bool{}, map[boot]bool{}
 	for _, r := range records {
+		booted[boot{r.Host, r.Boot}] = booted[boot{r.Host, r.Boot}] || r.Kind == Booted
 		if r.Kind != Members || r.Ring == 0 {
 			continue
 		}
@@ -104,7 +123,10 @@ func (c *clocks) compare(records []Record) {
 		if _, known := places[key]; known || len(r.Members) < 2 {
 			continue
 		}
-		places[key] = met{c.own(r), late}
+		places[key] = met{at: c.own(r), late: late}
+		if booted[b] {
+			places[key] = met{c.own(r), late, r.Up}
+		}
 		if r.Host == c.reference {
 			byRing[r.Ring] = places[key]
 		}
@@ -131,7 +153,7 @@ func (c *clocks) compare(records []Record) {
 // if it may only mean that one of them noted the membership late.
 func difference(there, here met) time.Duration {
 	d := there.at.Sub(here.at)
-	if there.late && d > 0 && d <= noticing || here.late && d < 0 && d >= -noticing {
+	if d > 0 && d <= there.lateness() || d < 0 && -d <= here.lateness() {
 		return 0
 	}
 	return d

@@ -35,7 +35,7 @@ const (
 	Untainted Kind = "untainted"
 	Pods      Kind = "pods"   // the pods of a lost host run elsewhere
 	Wrote     Kind = "wrote"  // another machine could write through the API VIP again
-	Plans     Kind = "plans"  // the host is about to boot in order, by its own decision
+	Plans     Kind = "plans"  // the host is about to leave in order, by its own decision
 	Missed    Kind = "missed" // earlier events of the host could not be stored
 )
 

@@ -249,7 +249,7 @@ func (r Record) words() string {
 	case Restarted:
 		return "etcd is restarted in place: " + r.Why
 	case Plans:
-		return "is about to boot in order: " + r.Why
+		return "decided by itself: " + r.Why
 	case Missed:
 		return times(r.Count, "event") + " before this could not be saved: the disk was full, or hung"
 	case Holds, API, Tainted, Untainted, Pods, Wrote:

@@ -119,9 +119,13 @@ func oneOfThree(f Facts) (why, way string) {
 		"To give its place to another machine: holdfast host replace " + f.Name + ", as root on a control plane that stays. By hand: docs/runbook/hosts.md#a-control-plane-of-three"
 }
 
+// upgrading lets a worker go that is lost for good: the upgrade waits for it, and would for ever.
 func upgrading(f Facts) (why, way string) {
-	if f.Upgrade == "" {
+	switch worker := !f.ControlPlane(); {
+	case f.Upgrade == "" || worker && f.Off && !f.Replaces:
 		return "", ""
+	case worker:
+		return "an upgrade of the site is under way: " + f.Upgrade, "Let it end, or go back first: holdfast upgrade status. If " + f.Name + " is lost for good: holdfast host remove " + f.Name + " --is-off " + f.Name + "; another host is added when the upgrade is over"
 	}
 	return "an upgrade of the site is under way: " + f.Upgrade, "Let it end, or go back first: holdfast upgrade status"
 }

@@ -128,6 +128,8 @@ func TestEachGateIsShutByItsOwnFact(t *testing.T) {
 		{"one of three", cp("cp-1", 3, "cp-2", "cp-3"), "three"},
 		{"the number of control planes cannot be read", cp("cp-1", 0, "cp-2"), "two"},
 		{"an upgrade is under way", worker().with(func(f *Facts) { f.Upgrade = "Hosts: waiting for w-2" }), "upgrade"},
+		{"an upgrade waits for a worker that is lost for good", off().with(func(f *Facts) { f.Upgrade = "Hosts: w-1 is not known to be well" }), ""},
+		{"an upgrade waits for a worker whose place another machine gets", off().with(func(f *Facts) { f.Upgrade, f.Replaces = "Hosts: w-1 is not known to be well", true }), "upgrade"},
 		{"it is said to be off and is Ready", worker().with(func(f *Facts) { f.Off = true }), "lives"},
 		{"it is said to be off and its kubelet answers", off().with(func(f *Facts) { f.Answers = true }), "lives"},
 		{"it is said to be off and showed itself a moment ago", off().with(func(f *Facts) { f.Seen = now.Add(-50 * time.Second) }), "lives"},

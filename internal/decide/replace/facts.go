@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/decide/upgrade/hold"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -95,8 +96,10 @@ type Facts struct {
 	Volumes state.Fact[[]string]
 	// Backup is the time of the newest good backup; zero for none.
 	Backup state.Fact[time.Time]
-	// Work says what else changes hosts now; empty for nothing.
-	Work state.Fact[string]
+	// Work says what else changes hosts now; empty for nothing. Upgrade says what a plan about a
+	// host that was lost waits for in an upgrade.
+	Work    state.Fact[string]
+	Upgrade state.Fact[hold.Lost]
 	// ControlPlanes is the number of control planes that the site has for its life.
 	ControlPlanes int
 

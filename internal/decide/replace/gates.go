@@ -35,7 +35,7 @@ const (
 func Gates(f Facts, w Wish) []Gate {
 	return []Gate{
 		f.gateTwo(), f.gateHere(w), f.gateSole(w), f.gateSilent(w), f.gateOff(w), f.gateEtcd(), f.gateAlone(), f.gateBackup(w),
-		f.gateWork(), f.gateRoom(), f.gateRelease(), f.gateBMC(w), f.gateAccount(w), f.gateVolumes(w), f.gateName(w),
+		f.gateLock(), f.gateUpgrade(), f.gateRoom(), f.gateRelease(), f.gateBMC(w), f.gateAccount(w), f.gateVolumes(w), f.gateName(w),
 	}
 }
 
@@ -146,12 +146,22 @@ func (f Facts) gateBackup(w Wish) Gate {
 	return shut("backup", backup.BeforeWay, "%s: from here on one disk holds everything", why)
 }
 
-func (f Facts) gateWork() Gate {
+// gateLock keeps two plans from changing the control planes at once.
+func (f Facts) gateLock() Gate {
 	switch {
 	case f.Lock.Known && f.Lock.Value != "" && (f.Plan == nil || f.Plan.ID != f.Lock.Value):
 		return shut("work", "kubectl -n "+LockNamespace+" get configmap "+LockName+" -o yaml", "another change of the control planes is under way")
 	case !f.Lock.Known:
 		return shut("work", statusShow, "the API does not say whether another change of the control planes is under way")
+	}
+	return open("work")
+}
+
+// gateWork is for a site that has lost nobody: other work ends first.
+func (f Facts) gateWork() Gate {
+	switch {
+	case !f.gateLock().Open:
+		return f.gateLock()
 	case !f.Work.Known:
 		return shut("work", statusShow, "it is unknown what else changes hosts now")
 	case f.Work.Value != "":

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/decide/upgrade/hold"
 	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/testkit/golden"
 )
@@ -51,8 +52,8 @@ var closing = []closes{
 	{"backups unknown", "backup", func(f *Facts, _ *Wish) { f.Backup.Known = false }},
 	{"the other host began one as well (L5)", "work", func(f *Facts, _ *Wish) { f.Lock = state.Known("p2") }},
 	{"the API is away", "work", func(f *Facts, _ *Wish) { f.Lock.Known = false }},
-	{"an upgrade", "work", func(f *Facts, _ *Wish) { f.Work = state.Known("an upgrade to v0.2.0 is under way") }},
-	{"other work unknown", "work", func(f *Facts, _ *Wish) { f.Work.Known = false }},
+	{"this host is on its way to another release (U17)", "upgrade", func(f *Facts, _ *Wish) { f.Upgrade = state.Known(hold.Lost{Retire: "it leaves"}) }},
+	{"how far an upgrade is is unknown", "upgrade", func(f *Facts, _ *Wish) { f.Upgrade.Known = false }},
 	{"a full disk", "room", func(f *Facts, _ *Wish) { f.Room = state.Known(false) }},
 	{"no release", "release", func(f *Facts, _ *Wish) { f.Ships = state.Known(false) }},
 	{"no BMC named", "bmc", func(_ *Facts, w *Wish) { w.New.BMC = "" }},

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/decide/upgrade/hold"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -90,7 +91,7 @@ func (w world) facts() Facts {
 		Record: state.Known(w.record), Contact: state.Known(w.oldContact() || w.newContact()), Serves: state.Known(w.etcd), StandIn: state.Known(false),
 		Answers: state.Known(w.oldOn && !w.entered), Alive: state.Known(false),
 		OldMachine: state.Machine{Serial: "S2"}, Key: state.Known(w.keyFile), Refused: state.Known(true), Retirement: state.Known(w.retirement),
-		Device: state.Known(w.device), Fences: state.Known(w.fences), Room: state.Known(true), Ships: state.Known(true), Work: state.Known(""),
+		Device: state.Known(w.device), Fences: state.Known(w.fences), Room: state.Known(true), Ships: state.Known(true), Work: state.Known(""), Upgrade: state.Known(hold.Lost{}),
 		Volumes: state.Known[[]string](nil), Reached: state.Known(true), Ours: state.Known(false), Matches: state.Known(true), Arch: state.Known(true),
 		Verified: state.Known(w.verified), Misnamed: w.misnamed(), OldDevice: state.Known(w.oldDevice), Named: state.Known(w.named), Taken: state.Known(""),
 	}

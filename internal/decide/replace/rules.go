@@ -106,11 +106,11 @@ func table(f Facts) []rule {
 	case f.Plan.Stage == Planned:
 		return slices.Concat(amendRules, plannedRules)
 	case f.Plan.Stage == Retired && f.Plan.Shrinks:
-		return slices.Concat(amendRules, alarmRules, retiredRules, narrowRules)
+		return slices.Concat(amendRules, alarmRules, retiredRules, narrowWaits, narrowRules)
 	case f.Plan.Stage == Narrowing:
 		return narrowingRules
 	case f.Plan.Stage == Retired:
-		return slices.Concat(amendRules, alarmRules, retiredRules, namedRules, newcomerRules)
+		return slices.Concat(amendRules, alarmRules, retiredRules, namedRules, upgradeRules, newcomerRules)
 	case f.Plan.Stage == Widening:
 		return slices.Concat(amendRules, wideningRules)
 	case f.Plan.Stage == Waiting:

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast/holdfast/internal/decide/upgrade/hold"
 	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/testkit/golden"
 )
@@ -53,7 +54,7 @@ func (w shrinking) facts() Facts {
 	f := Facts{
 		Now: noon, Host: "cp-1", Plan: p, Peer: oldName, PowerAt: noon, ControlPlanes: planes, Record: state.Known(record), Contact: state.Known(w.contact()),
 		Serves: state.Known(w.etcd), StandIn: state.Known(false), Answers: state.Known(w.oldOn), Alive: state.Known(false), OldMachine: p.Old.Machine,
-		Key: state.Known(w.keyFile), Refused: state.Known(true), Retirement: state.Known(w.retirement), Work: state.Known(""), Volumes: state.Known[[]string](nil),
+		Key: state.Known(w.keyFile), Refused: state.Known(true), Retirement: state.Known(w.retirement), Work: state.Known(""), Upgrade: state.Known(hold.Lost{}), Volumes: state.Known[[]string](nil),
 		Pod: state.Known(w.pod || w.static), Boots: state.Known(w.boots), Runs: state.Known(w.clusterBoots || w.runs),
 		Paired: state.Known(w.record || w.retirement), Kubelets: state.Known(w.static), Podmans: state.Known(w.podman),
 		Power: state.Known(state.PowerOff), Target: state.Known(true),
@@ -257,7 +258,8 @@ var closingShrink = []closes{
 	{"etcd does not answer", "etcd", func(f *Facts, _ *Wish) { f.Serves = state.Known(false) }},
 	{"two voters", "alone", func(f *Facts, _ *Wish) { f.Voters = state.Known(2) }},
 	{"no backup", "backup", func(_ *Facts, w *Wish) { w.Accepts.NoBackup = false }},
-	{"an upgrade (L86)", "work", func(f *Facts, _ *Wish) { f.Work = state.Known("the site is upgraded") }},
+	{"the other host began one as well (L5)", "work", func(f *Facts, _ *Wish) { f.Lock = state.Known("p2") }},
+	{"this host is on its way to another release (U17)", "upgrade", func(f *Facts, _ *Wish) { f.Upgrade = state.Known(hold.Lost{Retire: "it leaves"}) }},
 	{"the account that the old host knows", "account", func(f *Facts, _ *Wish) { f.Refused = state.Known(false) }},
 	{"the file of the site is gone", "target", func(f *Facts, _ *Wish) { f.Target = state.Known(false) }},
 	{"a volume of the old host", "volumes", func(f *Facts, _ *Wish) { f.Volumes = state.Known([]string{"pv-1"}) }},

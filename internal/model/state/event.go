@@ -18,7 +18,7 @@ const (
 	EventRestart    EventKind = "restart"    // etcd's process is ended, to be restarted with the same data
 	EventTaint      EventKind = "taint"      // the API was told that the target is out of service
 	EventUntaint    EventKind = "untaint"    // the API was told that it is in service again
-	EventPlan       EventKind = "plan"       // the host is about to boot in order, by its own decision
+	EventPlan       EventKind = "plan"       // the host is about to leave in order, by its own decision
 	EventMissed     EventKind = "missed"     // events before this one could not be written
 )
 
@@ -85,7 +85,7 @@ func AskFenceEvent(target string) Event { return Event{Kind: EventAskFence, Targ
 // RestartEvent reports why etcd's process is ended, to be restarted.
 func RestartEvent(why string) Event { return Event{Kind: EventRestart, Why: why} }
 
-// PlanEvent reports for what a host is about to boot in order.
+// PlanEvent reports for what a host is about to leave in order.
 func PlanEvent(why string) Event { return Event{Kind: EventPlan, Why: why} }
 
 // TaintEvent reports that the API was told whether a host is out of service.

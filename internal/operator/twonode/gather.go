@@ -50,7 +50,7 @@ type gathered struct {
 func (g *gathered) snapshot(now time.Time) handover.Snapshot {
 	s := handover.Snapshot{
 		Nodes: g.nodes, Third: g.third, Missing: g.missing, Awaited: g.awaited, Moved: g.moved, Jobs: g.jobs, Now: now,
-		AtWork: g.held.Away, Upgrade: g.held.Rewrite, Begun: begun(g.etcd), HandedOver: etcdobject.Holds(g.etcd, handover.CompletedTransition),
+		AtWork: g.held.AtWork, Away: g.held.Away, Upgrade: g.held.Rewrite, Begun: begun(g.etcd), HandedOver: etcdobject.Holds(g.etcd, handover.CompletedTransition),
 	}
 	if g.material != nil {
 		s.Digests = g.material.digests()

@@ -1,21 +1,22 @@
 package upgrade
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/holdfast/holdfast/internal/decide/ingress"
@@ -23,23 +24,65 @@ import (
 	"github.com/holdfast/holdfast/internal/render/router"
 )
 
-// askedHosts is for how many hosts a router is asked, and askLimit the time for all answers.
-const (
-	askedHosts = 5
-	askLimit   = 2 * time.Second
-)
+// askLimit is the time for all answers of servers.
+const askLimit = 2 * time.Second
 
-// routed is a host of an Ingress and a pod to which it leads.
-type routed struct{ host, path, pod string }
+// routed is where a router leads, and a pod behind it.
+type routed struct {
+	parts.Led
+	pod string
+}
+
+// routes are the objects by which routers lead.
+type routes struct {
+	ingresses []networkingv1.Ingress
+	gateways  []parts.Gateway
+	http      []parts.HTTPRoute
+}
+
+// routes reads them. What is not there, or not for this account, is none.
+func (r *Reconciler) routes(ctx context.Context) (out routes, err error) {
+	var list networkingv1.IngressList
+	if _, err = known(0, r.Live.List(ctx, &list), "list Ingresses"); err != nil {
+		return out, err
+	}
+	out.ingresses = list.Items
+	if out.gateways, err = listed[parts.Gateway](ctx, r.Live, "Gateway"); err != nil {
+		return out, err
+	}
+	out.http, err = listed[parts.HTTPRoute](ctx, r.Live, "HTTPRoute")
+	return out, err
+}
+
+// listed reads the objects of a kind of the Gateway API. One that cannot be read is left out.
+func listed[T any](ctx context.Context, api client.Reader, kind string) ([]T, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(schema.GroupVersionKind{Group: ingress.GatewayGroup, Version: "v1", Kind: kind + "List"})
+	err := api.List(ctx, list)
+	if apierrors.IsNotFound(err) || err != nil && unreadable(err) {
+		return nil, nil // this site has no Gateways
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list %ss: %w", kind, err)
+	}
+	var out []T
+	for i := range list.Items {
+		var one T
+		if runtime.DefaultUnstructuredConverter.FromUnstructured(list.Items[i].Object, &one) == nil {
+			out = append(out, one)
+		}
+	}
+	return out, nil
+}
 
 // denied says which router of an IngressController denies hosts that their own pods serve; empty
 // if none is known to.
-func (r *Reconciler) denied(ctx context.Context, name string, ingresses []networkingv1.Ingress) (string, error) {
+func (r *Reconciler) denied(ctx context.Context, name string, of routes) (string, error) {
 	var pods corev1.PodList
 	if err := r.Live.List(ctx, &pods, client.InNamespace(ingress.OperandNamespace), client.MatchingLabels(ingress.PodLabels(name))); err != nil {
 		return "", fmt.Errorf("list routers of %s: %w", name, err)
 	}
-	list, err := r.routedBy(ctx, name, ingresses)
+	list, err := r.routedBy(ctx, name, of)
 	if err != nil {
 		return "", err
 	}
@@ -48,15 +91,15 @@ func (r *Reconciler) denied(ctx context.Context, name string, ingresses []networ
 	var all sync.WaitGroup
 	own := make([]int, len(list))
 	for i, one := range list {
-		all.Go(func() { own[i] = r.Ask(ctx, one.pod, one.host, one.path) })
+		all.Go(func() { own[i] = r.Ask(ctx, one.pod, one.Host, one.Path) })
 	}
 	asked := make([]parts.Asked, len(list)*len(pods.Items))
 	for i := range pods.Items {
-		at := serves(&pods.Items[i])
+		at := parts.RouterAt(&pods.Items[i], router.PortHTTP)
 		for j, one := range list {
 			if a := &asked[i*len(list)+j]; at != "" {
-				a.Router, a.Host = pods.Items[i].Name, one.host
-				all.Go(func() { a.Status = r.Ask(ctx, at, one.host, one.path) })
+				a.Router, a.Host = pods.Items[i].Name, one.Host
+				all.Go(func() { a.Status = r.Ask(ctx, at, one.Host, one.Path) })
 			}
 		}
 	}
@@ -67,76 +110,27 @@ func (r *Reconciler) denied(ctx context.Context, name string, ingresses []networ
 	return parts.Denied(slices.DeleteFunc(asked, func(a parts.Asked) bool { return a.Router == "" })), nil
 }
 
-// serves returns where a router that is ready serves plain HTTP; empty for another one.
-func serves(p *corev1.Pod) string {
-	ready := slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
-	if !ready || p.DeletionTimestamp != nil || p.Status.PodIP == "" || len(p.Spec.Containers) == 0 {
-		return ""
-	}
-	for _, port := range p.Spec.Containers[0].Ports {
-		if port.Name == router.PortHTTP {
-			return net.JoinHostPort(p.Status.PodIP, strconv.Itoa(int(port.ContainerPort)))
-		}
-	}
-	return ""
-}
-
-// routedBy returns some hosts of the Ingresses of an IngressController, each with a ready pod.
-func (r *Reconciler) routedBy(ctx context.Context, name string, ingresses []networkingv1.Ingress) ([]routed, error) {
-	items := slices.DeleteFunc(slices.Clone(ingresses), func(i networkingv1.Ingress) bool {
-		return i.Spec.IngressClassName == nil || *i.Spec.IngressClassName != ingress.ClassName(name)
-	})
-	slices.SortFunc(items, func(a, b networkingv1.Ingress) int {
-		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
-	})
+// routedBy returns where the routers of an IngressController lead, each with a ready pod.
+func (r *Reconciler) routedBy(ctx context.Context, name string, of routes) ([]routed, error) {
+	class := ingress.ClassName(name)
 	var out []routed
-	for i := range items {
-		host, path, service := leadsTo(&items[i])
-		if service == "" || len(out) == askedHosts {
-			continue
-		}
+	for _, led := range append(parts.LedByIngresses(of.ingresses, class), parts.LedByRoutes(of.http, of.gateways, class)...) {
 		var slicesOf discoveryv1.EndpointSliceList
-		if err := r.Live.List(ctx, &slicesOf, client.InNamespace(items[i].Namespace), client.MatchingLabels{discoveryv1.LabelServiceName: service}); err != nil {
-			return nil, fmt.Errorf("list the pods of Service %s/%s: %w", items[i].Namespace, service, err)
+		if err := r.Live.List(ctx, &slicesOf, client.InNamespace(led.Namespace), client.MatchingLabels{discoveryv1.LabelServiceName: led.Service}); err != nil {
+			return nil, fmt.Errorf("list the pods of Service %s/%s: %w", led.Namespace, led.Service, err)
 		}
-		if pod := podOf(slicesOf.Items); pod != "" {
-			out = append(out, routed{host, path, pod})
+		service := &corev1.Service{}
+		switch err := r.Live.Get(ctx, client.ObjectKey{Namespace: led.Namespace, Name: led.Service}, service); {
+		case apierrors.IsNotFound(err) || err != nil && unreadable(err):
+			service = nil
+		case err != nil:
+			return nil, fmt.Errorf("read Service %s/%s: %w", led.Namespace, led.Service, err)
+		}
+		if pod := parts.PodBehind(led, service, slicesOf.Items); pod != "" {
+			out = append(out, routed{led, pod})
 		}
 	}
 	return out, nil
-}
-
-// leadsTo returns the first host of an Ingress that leads to a Service; empty if none does.
-func leadsTo(i *networkingv1.Ingress) (host, path, service string) {
-	for _, rule := range i.Spec.Rules {
-		if rule.Host == "" || strings.HasPrefix(rule.Host, "*") || rule.HTTP == nil {
-			continue
-		}
-		for _, p := range rule.HTTP.Paths {
-			if p.Backend.Service != nil {
-				return rule.Host, cmp.Or(p.Path, "/"), p.Backend.Service.Name
-			}
-		}
-	}
-	return "", "", ""
-}
-
-// podOf returns where a pod of a Service serves. A Service of several ports does not tell which
-// of them is that of the Ingress, and is left out.
-func podOf(list []discoveryv1.EndpointSlice) string {
-	for _, s := range list {
-		if len(s.Ports) != 1 || s.Ports[0].Port == nil {
-			continue
-		}
-		for _, e := range s.Endpoints {
-			if len(e.Addresses) > 0 && (e.Conditions.Ready == nil || *e.Conditions.Ready) {
-				return net.JoinHostPort(e.Addresses[0], strconv.Itoa(int(*s.Ports[0].Port)))
-			}
-		}
-	}
-	return ""
 }
 
 // AskHTTP asks a server for a path of a host over plain HTTP, and returns the status of its

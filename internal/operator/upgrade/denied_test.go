@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -28,7 +29,7 @@ func (w *world) ask(server, host, path string) int {
 	d, err := w.router()
 	must(w.t, err)
 	switch {
-	case host+path != "shop.example/till" || server != routerAt && server != shopAt:
+	case host+path != "shop.example/till" && host+path != "two.example/till" || server != routerAt && server != shopAt:
 		w.t.Errorf("%s is asked for %s%s", server, host, path)
 	case server == routerAt && w.denies && imageOf(&d.Spec.Template) == release(newImage).Images[payload.ImageRouter]:
 		return http.StatusNotFound
@@ -36,22 +37,27 @@ func (w *world) ask(server, host, path string) int {
 	return http.StatusOK
 }
 
-// shop has an Ingress lead to a pod, through a router that is ready. What tells nothing is beside
-// it: an Ingress of another class, one without a host, a Service of two ports.
+// shop has two Ingresses lead to a pod, through a router that is ready, one of them by a Service of
+// two ports. What tells nothing is beside it: an Ingress of another class, one without a host, a
+// Service of two ports that nobody can read.
 func (w *world) shop() {
 	w.t.Helper()
 	one, two := shopIngress("shop", ingress.ClassName("default"), "shop.example"), shopIngress("two", ingress.ClassName("default"), "two.example")
-	for _, i := range []*networkingv1.Ingress{one, two, shopIngress("other", "nginx", "other.example"), shopIngress("all", ingress.ClassName("default"), "")} {
+	hidden := shopIngress("hidden", ingress.ClassName("default"), "hidden.example")
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "two"}}
+	service.Spec.Ports = []corev1.ServicePort{{Name: "9090", Port: 9090}, {Name: "8080", Port: 80}}
+	must(w.t, w.admin.Create(w.t.Context(), service))
+	for _, i := range []*networkingv1.Ingress{one, two, hidden, shopIngress("other", "nginx", "other.example"), shopIngress("all", ingress.ClassName("default"), "")} {
 		must(w.t, w.admin.Create(w.t.Context(), i))
 	}
-	for service, ports := range map[string][]int32{"shop": {8080}, "two": {8080, 9090}} {
+	for service, ports := range map[string][]int32{"shop": {8080}, "two": {9090, 8080}, "hidden": {8080, 9090}} {
 		s := &discoveryv1.EndpointSlice{
 			ObjectMeta:  metav1.ObjectMeta{Namespace: "default", Name: service, Labels: map[string]string{discoveryv1.LabelServiceName: service}},
 			AddressType: discoveryv1.AddressTypeIPv4,
 			Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{"10.128.0.8"}, Conditions: discoveryv1.EndpointConditions{Ready: new(false)}}, {Addresses: []string{"10.128.0.9"}}},
 		}
 		for _, p := range ports {
-			s.Ports = append(s.Ports, discoveryv1.EndpointPort{Port: &p})
+			s.Ports = append(s.Ports, discoveryv1.EndpointPort{Name: new(strconv.Itoa(int(p))), Port: &p})
 		}
 		must(w.t, w.admin.Create(w.t.Context(), s))
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/upgrade/survey"
 	"github.com/holdfast/holdfast/internal/model/payload"
 	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/model/workload"
 	render "github.com/holdfast/holdfast/internal/render/operator"
 )
 
@@ -93,7 +94,7 @@ func undone(seen survey.Seen, part annotation.Part) string {
 
 // runs reports whether the pods of the operator's Deployment have an image.
 func runs(d *appsv1.Deployment, image string) bool {
-	return d != nil && image != "" && operatorImage(d) == image && rolledOut(d)
+	return d != nil && image != "" && operatorImage(d) == image && workload.OfDeployment(d).RolledOut()
 }
 
 func operatorImage(d *appsv1.Deployment) string {
@@ -103,15 +104,6 @@ func operatorImage(d *appsv1.Deployment) string {
 		}
 	}
 	return ""
-}
-
-// rolledOut reports whether the pods of a Deployment are those of its template.
-func rolledOut(d *appsv1.Deployment) bool {
-	want := int32(1)
-	if d.Spec.Replicas != nil {
-		want = *d.Spec.Replicas
-	}
-	return d.Status.ObservedGeneration >= d.Generation && d.Status.UpdatedReplicas == want && d.Status.AvailableReplicas == want
 }
 
 // bring tells one control plane which part it has to bring, and all others that they have

@@ -69,6 +69,8 @@ type Reconciler struct {
 	// told is the last step that people were told of, and unwell since when parts are.
 	told   string
 	unwell map[string]time.Time
+	// looks tells whether this operator works.
+	looks looks
 }
 
 // Reconcile does one look, independent of earlier looks.
@@ -76,6 +78,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	after, err := r.step(ctx)
 	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) {
 		return reconcile.Result{RequeueAfter: lookAnew}, nil // the cluster changed after it was read
+	}
+	if err == nil {
+		r.looks.ended(r.Now())
 	}
 	return reconcile.Result{RequeueAfter: after}, err
 }

@@ -33,11 +33,18 @@ func (r *Reconciler) turns(ctx context.Context, g *gathered, next cluster.Step) 
 		if _, err := r.give(ctx, n, map[string]string{annotation.TurnOf: turn, annotation.FetchOf: fetch}); err != nil {
 			return err
 		}
-		if turn != "" && (wrong != nil || had.Wish != g.book.record.Turn(n.Name).Wish) && g.book.record.Turn(n.Name).Wish != parachute.Stay {
-			r.event(ctx, n, corev1.EventTypeNormal, "UpgradeTurn", fmt.Sprintf("the host has its turn: %s (%s)", g.book.record.Turn(n.Name).Wish, next.Why))
+		if wish := g.turnOf(n.Name).Wish; turn != "" && (wrong != nil || had.Wish != wish) && wish != parachute.Stay {
+			r.event(ctx, n, corev1.EventTypeNormal, "UpgradeTurn", fmt.Sprintf("the host has its turn: %s (%s)", wish, next.Why))
 		}
 	}
 	return nil
+}
+
+// turnOf returns what the record wants of a host.
+func (g *gathered) turnOf(host string) parachute.Turn {
+	s := g.survey.Site
+	s.Record = g.book.record
+	return s.TurnOf(host)
 }
 
 func rank(r cluster.Record, host string) int {
@@ -54,7 +61,7 @@ func wanted(g *gathered, next cluster.Step, host string, had annotation.Turn) (t
 	if !rec.Started {
 		return "", "", nil
 	}
-	of := rec.Turn(host)
+	of := g.turnOf(host)
 	begun := had.Closed && had.Upgrade == of.Upgrade
 	now := rec.NoWayBack && next.Do == cluster.Raise && slices.Contains(next.Hosts, host)
 	raise := now || begun && had.Raise

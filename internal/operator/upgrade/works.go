@@ -9,8 +9,6 @@ import (
 	operatorv1 "github.com/openshift/api/operator/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,6 +17,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/upgrade/clusteroperator"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/parts"
 	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/model/workload"
 	"github.com/holdfast/holdfast/internal/render/clusterdns"
 	"github.com/holdfast/holdfast/internal/render/flannel"
 )
@@ -90,19 +89,7 @@ func (r *Reconciler) daemonSet(ctx context.Context, namespace, name string) (sta
 	if apierrors.IsNotFound(err) {
 		return state.Fact[parts.Workload]{}, nil
 	}
-	s := d.Status
-	return known(parts.Workload{
-		Wanted: int(s.DesiredNumberScheduled), Available: int(s.NumberAvailable), Updated: int(s.UpdatedNumberScheduled),
-		Unseen: s.ObservedGeneration < d.Generation, Image: imageOf(&d.Spec.Template),
-	}, err, fmt.Sprintf("read DaemonSet %s/%s", namespace, name))
-}
-
-// imageOf returns the image of the first container of a template: what it is for.
-func imageOf(t *corev1.PodTemplateSpec) string {
-	if len(t.Spec.Containers) == 0 {
-		return ""
-	}
-	return t.Spec.Containers[0].Image
+	return known(parts.Workload{Pods: workload.OfDaemonSet(&d)}, err, fmt.Sprintf("read DaemonSet %s/%s", namespace, name))
 }
 
 func (r *Reconciler) deployment(ctx context.Context, namespace, name string) (state.Fact[parts.Workload], error) {
@@ -111,22 +98,7 @@ func (r *Reconciler) deployment(ctx context.Context, namespace, name string) (st
 	if apierrors.IsNotFound(err) {
 		return state.Fact[parts.Workload]{}, nil
 	}
-	return known(workload(d), err, fmt.Sprintf("read Deployment %s/%s", namespace, name))
-}
-
-func workload(d appsv1.Deployment) parts.Workload {
-	want := 1
-	if d.Spec.Replicas != nil {
-		want = int(*d.Spec.Replicas)
-	}
-	s := d.Status
-	return parts.Workload{
-		Wanted: want, Available: int(s.AvailableReplicas), Updated: int(s.UpdatedReplicas), Old: int(s.Replicas - s.UpdatedReplicas),
-		Enough: slices.ContainsFunc(s.Conditions, func(c appsv1.DeploymentCondition) bool {
-			return c.Type == appsv1.DeploymentAvailable && c.Status == corev1.ConditionTrue
-		}),
-		Unseen: s.ObservedGeneration < d.Generation, Image: imageOf(&d.Spec.Template),
-	}
+	return known(parts.Workload{Pods: workload.OfDeployment(&d)}, err, fmt.Sprintf("read Deployment %s/%s", namespace, name))
 }
 
 // routers reads the Deployments of all routers.
@@ -136,10 +108,10 @@ func (r *Reconciler) routers(ctx context.Context, g *gathered) (err error) {
 		_, err = known(0, err, "list IngressControllers")
 		return err
 	}
+	var routes routes
 	asks := g.book.record.Started && r.Ask != nil
-	var ingresses networkingv1.IngressList
 	if asks {
-		if _, err := known(0, r.Live.List(ctx, &ingresses), "list Ingresses"); err != nil {
+		if routes, err = r.routes(ctx); err != nil {
 			return err
 		}
 	}
@@ -151,11 +123,11 @@ func (r *Reconciler) routers(ctx context.Context, g *gathered) (err error) {
 		}
 		out[ic.Name] = w.Value
 		if !w.Known {
-			out[ic.Name] = parts.Workload{Wanted: 1}
+			out[ic.Name] = parts.Workload{Pods: workload.Pods{Wanted: 1}}
 			continue
 		}
 		if asks {
-			denied, err := r.denied(ctx, ic.Name, ingresses.Items)
+			denied, err := r.denied(ctx, ic.Name, routes)
 			told, err := known(denied, err, "ask routers")
 			if err != nil {
 				return err

@@ -89,6 +89,13 @@ func (w *world) keepsRouter(operator *appsv1.Deployment) {
 	must(w.t, w.admin.Status().Update(w.t.Context(), d))
 }
 
+func imageOf(t *corev1.PodTemplateSpec) string {
+	if len(t.Spec.Containers) == 0 {
+		return ""
+	}
+	return t.Spec.Containers[0].Image
+}
+
 // replaces has a part of a release replace the templates of its pods.
 func (w *world) replaces(part, digest string) {
 	w.t.Helper()

@@ -29,6 +29,8 @@ func upgradeAccess() []Object {
 		// Webhooks that would hold an upgrade, and on which hosts their pods are.
 		rule("admissionregistration.k8s.io", []string{"list"}, "mutatingwebhookconfigurations", "validatingwebhookconfigurations"),
 		rule("discovery.k8s.io", []string{"list"}, "endpointslices"),
+		// Which port of a pod is that to which an Ingress or a route leads.
+		rule("", []string{"get"}, "services"),
 		// In which versions objects are stored, and which webhooks convert them.
 		rule("apiextensions.k8s.io", []string{"get", "list"}, "customresourcedefinitions"),
 		only(rule("apps", []string{"get"}, "daemonsets"), "kube-flannel"),

@@ -21,6 +21,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/standing"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/people"
 	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/model/workload"
 )
 
 // clusterName is the name of objects that exist only once.
@@ -161,9 +162,5 @@ func unwell(list []configv1.ClusterOperator) []standing.Operator {
 }
 
 func memberOf(p *corev1.Pod, now time.Time) standing.Seen[standing.Member] {
-	ready := false
-	for _, c := range p.Status.Conditions {
-		ready = ready || c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	}
-	return standing.Know(standing.Member{Healthy: state.Known(ready)}, saidAPI, now)
+	return standing.Know(standing.Member{Healthy: state.Known(workload.Ready(p))}, saidAPI, now)
 }

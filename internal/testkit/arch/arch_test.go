@@ -56,6 +56,7 @@ var layers = map[string]layer{
 	"internal/model/ignition":       pure,
 	"internal/model/jointoken":      pure,
 	"internal/model/retired":        pure,
+	"internal/model/workload":       pure,
 	"internal/adapter/host":         effect,
 	"internal/adapter/hostconfig":   effect,
 	"internal/adapter/updates":      effect,
@@ -134,7 +135,7 @@ var generators = []string{"internal/render/manifests/gen"}
 // pureOrder is the order in which data flows through pure packages: each
 // imports only packages that stand before it.
 var pureOrder = []string{
-	"internal/model/state", "internal/model/secret", "internal/model/netaddr", "internal/model/bmc", "internal/model/corosync", "internal/model/crmmon", "internal/model/etcdpod", "internal/model/jointoken", "internal/model/retired", "internal/model/viprule", "internal/model/config", "internal/model/backup", "internal/model/topology", "internal/model/payload",
+	"internal/model/state", "internal/model/secret", "internal/model/netaddr", "internal/model/bmc", "internal/model/corosync", "internal/model/crmmon", "internal/model/etcdpod", "internal/model/jointoken", "internal/model/retired", "internal/model/workload", "internal/model/viprule", "internal/model/config", "internal/model/backup", "internal/model/topology", "internal/model/payload",
 	"internal/model/ignition", "internal/model/site", "internal/decide", "internal/render", "internal/install/plan",
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/holdfast/holdfast/internal/decide/replace"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/hold"
 	"github.com/holdfast/holdfast/internal/model/retired"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
@@ -158,6 +159,7 @@ func (w *world) clusterFacts(f *replace.Facts) {
 		return
 	}
 	f.Lock, f.Work, f.Volumes = state.Known(s.lock), state.Known(""), state.Known[[]string](nil)
+	f.Upgrade = state.Known(hold.Lost{})
 	pods := 0
 	if s.pods {
 		pods = 3

@@ -133,7 +133,7 @@ func (p *Reconciler) guard(ctx context.Context) error {
 	if err != nil {
 		p.Logf("keepalived: follow its process: %v: raise fs.inotify.max_user_instances", err)
 	}
-	var gone time.Time
+	var childless vrrp.Childless
 	for ctx.Err() == nil {
 		d, found, runs, err := keepalived.ByPIDFile(p.files.path(render.VRRPPIDFile))
 		switch {
@@ -141,11 +141,11 @@ func (p *Reconciler) guard(ctx context.Context) error {
 			p.Logf("keepalived: %v", err)
 		case runs:
 			p.attend(ctx, d)
-			gone = p.Now()
+			childless = vrrp.Childless{}
 			continue
 		case found:
 			p.sweep("crashed")
-			p.replace(gone)
+			childless = p.replace(childless)
 		}
 		wait(ctx, events, guardEvery)
 	}
@@ -237,16 +237,20 @@ func (p *Reconciler) sweep(why string) {
 
 // replace ends a parent that does not start its child again; kubelet then starts
 // the container.
-func (p *Reconciler) replace(gone time.Time) {
-	if gone.IsZero() || p.Now().Sub(gone) < deadParent {
-		return
+func (p *Reconciler) replace(before vrrp.Childless) vrrp.Childless {
+	d, _, runs, err := keepalived.ByPIDFile(p.files.path(render.PIDFile))
+	if err != nil || !runs {
+		d.PID = 0
 	}
-	if d, _, runs, err := keepalived.ByPIDFile(p.files.path(render.PIDFile)); err == nil && runs {
-		p.Logf("keepalived: no VRRP process for %s: ending its parent", deadParent)
-		if err := d.Kill(); err != nil {
-			p.Logf("keepalived: %v", err)
-		}
+	childless, end := before.Look(d.PID, p.Now(), deadParent)
+	if !end {
+		return childless
 	}
+	p.Logf("keepalived: no VRRP process for %s: ending its parent", deadParent)
+	if err := d.Kill(); err != nil {
+		p.Logf("keepalived: %v", err)
+	}
+	return childless
 }
 
 // pulse checks whether a daemon moves, and ends one that does not.

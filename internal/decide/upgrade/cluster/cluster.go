@@ -102,6 +102,8 @@ type Host struct {
 	// Present is true while it answers, Well while nothing is wrong with it, and
 	// Whole once everything of the new release lies there.
 	Present, Well, Whole state.Fact[bool]
+	// Old is true once everything of the old release lies there, too.
+	Old state.Fact[bool]
 	// Running is the digest of the release that runs there.
 	Running state.Fact[string]
 	// Journal is what the host last said of its way.
@@ -136,6 +138,8 @@ type Site struct {
 	Hosts   []Host
 	// Parts are in the order in which they follow: the operator is the last.
 	Parts []Part
+	// Plan says which plan changes the control planes; empty if none is known to.
+	Plan string
 	// Raises is true if the commit raises the functional level.
 	Raises bool
 	// PartsReturn is true if the operator of the old release knows of parts that went back

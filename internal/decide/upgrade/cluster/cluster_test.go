@@ -222,6 +222,21 @@ func TestTheNextStepOfAnUpgradeIsApproved(t *testing.T) {
 		{"then the last host", aSite(5), func(s *Site) { s.Wish.Release, s.Record.Returning = "R1", true }},
 		{"then the last control plane", aSite(2), func(s *Site) { s.Wish.Release, s.Record.Returning = "R1", true }},
 		{"a person goes on after all", aSite(2), func(s *Site) { s.Record.Returning = true }},
+		{"a plan changes the control planes, and nobody has begun its turn", aSite(1), func(s *Site) { s.Record.Turns, s.Plan = []string{"cp-1"}, "a plan replaces cp-2" }},
+		{"a plan changes the control planes, and a host is at work", aSite(1), func(s *Site) {
+			s.Record.Turns, s.Plan, s.Hosts[1].Journal.Step = []string{"cp-1"}, "a plan replaces cp-2", parachute.Proving
+		}},
+		{"a plan changes the control planes, and the site goes back", aSite(1), func(s *Site) {
+			s.Record.Turns, s.Record.Returning, s.Wish.Release, s.Plan = []string{"cp-2"}, true, "R1", "a plan replaces cp-1"
+		}},
+		{"a plan changes the control planes in the soak", proved(aSite(5)), func(s *Site) { s.Plan, s.Record.Seen = "a plan replaces cp-2", noon }},
+		{"a plan changes the control planes in the soak, and a person commits", proved(aSite(5)), func(s *Site) { s.Plan, s.Wish.Commit = "a plan replaces cp-2", true }},
+		{"one that was installed with the new release is to go back, and lacks the old one", aSite(1), func(s *Site) {
+			s.Record.Returning, s.Wish.Release, s.Hosts[0].Journal = true, "R1", parachute.Journal{}
+		}},
+		{"one that was installed with the new release is to go back", aSite(1), func(s *Site) {
+			s.Record.Returning, s.Wish.Release, s.Hosts[0].Journal, s.Hosts[0].Old = true, "R1", parachute.Journal{}, state.Known(true)
+		}},
 		{"all are back", aSite(0), func(s *Site) { s.Wish.Release, s.Record.Returning = "R1", true }},
 	} {
 		s := c.site

@@ -25,6 +25,7 @@ var rules = []rule{
 	{"return", Site.beginReturn},
 	{"resume", Site.resume},
 	{"paused", Site.paused},
+	{"plan", Site.plan},
 	{"one at a time", Site.finishTurns},
 	{"everybody is there", Site.everybody},
 	{"commit goes on", Site.raise},
@@ -157,7 +158,7 @@ func (s Site) finishTurns() (Step, bool) {
 	busy := names(s.atWork())
 	for _, h := range s.Hosts {
 		if slices.Contains(busy, h.Name) && !state.Is(h.Present, true) {
-			return s.step(Pause, h.Name+" does not answer in the middle of its step: bring it back; it goes on, or returns, by itself", h.Name)
+			return s.step(Pause, h.Name+" does not answer in the middle of its step: bring it back; it goes on, or returns, by itself"+s.forGood(h.Name), h.Name)
 		}
 		if slices.Contains(busy, h.Name) && h.Held != "" {
 			return s.step(Pause, h.Name+": "+h.Held, h.Name)
@@ -184,7 +185,7 @@ func (s Site) finishTurns() (Step, bool) {
 func (s Site) await(turns []string) (Step, bool) {
 	for _, h := range s.Hosts {
 		if slices.Contains(turns, h.Name) && !state.Is(h.Present, true) {
-			return s.step(Pause, h.Name+" has its turn and does not answer: bring it back", h.Name)
+			return s.step(Pause, h.Name+" has its turn and does not answer: bring it back"+s.forGood(h.Name), h.Name)
 		}
 	}
 	if why := s.away(turns); why != "" && len(s.atWork()) == 0 {
@@ -211,7 +212,7 @@ func (s Site) everybody() (Step, bool) {
 	if why == "" {
 		return Step{}, false
 	}
-	step, _ := s.step(Pause, why+" is not known to be well: it goes on once all hosts are")
+	step, _ := s.step(Pause, why+" is not known to be well: it goes on once all hosts are"+s.forGood(why))
 	step.Record.Seen = time.Time{}
 	return step, true
 }
@@ -247,6 +248,9 @@ func (s Site) returned() (Step, bool) {
 	left := s.left()
 	if len(left) == 0 {
 		return s.write(Record{}, "the site is back at its old release")
+	}
+	if step, waits := s.fetchOld(s.batch(left)); waits {
+		return step, true
 	}
 	return s.give(left)
 }
@@ -377,6 +381,9 @@ func (s Site) bring(part string) (Step, bool) {
 func (s Site) soak() (Step, bool) {
 	r := s.soaked()
 	switch {
+	case s.Plan != "" && !s.Wish.Commit: // one host alone shows little
+		r.Healthy, r.Seen = s.Record.Healthy, time.Time{}
+		return s.write(r, "the way back stays open: "+s.Plan)
 	case s.Wish.Commit || !s.SoakOff && r.Healthy >= s.Soak:
 		return Step{}, false
 	case s.SoakOff:

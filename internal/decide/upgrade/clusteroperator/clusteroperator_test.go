@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/upgrade/gate"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/parts"
 	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/model/workload"
 	"github.com/holdfast/holdfast/internal/testkit/golden"
 )
 
@@ -30,7 +31,7 @@ func good() clusteroperator.Input {
 	member := func(host string) gate.Member {
 		return gate.Member{Host: host, Voter: true, Started: true, Version: state.Known(gate.Version{Major: 3, Minor: 6, Patch: 14})}
 	}
-	well := state.Known(parts.Workload{Wanted: 2, Available: 2, Updated: 2})
+	well := state.Known(parts.Workload{Pods: workload.Pods{Wanted: 2, Available: 2, Updated: 2}})
 	return clusteroperator.Input{
 		Facts: gate.Facts{
 			Now: time.Unix(0, 0), From: release, Level: gate.Version{Major: 1, Minor: 36}, Hosts: []gate.Host{host("cp-1", false), host("cp-2", false), host("w-1", true)},
@@ -81,12 +82,12 @@ func TestWhatClusterOperatorsSayIsApproved(t *testing.T) {
 		}},
 		{"no leader of the scheduler", func(in *clusteroperator.Input) { in.Scheduler = state.Known(false) }},
 		{"pods are missing", func(in *clusteroperator.Input) {
-			in.Workloads.Network = state.Known(parts.Workload{Wanted: 3, Available: 2, Updated: 1})
-			in.Workloads.DNS = state.Known(parts.Workload{Wanted: 2, Updated: 2})
-			in.Workloads.Routers.Value["default"] = parts.Workload{Wanted: 2, Available: 1, Updated: 2}
+			in.Workloads.Network = state.Known(parts.Workload{Pods: workload.Pods{Wanted: 3, Available: 2, Updated: 1}})
+			in.Workloads.DNS = state.Known(parts.Workload{Pods: workload.Pods{Wanted: 2, Updated: 2}})
+			in.Workloads.Routers.Value["default"] = parts.Workload{Pods: workload.Pods{Wanted: 2, Available: 1, Updated: 2}}
 		}},
 		{"kube-proxy crashes", func(in *clusteroperator.Input) {
-			in.Workloads.Proxy = state.Known(parts.Workload{Wanted: 3, Updated: 3})
+			in.Workloads.Proxy = state.Known(parts.Workload{Pods: workload.Pods{Wanted: 3, Updated: 3}})
 		}},
 		{"all hosts have another release, and the pod network of it crashes", func(in *clusteroperator.Input) {
 			upgraded(in)

@@ -17,6 +17,9 @@ func pacemaker(f Facts) []finding {
 		found := is(h.Name, h.Online, true, "whether Pacemaker has it as a member", "Pacemaker does not have it as a member", "Bring it back: `holdfast explain`")
 		found = append(found, none(Block, h.Name, h.Marked, "marks of Pacemaker that somebody else set", "Take them away: `sudo pcs node unstandby`, `sudo pcs property set maintenance-mode=false`")...)
 		found = append(found, none(Block, h.Name, h.Failed, "failed actions of Pacemaker", "Mend the cause, then `sudo pcs resource cleanup`")...)
+		if len(f.pair()) < 2 { // its links lead nowhere
+			return found
+		}
 		return append(found, is(h.Name, h.Links, true, "whether all links of Corosync work", "a link of its Corosync does not reach the other host", "Mend the link: `sudo corosync-cfgtool -s` says which one")...)
 	})
 }
@@ -44,7 +47,11 @@ func featureSet(f Facts) []finding {
 	return out
 }
 
+// fencing asks nothing of a host that is left alone: nobody would fence it, and it nobody.
 func fencing(f Facts) []finding {
+	if len(f.pair()) < 2 {
+		return nil
+	}
 	return each(f.pair(), func(h Host) []finding {
 		out := is(h.Name, h.Fencing, true, "whether fencing is enabled", "fencing is not enabled", "Enable it: `holdfast status` says how")
 		way := "Rehearse it: `holdfast fencing verify`"

@@ -25,6 +25,9 @@ type Held struct {
 	// static pods do: whoever goes back would put the former ones in its place. It holds
 	// until the upgrade is over.
 	Rewrite string
+	// AtWork is why nothing at all may be changed on hosts: one of them is at work, or nobody
+	// knows. A site that is not whole waits for nothing else.
+	AtWork string
 }
 
 // waits begins each reason.
@@ -34,30 +37,32 @@ const waits = "waits for the upgrade: "
 // that are known. An unknown record, or one that cannot be read, holds everything.
 func Of(record state.Fact[string], nodes []corev1.Node) Held {
 	if !record.Known {
-		return both("nobody knows its record")
+		return all("nobody knows its record")
 	}
 	r, err := annotation.Decode[annotation.Record](record.Value)
 	if err != nil {
-		return both(fmt.Sprintf("its record, ConfigMap %s/%s, is %v", annotation.RecordNamespace, annotation.RecordName, err))
+		return all(fmt.Sprintf("its record, ConfigMap %s/%s, is %v", annotation.RecordNamespace, annotation.RecordName, err))
 	}
 	if work := atWork(r, nodes); len(work) > 0 {
-		return both(strings.Join(work, ", ") + " at work")
+		return all(strings.Join(work, ", ") + " at work")
 	}
-	switch there, all := at(r.To, nodes); {
+	switch there, hosts := at(r.To, nodes); {
 	case !r.Started:
 		return Held{}
 	case r.Returning:
 		return both("the site goes back to its former release")
 	case r.NoWayBack:
 		return both("it is being committed")
-	case there > 0 && there < all:
-		return both(fmt.Sprintf("%d of %d hosts run the new release", there, all))
+	case there > 0 && there < hosts:
+		return both(fmt.Sprintf("%d of %d hosts run the new release", there, hosts))
 	}
 	// While no host has begun, work that has begun goes on: the upgrade waits for it.
 	return Held{Rewrite: waits + "commit it or go back first (`holdfast upgrade commit`, `holdfast upgrade rollback`)"}
 }
 
-func both(why string) Held { return Held{waits + why, waits + why} }
+func both(why string) Held { return Held{Away: waits + why, Rewrite: waits + why} }
+
+func all(why string) Held { return Held{waits + why, waits + why, waits + why} }
 
 // said is what a host says. An error leaves the zero value: who says nothing that can be
 // read is on no way that is known, and the record alone counts.

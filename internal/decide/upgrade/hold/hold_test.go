@@ -85,12 +85,12 @@ func TestWhatOfOtherWorkWaitsForTheUpgrade(t *testing.T) {
 		"it is being committed":        {with(func(r *annotation.Record) { r.NoWayBack = true }), nodes(t, "cp-1 r2 accepted"), "waits for the upgrade: it is being committed", "waits for the upgrade: it is being committed"},
 		"no node is known":             {record(t, started), nil, "", commit},
 	} {
-		if got := hold.Of(c.record, c.nodes); got.Away != c.away || got.Rewrite != c.rewrite {
+		if got := hold.Of(c.record, c.nodes); got.Away != c.away || got.Rewrite != c.rewrite || got.AtWork != map[bool]string{true: c.away}[strings.HasSuffix(c.away, " at work") || strings.Contains(c.away, "nobody knows")] {
 			t.Errorf("%s: %+v", what, got)
 		}
 	}
 	for _, text := range []string{"{", `{"format":99}`, `{"started":true}`} {
-		if got := hold.Of(state.Known(text), nil); got.Away == "" || got.Away != got.Rewrite || !strings.Contains(got.Away, "ConfigMap kube-system/holdfast-upgrade") {
+		if got := hold.Of(state.Known(text), nil); got.Away == "" || got.Away != got.Rewrite || got.AtWork != got.Away || !strings.Contains(got.Away, "ConfigMap kube-system/holdfast-upgrade") {
 			t.Errorf("a record that cannot be read, %s: %+v", text, got)
 		}
 	}

@@ -77,6 +77,9 @@ type Journal struct {
 	// Empties is since when a host that is to return has its pods moved; zero while it has
 	// not. A release that does not know it leaves it out, and the host returns at once.
 	Empties time.Time `json:"empties,omitzero"`
+	// Person is true if an administrator takes the host back. The parachute, which does not ask
+	// the API, knows it from here. A release that does not know it leaves it out.
+	Person bool `json:"person,omitempty"`
 	// Failed is true if the new release did not prove itself here. It is false if
 	// the way was only cut off. Why is the reason of the return.
 	Failed bool   `json:"failed,omitempty"`

@@ -55,6 +55,9 @@ type Facts struct {
 	// Serves is true while this host's etcd commits and its API server answers; a
 	// worker never serves. PeerServes is true while another control plane does.
 	Serves, PeerServes state.Fact[bool]
+	// PeerGone is true once the other one of two control planes was taken out for good, until
+	// another machine has its place.
+	PeerGone bool
 	// Released is true once the host has no leadership, VIP and pods that have to
 	// move; Quiet once its etcd has left and its daemons have ended; Timer while the
 	// parachute's timer runs.
@@ -268,7 +271,7 @@ func (d decision) returning() (Action, bool) {
 		return d.giveUp(d.j.Why, d.j.Failed)
 	case !d.f.Daemons:
 		return Action{SwitchBack, d.j, d.j.Why}, true
-	case complete(d.f.Proof, d.f.Kind) || d.f.Kind != Worker && state.Is(d.f.Serves, true):
+	case complete(d.f.Proof, d.kind()) || d.f.Kind != Worker && state.Is(d.f.Serves, true):
 		return d.to(Returned, Undo, d.j.Why)
 	case d.now.After(d.j.Since.Add(returnLimit)):
 		return Action{Hold, d.j, fmt.Sprintf("the return has not ended within %s: a person has to look. It was for: %s", returnLimit, d.j.Why)}, true
@@ -278,7 +281,7 @@ func (d decision) returning() (Action, bool) {
 
 // accept comes before all reasons to return: what has proved itself stays.
 func (d decision) accept() (Action, bool) {
-	if d.j.Step != Proving || d.f.Running != d.j.To || !d.f.Daemons || d.wants(GoBack) || !complete(d.f.Proof, d.f.Kind) {
+	if d.j.Step != Proving || d.f.Running != d.j.To || !d.f.Daemons || d.wants(GoBack) || !complete(d.f.Proof, d.kind()) {
 		return Action{}, false
 	}
 	d.j.Boots, d.j.Deadline = 0, time.Time{}
@@ -309,7 +312,7 @@ func (d decision) goBack() (Action, bool) {
 // reason, and whether the new release is to blame. It returns the criteria that are
 // open, too.
 func (d decision) reason() (why string, failed bool, open []Criterion) {
-	bad, open := missed(d.f.Proof, d.f.Kind, d.age())
+	bad, open := missed(d.f.Proof, d.kind(), d.age())
 	switch {
 	case d.wants(GoBack):
 		return "an administrator goes back", false, open
@@ -338,7 +341,7 @@ func (d decision) giveUp(why string, failed bool) (Action, bool) {
 		}
 		return Action{Hold, d.j, fmt.Sprintf("would return (%s), and does not: %s", why, veto)}, true
 	}
-	d.j.Why, d.j.Failed, d.j.Empties = why, failed, time.Time{}
+	d.j.Why, d.j.Failed, d.j.Person, d.j.Empties = why, failed, d.person(), time.Time{}
 	return d.to(Returning, SwitchBack, why)
 }
 
@@ -368,7 +371,7 @@ func (d decision) vetoOld() string {
 
 // vetoAlone keeps a host that serves, and perhaps serves alone, where it is.
 func (d decision) vetoAlone() string {
-	wanted := d.f.Kind == Alone && d.wants(GoBack) // by a person, who knows that it serves alone
+	wanted := d.kind() == Alone && d.person() // who knows that it serves alone
 	if wanted || d.f.Kind == Worker || state.Is(d.f.Serves, false) || state.Is(d.f.PeerServes, true) {
 		return ""
 	}
@@ -466,6 +469,9 @@ func (d decision) begin() (Action, bool) {
 func (d decision) wants(w Wish) bool {
 	return d.f.Turn.Known && d.f.Turn.Value.Wish == w
 }
+
+// person reports whether an administrator takes the host back.
+func (d decision) person() bool { return d.wants(GoBack) || d.j.Step == Returning && d.j.Person }
 
 // age is how long ago the switch was thrown. A clock that went back counts from the
 // boot.

@@ -62,6 +62,16 @@ func back(change func(*Journal, *Facts)) func(*Journal, *Facts) {
 	}
 }
 
+// gone is a host whose peer was taken out for good.
+func gone(change func(*Journal, *Facts)) func(*Journal, *Facts) {
+	return func(j *Journal, f *Facts) {
+		f.PeerServes, f.PeerGone = state.Fact[bool]{}, true
+		if change != nil {
+			change(j, f)
+		}
+	}
+}
+
 func TestWhatAHostDoesNext(t *testing.T) {
 	var out strings.Builder
 	needed := map[string]bool{}
@@ -113,6 +123,17 @@ func TestWhatAHostDoesNext(t *testing.T) {
 		{Proving, "late, and it serves alone", func(j *Journal, f *Facts) {
 			f.Proof, j.Deadline, f.PeerServes = nil, noon, state.Fact[bool]{}
 		}},
+		{None, "has its turn, and the other host was taken out", gone(nil)},
+		{Prepare, "leads nothing, and the other host was taken out", gone(nil)},
+		{Proving, "the other host was taken out, and nobody else can see it", gone(func(_ *Journal, f *Facts) {
+			delete(f.Proof, "peer-view")
+			f.Proof["pacemaker"] = state.Known(false)
+		})},
+		{Proving, "the other host was taken out, and its API server is not ready", gone(func(_ *Journal, f *Facts) { f.Proof["api-server"] = state.Known(false) })},
+		{Proving, "the other host was taken out, and an administrator goes back", gone(func(_ *Journal, f *Facts) { f.Turn.Value.Wish = GoBack })},
+		{Accepted, "the other host was taken out, and an administrator goes back", gone(func(_ *Journal, f *Facts) { f.Turn.Value.Wish = GoBack })},
+		{Accepted, "the other host was taken out, and its servers are raised", raised(gone(nil))},
+		{Accepted, "the other host was taken out, and its API server is not ready yet", raised(gone(func(_ *Journal, f *Facts) { f.Risen, f.Serves = state.Known(true), state.Known(false) }))},
 		{Proving, "late, alone, and it does not serve", func(j *Journal, f *Facts) {
 			f.Proof, j.Deadline, f.PeerServes, f.Serves = nil, noon, state.Fact[bool]{}, state.Known(false)
 		}},

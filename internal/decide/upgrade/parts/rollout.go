@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/upgrade/gate"
 	"github.com/holdfast/holdfast/internal/model/payload"
 	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/model/workload"
 )
 
 // Names of the workloads of parts, for people.
@@ -19,16 +20,8 @@ const (
 
 // Workload is what Kubernetes says of the pods of one thing in the cluster.
 type Workload struct {
-	// Wanted is how many pods there shall be. Available and Updated of them are available
-	// and of the present template; Old are of an earlier one.
-	Wanted, Available, Updated, Old int
-	// Enough is true if fewer than the wanted pods are available, and Kubernetes takes that
-	// for enough: a router may have no host of its own.
-	Enough bool
-	// Unseen is true while Kubernetes has not looked at the present template.
-	Unseen bool
-	// Image is the image of the template.
-	Image string
+	// Fewer pods than wanted may be enough: a router may have no host of its own.
+	workload.Pods
 	// Denied says which router denies hosts that it has to lead to their pods; empty if none
 	// is known to.
 	Denied string

@@ -7,6 +7,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/upgrade/parts"
 	"github.com/holdfast/holdfast/internal/model/payload"
 	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/model/workload"
 )
 
 // TestWhichPodsOfAPartDoNotRun: each of image, template, number and availability counts, and
@@ -14,7 +15,7 @@ import (
 func TestWhichPodsOfAPartDoNotRun(t *testing.T) {
 	release := gate.Release{Images: map[string]string{payload.ImageFlannel: "flannel:2", payload.ImageCoreDNS: "coredns:2", payload.ImageKubeProxy: "proxy:2", payload.ImageRouter: "traefik:2"}}
 	good := func(image string) parts.Workload {
-		return parts.Workload{Wanted: 2, Available: 2, Updated: 2, Image: image}
+		return parts.Workload{Pods: workload.Pods{Wanted: 2, Available: 2, Updated: 2, Image: image}}
 	}
 	for _, c := range []struct {
 		what, part string

@@ -253,6 +253,7 @@ func (u Upgrade) site() cluster.Site {
 		host := cluster.Host{Name: h.Name, Worker: h.Worker, VIP: h.VIP, Present: h.Ready, Well: h.Ready, Running: h.running(), Journal: told.Journal, Held: told.Held, Raised: told.Raised}
 		if told.Facts.Whole.Known {
 			host.Whole = state.Known(slices.ContainsFunc(told.Facts.Whole.Value, func(d string) bool { return Digest(d) == u.Record.To }))
+			host.Old = state.Known(slices.ContainsFunc(told.Facts.Whole.Value, func(d string) bool { return Digest(d) == u.Record.From }))
 		}
 		s.Hosts = append(s.Hosts, host)
 	}

@@ -371,7 +371,7 @@ func (u Upgrade) plan(r cluster.Record) [][]string {
 		if r.Returning && !h.Journal.Step.AtRest() { // who is at work goes back at once
 			out, h.Running = append(out, []string{h.Name}), state.Known(goal)
 		}
-		h.Present, h.Well, h.Whole, h.Held = yes, yes, yes, ""
+		h.Present, h.Well, h.Whole, h.Old, h.Held = yes, yes, yes, yes, ""
 		h.Journal = parachute.Journal{Since: h.Journal.Since}
 	}
 	for range 4 * (len(s.Hosts) + 1) {

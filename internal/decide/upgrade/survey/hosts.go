@@ -165,6 +165,7 @@ func (h host) site(s Seen, to string) cluster.Host {
 	}
 	if h.facts.Whole.Known {
 		out.Whole = state.Known(slices.Contains(h.facts.Whole.Value, to))
+		out.Old = state.Known(slices.Contains(h.facts.Whole.Value, s.Record.From))
 	}
 	if m, answers := s.Etcd[h.node.Name]; answers {
 		out.Leader = m.ID != 0 && m.ID == m.Leader

@@ -99,7 +99,7 @@ func Of(s Seen) Survey {
 
 func (v Survey) site(s Seen) cluster.Site {
 	running := v.running(s)
-	site := cluster.Site{Now: s.Now, Record: s.Record, Wish: v.Wish.Wish, Running: running, Parts: s.Parts, Raises: cluster.Raises(v.Releases[running], v.Releases[s.Record.To]), PartsReturn: knows(v.Releases[running], payload.FormatRollout), Soak: v.Wish.Soak, SoakOff: v.Wish.SoakOff, MaxUnavailable: 1}
+	site := cluster.Site{Now: s.Now, Record: s.Record, Wish: v.Wish.Wish, Running: running, Parts: s.Parts, Raises: cluster.Raises(v.Releases[running], v.Releases[s.Record.To]), PartsReturn: knows(v.Releases[running], payload.FormatRollout), Plan: s.Plan.Value, Soak: v.Wish.Soak, SoakOff: v.Wish.SoakOff, MaxUnavailable: 1}
 	to := s.Record.To
 	if !s.Record.Started {
 		to = site.Wish.Release

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	decide "github.com/holdfast/holdfast/internal/decide/doctor"
+	said "github.com/holdfast/holdfast/internal/model/workload"
 )
 
 // hostname is the label whose value differs on each host.
@@ -213,12 +214,8 @@ func workload(kind string, o client.Object, n int32, t *corev1.PodTemplateSpec) 
 
 // unready reports whether a pod declares that it is not ready.
 func unready(p *corev1.Pod) bool {
-	for _, c := range p.Status.Conditions {
-		if c.Type == corev1.PodReady {
-			return c.Status != corev1.ConditionTrue
-		}
-	}
-	return false
+	r := said.ReadinessOf(p)
+	return r.Said && !r.Ready
 }
 
 // nameServices returns the Services that pods use for DNS.

@@ -1,0 +1,35 @@
+package replace
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/parachute"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// TestU17_APlanReadsHowFarTheHostThatStaysIs from the record and from what that host says.
+func TestU17_APlanReadsHowFarTheHostThatStaysIs(t *testing.T) {
+	record, err := annotation.Encode(annotation.Record{Upgrade: "u", From: "r1", To: "r2", Started: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, job := newLab(t)
+	if f := l.look(t.Context(), job); !f.Upgrade.Known || f.Upgrade.Value.Retire+f.Upgrade.Value.Install != "" {
+		t.Fatalf("no upgrade: %+v", f.Upgrade)
+	}
+	l.api.maps[annotation.RecordNamespace+"/"+annotation.RecordName] = map[string]string{annotation.RecordKey: record}
+	if f := l.look(t.Context(), job); !strings.Contains(f.Upgrade.Value.Retire, "nobody knows") {
+		t.Errorf("it says nothing: %+v", f.Upgrade)
+	}
+	l.api.said = &annotation.Host{Journal: parachute.Journal{Step: parachute.Accepted}, Raised: state.Known(true)}
+	l.api.said.Facts.Release = state.Known("r2")
+	if f := l.look(t.Context(), job); !f.Upgrade.Known || f.Upgrade.Value.Retire+f.Upgrade.Value.Install != "" || f.Work.Value == "" {
+		t.Errorf("it is there: %+v", f.Upgrade)
+	}
+	l.api.said.Journal.Step = parachute.Switched
+	if f := l.look(t.Context(), job); !strings.Contains(f.Upgrade.Value.Retire, "(switched)") {
+		t.Errorf("it is on its way: %+v", f.Upgrade)
+	}
+}
