@@ -229,12 +229,18 @@ func (l *lab) do(act widen.Act, job Job) {
 func TestTheFactsOfATwoThatMayBecomeThreeOpenEveryGate(t *testing.T) {
 	l := newLab(t)
 	l.put(state.EtcdDataDir+"/member/snap/db", "small")
-	f := l.look(t.Context(), Job{})
-	for _, g := range replace.Closed(widen.Gates(f, widen.Wish{New: replace.New{Name: "cp-3", Address: "192.0.2.13"}, NoBackup: true})) {
+	f := l.look(t.Context(), Job{Wish: &wish})
+	for _, g := range replace.Closed(widen.Gates(f, wish)) {
 		if g.ID != "release" { // this host has none
 			t.Errorf("%+v", g)
 		}
 	}
+	// The Node of a host that is there already would be deleted if the plan is taken back.
+	l.api.node = Node{There: true, UID: "of another host"}
+	if shut := replace.Closed(widen.Gates(l.look(t.Context(), Job{Wish: &wish}), wish)); !slices.ContainsFunc(shut, func(g replace.Gate) bool { return g.ID == "new" }) {
+		t.Errorf("a name that is taken: %+v", shut)
+	}
+	l.api.node = Node{}
 	if !state.Is(f.PeerRecord, state.EtcdPair) || !state.Is(f.Behind, 3) || f.Now != noon {
 		t.Errorf("%+v", f)
 	}

@@ -235,20 +235,31 @@ func (h *here) cluster(ctx context.Context, f *widen.Facts) {
 	if h.Backup != nil {
 		f.Backup = h.Backup(ctx)
 	}
-	if f.Plan == nil {
+	next := h.next(f)
+	if next.Name == "" {
 		return
 	}
-	next := f.Plan.New
 	graves, err := api.Retired(ctx, next.Name)
 	grave, there := graves.Of(next.Name)
 	f.Given = fact(!there || !grave.Open(), err)
 	node, err := api.NodeOf(ctx, next.Name)
 	f.Node = fact(node.There, err)
-	if f.Plan.Stage == widen.LettingIn {
+	if f.Plan != nil && f.Plan.Stage == widen.LettingIn {
 		if f.Ready = fact(node.Ready, err); is(f.Ready) {
 			f.Ready = h.serves(ctx, next.Address)
 		}
 	}
+}
+
+// next returns the new host that the facts are about.
+func (h *here) next(f *widen.Facts) replace.New {
+	switch {
+	case f.Plan != nil && !f.Plan.Stage.Over():
+		return f.Plan.New
+	case f.Wish != nil:
+		return f.Wish.New
+	}
+	return replace.New{}
 }
 
 // locked reads the lock. What is no plan of this kind is only known by its ID.

@@ -152,15 +152,9 @@ func Hinted(message string) (words, command string) {
 	return words, "etcdctl " + command
 }
 
-// widens begins the message of the cluster's InService while the plan for a third control plane has
-// Pacemaker in maintenance (docs/adr/0097). WidensCommand follows that plan.
-const (
-	widens        = "maintenance-mode is true: the plan for a third control plane keeps it so until Pacemaker ends"
-	WidensCommand = "holdfast topology apply"
-)
-
-// Widens reports whether a message of the cluster's InService says so. The API has no field for it.
-func Widens(message string) bool { return strings.HasPrefix(message, widens) }
+// WidensCommand follows the plan for a third control plane, which keeps Pacemaker in maintenance
+// (docs/adr/0097).
+const WidensCommand = "holdfast topology apply"
 
 // learns begins the message of the condition Redundant while a host catches up.
 func learns(host string) string { return host + " is a learner and is catching up" }

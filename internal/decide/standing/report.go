@@ -1,6 +1,7 @@
 package standing
 
 import (
+	"slices"
 	"strings"
 
 	etcdv1 "github.com/openshift/api/etcd/v1"
@@ -9,6 +10,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/etcdmember"
 	"github.com/holdfast/holdfast/internal/decide/finding"
 	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // rule describes the finding for a condition that does not hold. In its texts,
@@ -212,6 +214,12 @@ func (d describer) follows(host, kind string, said map[string]bool) bool {
 	return false
 }
 
+// widens reports whether a host is one of three voters already, by its record: the plan for a third
+// control plane keeps Pacemaker in maintenance then (docs/adr/0097).
+func (d describer) widens() bool {
+	return slices.ContainsFunc(d.Hosts, func(h Host) bool { return h.Record.Known && h.Record.Value.State == state.EtcdMajority })
+}
+
 // maintenance reports whether Pacemaker is in maintenance and manages nothing.
 func (d describer) maintenance() bool {
 	return pacemakerstatus.Find(d.Pacemaker.Value.Conditions, etcdv1.ClusterInServiceConditionType).Status == metav1.ConditionFalse
@@ -232,7 +240,7 @@ func (r rule) finding(c metav1.Condition, host string, d describer) []finding.Fi
 	if c.Status != metav1.ConditionFalse && !unproven {
 		return nil
 	}
-	if r.id == ClusterInMaintenance && pacemakerstatus.Widens(c.Message) {
+	if r.id == ClusterInMaintenance && d.widens() {
 		r.meaning, r.command = "Raft's majority of three decides by now. Leave it so: the plan goes on.", "sudo "+pacemakerstatus.WidensCommand
 	}
 	fill := strings.NewReplacer("{host}", host, "{peer}", d.peer(host))

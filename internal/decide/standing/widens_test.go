@@ -28,7 +28,10 @@ func TestNobodyIsToldToEndAMaintenanceThatAPlanNeeds(t *testing.T) {
 		if c.Status != metav1.ConditionFalse {
 			t.Fatalf("%s: %+v", record, c)
 		}
-		found := ofCluster[k].finding(c, "", describer{})
+		d := describer{}
+		d.Hosts = []Host{{Name: "cp-1"}}
+		d.Hosts[0].Record.Known, d.Hosts[0].Record.Value.State = true, record
+		found := ofCluster[k].finding(c, "", d)
 		if len(found) != 1 || !commands(found[0], want) || strings.Contains(found[0].Problem, "(") {
 			t.Errorf("%s: %+v", record, found)
 		}

@@ -105,6 +105,9 @@ func (f Facts) gateNew(w Wish) replace.Gate {
 	switch {
 	case w.New.Name == "" || w.New.Name == f.Host || w.New.Name == f.Peer:
 		return shut("new", apply, "the third control plane needs a name of its own, not %q", w.New.Name)
+	case !no(f.Node):
+		// A plan that is taken back deletes the Node of its new host.
+		return shut("new", "kubectl get node "+w.New.Name, "%s is a node of this cluster already, or that is unknown: give the new host another name", w.New.Name)
 	case err != nil:
 		return shut("new", apply, "the address of %s is missing, or is none: %q", w.New.Name, w.New.Address)
 	case w.New.BMC != "":

@@ -50,6 +50,8 @@ func TestEachGateOfAWideningSiteClosesForItsOwnReasonOnly(t *testing.T) {
 		"no name":                              {"new", func(_ *Facts, w *Wish) { w.New.Name = "" }},
 		"the name of this host":                {"new", func(_ *Facts, w *Wish) { w.New.Name = names[0] }},
 		"the name of the other one":            {"new", func(_ *Facts, w *Wish) { w.New.Name = names[1] }},
+		"a node of that name":                  {"new", func(f *Facts, _ *Wish) { f.Node = state.Known(true) }},
+		"whether there is one is unknown":      {"new", func(f *Facts, _ *Wish) { f.Node.Known = false }},
 		"no address":                           {"new", func(_ *Facts, w *Wish) { w.New.Address = "" }},
 		"three do not fence each other":        {"new", func(_ *Facts, w *Wish) { w.New.BMC = "https://bmc" }},
 		"the site of three is written nowhere": {"target", func(f *Facts, _ *Wish) { f.Target.Known = false }},
