@@ -267,7 +267,7 @@ func (c *joiningCluster) runAgent() {
 }
 
 // soon bounds what takes a moment, on a machine with other work.
-const soon = 30 * time.Second
+const soon = time.Minute
 
 // kubeadmToken makes a token as `kubeadm token create` does.
 func (c *joiningCluster) kubeadmToken(token string) {
