@@ -58,7 +58,7 @@ const (
 type Host struct {
 	// Flannel is true if the pod network is ours.
 	Flannel bool
-	// Rings are the addresses of the two hosts in corosync.conf.
+	// Rings are the addresses of the two hosts in corosync.conf, and of a third one that a plan lets in.
 	Rings []netip.Addr
 	// BMCs are the addresses of the management controllers that the host knows.
 	BMCs []netip.Addr

@@ -19,6 +19,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/records"
+	"github.com/holdfast/holdfast/internal/adapter/replacement"
 	"github.com/holdfast/holdfast/internal/decide/ports"
 	"github.com/holdfast/holdfast/internal/model/bmc"
 	"github.com/holdfast/holdfast/internal/model/corosync"
@@ -80,9 +81,11 @@ type Reconciler struct {
 	memory ports.Memory
 	// known is false until a view was seen.
 	known bool
-	// rings are the addresses of the last readable corosync.conf, names those of
-	// management controllers that have names.
+	// rings are the addresses of the last readable corosync.conf, third that of the
+	// last readable plan for a third control plane, names those of management
+	// controllers that have names.
 	rings []netip.Addr
+	third []netip.Addr
 	names map[string][]netip.Addr
 	// last are the rules that were last compared with the table, checked is the
 	// time of that.
@@ -181,7 +184,10 @@ func (p *Reconciler) host() (ports.Host, error) {
 	if err := p.readRings(); err != nil {
 		errs = append(errs, err)
 	}
-	out.Rings = p.rings
+	if err := p.readThird(); err != nil {
+		errs = append(errs, err)
+	}
+	out.Rings = slices.Concat(p.rings, p.third)
 	text, err := os.ReadFile(p.path(state.FirewallAlsoPath))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		errs = append(errs, err)
@@ -218,6 +224,23 @@ func (p *Reconciler) readRings() error {
 				p.rings = append(p.rings, a)
 			}
 		}
+	}
+	return nil
+}
+
+// readThird reads the address of the third control plane that a plan lets in. Its etcd reaches those
+// of the two before it has a Node: its kubelet makes that by its own API server, which needs etcd.
+func (p *Reconciler) readThird() error {
+	plan, err := replacement.Store{Root: p.Root}.WidenPlan()
+	if err != nil {
+		return err
+	}
+	p.third = nil
+	if plan == nil || plan.Stage.Over() {
+		return nil
+	}
+	if a, err := netip.ParseAddr(plan.New.Address); err == nil {
+		p.third = append(p.third, a)
 	}
 	return nil
 }

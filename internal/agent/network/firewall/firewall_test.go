@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/agent/network"
+	"github.com/holdfast/holdfast/internal/adapter/replacement"
 	"github.com/holdfast/holdfast/internal/decide/ports"
 	"github.com/holdfast/holdfast/internal/model/corosync"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -233,6 +234,34 @@ func TestWhatTheDiskSaysIsInTheRules(t *testing.T) {
 		synctest.Wait()
 		if b.table.is.On {
 			t.Error("a person wants no rules")
+		}
+	})
+}
+
+// TestAThirdControlPlaneThatAPlanLetsInReachesEtcdBeforeItHasANode: the second play of it in the lab
+// waited for good, because the rules of the two had become narrow by then.
+func TestAThirdControlPlaneThatAPlanLetsInReachesEtcdBeforeItHasANode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.running()
+		third := netip.MustParseAddr("10.98.0.13")
+		for _, step := range []struct {
+			plan string
+			in   bool
+		}{
+			{"", false},
+			{`{"format":1,"widens":true,"stage":"planned","new":{"name":"cp-3","address":"10.98.0.13"}}`, true},
+			{`{"format":1,"widens":true,"stage":"coming","new":{"name":"cp-3","address":"10.98.0.13"}}`, true},
+			{`{"format":1,"widens":tr`, true}, // being written
+			{`{"format":1,"widens":true,"stage":"whole","new":{"name":"cp-3","address":"10.98.0.13"}}`, false},
+		} {
+			if step.plan != "" {
+				b.write(replacement.WidenPlanPath, step.plan)
+			}
+			_, _ = b.Reconcile(t.Context(), view())
+			if got := b.table.set("control-planes4"); slices.Contains(got, third) != step.in {
+				t.Errorf("%s: %v", step.plan, got)
+			}
 		}
 	})
 }
