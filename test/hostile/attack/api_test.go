@@ -24,6 +24,7 @@ import (
 	"github.com/holdfast/holdfast/internal/agent/admission"
 	"github.com/holdfast/holdfast/internal/decide/joining"
 	"github.com/holdfast/holdfast/internal/install/configserver"
+	"github.com/holdfast/holdfast/internal/install/installer"
 	"github.com/holdfast/holdfast/internal/model/jointoken"
 	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -59,7 +60,7 @@ func configServer(t *testing.T, api *apitest.API) (at, pointer string) {
 		Open:    func() (admission.TokenAPI, error) { return kube.Open(api.Kubeconfig()) },
 		Prepare: func(context.Context) error { return nil },
 		Present: func(i site.Identity) site.Identity { return i },
-		First:   func(context.Context, state.Role) []state.File { return nil },
+		First:   func(context.Context, state.Role) installer.First { return installer.First{} },
 		Key: &admission.Key{
 			Own: key, Path: filepath.Join(t.TempDir(), "key"), Stands: func() bool { return true }, Now: time.Now,
 			Ask: func(context.Context) ([]byte, error) { return key, nil },
