@@ -263,15 +263,17 @@ func TestHardCase27_NodesThatComeInABurstMoveNothing(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 3)
 	r.start(both...)
-	mark := r.mark()
+	mark, began := r.mark(), time.Now()
 	for n := 4; n < 54; n++ {
 		r.tellAll(func(v *state.NetworkView) { v.Nodes = nodes(n%6 + 3) })
 		time.Sleep(100 * time.Millisecond)
 	}
+	// One a second, the first, the last and one more: on a full machine the burst takes longer than 5 s.
+	most := int(time.Since(began).Seconds()) + 3
 	r.never("a VIP moved", 2*time.Second, func() bool { return r.mark() != mark })
 	for _, h := range r.hosts {
-		if n := h.reloads(); n > 8 {
-			t.Errorf("%s: %d reloads", h.name, n)
+		if n := h.reloads(); n > most {
+			t.Errorf("%s: %d reloads, want %d at most", h.name, n, most)
 		}
 	}
 }
