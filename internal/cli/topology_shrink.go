@@ -89,8 +89,17 @@ func (g *growth) showNarrowing(w narrowing) error {
 	line("    etcd goes from Pacemaker to kubelet: the API is away for some seconds")
 	line("    Corosync, Pacemaker and the etcd keeper of this host end; their packages stay")
 	line("  the cluster:")
+	showUndressing(line, w.changes)
+	line("  afterwards nothing takes over for %s, and its disk holds everything: see that backups go to another machine", w.stays)
+	_, err := fmt.Fprint(g.streams.Out, out.String())
+	return err
+}
+
+// showUndressing prints what a cluster loses and changes that has no longer two control planes. The
+// guards are many, so it counts them.
+func showUndressing(line func(format string, a ...any), changes []manifests.Change) {
 	guards := 0
-	for _, c := range w.changes {
+	for _, c := range changes {
 		if c.Way == manifests.Remove && strings.HasPrefix(c.Kind, "ValidatingAdmissionPolicy") {
 			guards++
 			continue
@@ -98,9 +107,6 @@ func (g *growth) showNarrowing(w narrowing) error {
 		line("    %s%s%s", c.ObjectRef, map[bool]string{true: ", its status"}[c.Status], map[bool]string{true: ": is deleted"}[c.Way == manifests.Remove])
 	}
 	line("    %d admission policies and their bindings, which guard two control planes: are deleted", guards)
-	line("  afterwards nothing takes over for %s, and its disk holds everything: see that backups go to another machine", w.stays)
-	_, err := fmt.Fprint(g.streams.Out, out.String())
-	return err
 }
 
 // keepTarget writes down which site this host becomes.

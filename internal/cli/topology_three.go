@@ -120,15 +120,7 @@ func (g *growth) showThree(w thirdPlane) error {
 	line("    Pacemaker goes into maintenance; etcd of %s, then of %s, goes to kubelet, while the other two members serve", w.peer, w.here)
 	line("    Corosync, Pacemaker and the etcd keepers of both end; their packages stay")
 	line("  the cluster:")
-	guards := 0
-	for _, c := range w.changes {
-		if c.Way == manifests.Remove && strings.HasPrefix(c.Kind, "ValidatingAdmissionPolicy") {
-			guards++
-			continue
-		}
-		line("    %s%s%s", c.ObjectRef, map[bool]string{true: ", its status"}[c.Status], map[bool]string{true: ": is deleted"}[c.Way == manifests.Remove])
-	}
-	line("    %d admission policies and their bindings, which guard two control planes: are deleted", guards)
+	showUndressing(line, w.changes)
 	line("  afterwards any one of the three may be lost, and nobody is fenced")
 	_, err := fmt.Fprint(g.streams.Out, out.String())
 	return err
