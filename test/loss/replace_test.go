@@ -86,7 +86,7 @@ func (s site) replaces(lost, name string) {
 	s.eventually(wholeWithin, "the site is whole after the old host woke up", func() error { return s.Whole(s.Context()) })
 	s.eventually(wholeWithin, "the site says that it is healthy", func() error { return s.healthy(stays) })
 
-	// What Pacemaker remembers of its peers comes back when another host decides for it.
+	// Pacemaker may bring retired peers back from its memory when another host decides for it.
 	s.power(stays, "cut")
 	s.eventually(takesOverWithin, "the new host takes over", func() error { return s.sole(name) })
 	s.power(stays, "on")

@@ -168,7 +168,7 @@ func hushBelow(root string) (func(), error) {
 		return nil, errors.Join(err, os.Remove(quiet))
 	}
 	return func() {
-		// What stays forbids nothing without the other file.
+		// A policy that stays forbids nothing without the quiet file.
 		_, _ = os.Remove(quiet), os.Remove(path)
 	}, nil
 }

@@ -244,7 +244,7 @@ func TestTheFactsOfATwoThatMayBecomeThreeOpenEveryGate(t *testing.T) {
 	if !state.Is(f.PeerRecord, state.EtcdPair) || !state.Is(f.Behind, 3) || f.Now != noon {
 		t.Errorf("%+v", f)
 	}
-	// What is not known leads to no step.
+	// An unknown fact leads to no step.
 	l.mute, l.api.fails = true, errors.New("no route")
 	if f := l.look(t.Context(), Job{}); f.Record.Known || f.Voters.Known || f.Word.Known || f.Lock.Known || f.Told.Known || f.Work.Known {
 		t.Errorf("%+v", f)

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// What etcd runs on changes while the host boots: Corosync and Pacemaker have ended in order
+// The packages below etcd change while the host boots: Corosync and Pacemaker have ended in order
 // then, no etcd runs, and the other host carries the cluster (docs/adr/0100).
 
 // BootUnit is the unit that changes it, before Corosync and Pacemaker start. It begins only

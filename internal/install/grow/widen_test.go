@@ -61,7 +61,7 @@ func TestALivingClusterOfTwoBecomesOneOfThree(t *testing.T) {
 	must(t, err)
 	client, err := kube.Open(api.Kubeconfig())
 	must(t, err)
-	// What another test left may be of one control plane, and then no guard keeps it.
+	// Another test may have left objects of one control plane, which no guard keeps.
 	_ = client.Bringer().Remove(t.Context(), state.ObjectRef{APIVersion: "config.openshift.io/v1", Kind: "Infrastructure", Name: "cluster"})
 	api.Install(t, files)
 	must(t, client.PutSecret(t.Context(), manifests.NamespaceEtcd, "pacemaker-auth", map[string][]byte{"token": []byte("x")}))
