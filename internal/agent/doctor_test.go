@@ -26,7 +26,7 @@ func TestAHostIsPublishedWithoutAddressesOfBMCsAndWithinBounds(t *testing.T) {
 		Trouble: []string{long, "2", "3", "4", "5", "6", "7", "8", "9", "10", "11"},
 	}
 	var told string
-	p := doctorPublisher{
+	p := &doctorPublisher{
 		look: func(context.Context) decide.Host { return h },
 		tell: func(_ context.Context, node, value string) error {
 			if node != "cp-1" {
@@ -70,14 +70,18 @@ func TestAHostWithNoDevicesIsPublishedAsOneWithNone(t *testing.T) {
 	}
 }
 
-func TestItIsPublishedEveryHalfHourAndTriedAgainAfterAMinute(t *testing.T) {
+func TestItIsPublishedEveryHalfHourAndAtEachStageAndTriedAgainAfterAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
-		answers := []error{errors.New("no API"), errors.New("no API"), nil, errors.New("no API"), nil}
+		answers := []error{errors.New("no API"), errors.New("no API"), nil, errors.New("no API"), nil, nil}
 		var at []time.Duration
 		var log bytes.Buffer
 		began := time.Now()
-		p := doctorPublisher{
+		p := &doctorPublisher{
+			now: time.Now, // Corosync is configured 40 minutes after the start
+			stage: func() doctorStage {
+				return doctorStage{Installed: true, Corosync: time.Since(began) > 40*time.Minute}
+			},
 			look: func(context.Context) decide.Host { return decide.Host{Name: "cp-1"} },
 			tell: func(context.Context, string, string) error {
 				if at = append(at, time.Since(began)); len(at) == len(answers) {
@@ -87,7 +91,7 @@ func TestItIsPublishedEveryHalfHourAndTriedAgainAfterAMinute(t *testing.T) {
 			},
 		}
 		loop.New(time.Now, slog.New(slog.NewTextHandler(&log, nil))).Run(ctx, p.task())
-		if want := []time.Duration{0, time.Minute, 2 * time.Minute, 32 * time.Minute, 33 * time.Minute}; !slices.Equal(at, want) {
+		if want := []time.Duration{0, time.Minute, 2 * time.Minute, 32 * time.Minute, 33 * time.Minute, 41 * time.Minute}; !slices.Equal(at, want) {
 			t.Errorf("published at %v, want %v", at, want)
 		}
 		if got := strings.Count(log.String(), "msg=fails"); got != 2 {
