@@ -12,6 +12,7 @@ import (
 var (
 	stateOf       = metric.Describe("machine_config_state", "1 for what this host says of its machine configuration; absent on a host that never had one.", "config", "state", "stage")
 	bootRequired  = metric.Describe("reboot_required", "1 while the distribution of this host wants a reboot that nobody has asked for yet; absent otherwise.")
+	wishLate      = metric.Describe("wish_late", "1 while what somebody wants of this host has waited for longer than it should: a reboot or updates for their turn, or a drain for a pod; absent otherwise.", "wish")
 	updatesFailed = metric.Describe("updates_failed", "1 while the last updates that somebody wanted of this host were not installed; absent otherwise.")
 )
 
@@ -20,22 +21,35 @@ func (*Agent) Describe(out chan<- *prometheus.Desc) {
 	out <- stateOf
 	out <- bootRequired
 	out <- updatesFailed
+	out <- wishLate
 }
 
-// Collect implements prometheus.Collector. What it tells of updates is what the node
-// says, as `holdfast status` reads it.
+// Collect implements prometheus.Collector. What it tells of updates and wishes is what the
+// node says, as `holdfast status` reads it.
 func (a *Agent) Collect(to chan<- prometheus.Metric) {
 	a.mu.Lock()
-	r := a.said
+	r, self := a.said, a.self
 	a.mu.Unlock()
 	if r.State != "" {
 		metric.Send(to).Gauge(stateOf, 1, r.Current, string(r.State), string(r.Stage))
 	}
-	for _, t := range rollout.HostOf(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Annotations: a.annotations()}}).OfUpdates() {
+	h := rollout.HostOf(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: self.Name, Annotations: self.Annotations}})
+	for _, t := range h.OfUpdates() {
 		desc := updatesFailed
 		if t.Kind == rollout.WantsBoot {
 			desc = bootRequired
 		}
 		metric.Send(to).Gauge(desc, 1)
+	}
+	for _, t := range h.OfWishes(a.Now()) {
+		switch {
+		case !t.Late:
+		case t.Kind == rollout.DrainWaits:
+			metric.Send(to).Gauge(wishLate, 1, "drain")
+		case h.Wish.Patch:
+			metric.Send(to).Gauge(wishLate, 1, "updates")
+		default:
+			metric.Send(to).Gauge(wishLate, 1, "reboot")
+		}
 	}
 }

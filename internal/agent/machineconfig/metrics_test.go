@@ -4,9 +4,12 @@ import (
 	"maps"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 
+	"github.com/holdfast/holdfast/internal/decide/drain"
 	"github.com/holdfast/holdfast/internal/decide/rollout"
 )
 
@@ -79,6 +82,55 @@ func TestWhatUpdatesNeedOfAPersonIsAMetric(t *testing.T) {
 		{"of before", map[string]string{rollout.PatchDone: "2026-11-24T12:00:00Z", rollout.PatchResult: rollout.About(wish, "failed: no room")}, ""},
 	} {
 		for _, name := range []string{rollout.RebootRequired, rollout.RebootWanted, rollout.PatchDone, rollout.PatchResult} {
+			delete(w.annotations, name)
+		}
+		maps.Copy(w.annotations, c.notes)
+		w.watch()
+		if got := shown(); got != c.want {
+			t.Errorf("%s: %q, want %q", c.what, got, c.want)
+		}
+	}
+}
+
+// A wish that waits is a metric once it has waited for too long: an alert tells a person,
+// who may have gone home since.
+func TestAWishThatWaitsTooLongIsAMetric(t *testing.T) {
+	w := at(t, one)
+	shown := func() string {
+		ch := make(chan prometheus.Metric, 10)
+		w.agent.Collect(ch)
+		close(ch)
+		var out []string
+		for m := range ch {
+			if m.Desc() == wishLate {
+				var d dto.Metric
+				if err := m.Write(&d); err != nil {
+					t.Fatal(err)
+				}
+				out = append(out, d.GetLabel()[0].GetValue())
+			}
+		}
+		return strings.Join(out, " ")
+	}
+	ago := func(d time.Duration) string { return w.now.Add(-d).UTC().Format(time.RFC3339) }
+	const day = 24 * time.Hour
+	drains := func(d time.Duration) map[string]string {
+		return map[string]string{drain.Wanted: ago(d), drain.Began: ago(d), drain.Waits: "shop/db: PodDisruptionBudget db lets none go"}
+	}
+	for _, c := range []struct {
+		what  string
+		notes map[string]string
+		want  string
+	}{
+		{"nobody wants anything", nil, ""},
+		{"a reboot since yesterday noon", map[string]string{rollout.RebootWanted: ago(23 * time.Hour)}, ""},
+		{"a reboot for two days", map[string]string{rollout.RebootWanted: ago(2 * day)}, "reboot"},
+		{"updates for two days", map[string]string{rollout.PatchWanted: ago(2 * day)}, "updates"},
+		{"a reboot in a window, for two days", map[string]string{rollout.RebootWanted: ago(2*day) + rollout.InWindow}, ""},
+		{"a drain for a minute", drains(time.Minute), ""},
+		{"a drain for two hours", drains(2 * time.Hour), "drain"},
+	} {
+		for _, name := range []string{rollout.RebootWanted, rollout.PatchWanted, drain.Wanted, drain.Began, drain.Waits} {
 			delete(w.annotations, name)
 		}
 		maps.Copy(w.annotations, c.notes)
