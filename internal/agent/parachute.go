@@ -4,14 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/holdfast/holdfast/internal/adapter/eventlog"
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/agent/releases"
 	"github.com/holdfast/holdfast/internal/agent/upgrade"
 	"github.com/holdfast/holdfast/internal/cli/command"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // parachuteFlags choose another part than the way back.
@@ -50,7 +54,7 @@ stayed that of the old release, becomes that of the release that is chosen.`,
 			if os.Geteuid() != 0 {
 				return &command.UsageError{Err: errors.New("parachute changes this host: run it as root")}
 			}
-			said, err := f.run(cmd.Context())
+			said, err := f.run(cmd.Context(), streams.Err)
 			if said != "" {
 				if _, err := fmt.Fprintln(streams.Out, said); err != nil {
 					return err
@@ -66,7 +70,8 @@ stayed that of the old release, becomes that of the release that is chosen.`,
 	return cmd
 }
 
-func (f parachuteFlags) run(ctx context.Context) (string, error) {
+// run does what the flags choose, and says what it did. It logs that no event can be written.
+func (f parachuteFlags) run(ctx context.Context, log io.Writer) (said string, err error) {
 	if f.pods {
 		return upgrade.BeforeKubelet()
 	}
@@ -85,7 +90,12 @@ func (f parachuteFlags) run(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return upgrade.NewParachute(s, name, here).Run(ctx)
+	events := eventlog.OnThisHost(state.ParachuteEvents, time.Now, command.JournalLogger(log))
+	err = events.During(ctx, func(ctx context.Context) error {
+		said, err = upgrade.NewParachute(s, name, here, events.Append).Run(ctx)
+		return err
+	})
+	return said, err
 }
 
 // shelved is the releases that lie on this host, for a program that fetches none.

@@ -131,7 +131,7 @@ func (s sources) addBoot(_ context.Context, now decide.Record, m *memory) error 
 // same records again.
 func (s sources) addEvents(_ context.Context, now decide.Record, m *memory) error {
 	var errs []error
-	for _, program := range []string{state.EtcdEvents, state.AgentEvents} {
+	for _, program := range state.EventPrograms() {
 		events, err := s.files.Events(program)
 		errs = append(errs, err)
 		for _, e := range events {

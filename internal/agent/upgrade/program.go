@@ -66,7 +66,7 @@ func serverAt(address string) string {
 }
 
 // NewParachute returns the way back of the running host.
-func NewParachute(s *site.Site, self string, releases Releases) Parachute {
+func NewParachute(s *site.Site, self string, releases Releases, event func(state.Event)) Parachute {
 	m := newMachine(KindOf(s), releases)
 	h := m.host()
 	h.Serves = Serves
@@ -79,7 +79,7 @@ func NewParachute(s *site.Site, self string, releases Releases) Parachute {
 	}
 	h.Newer = NewerBy(releases)
 	return Parachute{
-		Host: h, Kind: m.kind, Now: time.Now, Releases: releases,
+		Host: h, Kind: m.kind, Now: time.Now, Releases: releases, Event: event,
 		StopAgent:  func(ctx context.Context) error { return m.systemctl(ctx, "stop", unit.AgentUnit) },
 		SwitchBack: func(context.Context) error { return m.switchBack() },
 	}

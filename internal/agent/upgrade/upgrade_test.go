@@ -104,6 +104,9 @@ func TestABadReleaseGoesBackByItself(t *testing.T) {
 		if j := w.journal(); j.Step != parachute.Returned || !j.Failed || !strings.Contains(j.Why, c.why) || w.current != oldOne {
 			t.Errorf("%s: %+v, it has %s", what, j, w.current)
 		}
+		if e := w.events; len(e) != 1 || e[0].Kind != state.EventPlan || !strings.Contains(e[0].Why, c.why) {
+			t.Errorf("%s: reports of incidents are told %+v", what, e)
+		}
 		acts := len(w.acts)
 		for range 20 {
 			w.tick(false)

@@ -3,9 +3,11 @@ package upgrade
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/upgrade/parachute"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // Parachute is the way back of a host, as a program of the release to which the host
@@ -19,6 +21,9 @@ type Parachute struct {
 	// StopAgent ends the agent of the new release, which may do something else at
 	// the same moment. SwitchBack has the one link lead to the old release.
 	StopAgent, SwitchBack func(ctx context.Context) error
+	// Event takes in that the host goes back and why, for reports of incidents: the agent
+	// that would tell it ends on the way.
+	Event func(state.Event)
 }
 
 // Run makes one decision and carries it out. It says what it did, empty for nothing.
@@ -76,6 +81,7 @@ func (p Parachute) goBack(ctx context.Context, j parachute.Journal) error {
 	if running == j.From {
 		return p.Start(ctx)
 	}
+	p.Event(state.PlanEvent(fmt.Sprintf("upgrade %s: %s: %s", j.Upgrade, j.Step, j.Why)))
 	for _, do := range []func(context.Context) error{p.StopAgent, p.Stop, p.SwitchBack, p.Start} {
 		if err := do(ctx); err != nil {
 			return err

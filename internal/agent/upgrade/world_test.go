@@ -62,6 +62,8 @@ type world struct {
 	madeWay, noDrain bool
 	host             gate.Host
 	acts             []string
+	// events are those of the parachute.
+	events []state.Event
 	// minor: the releases are of two minor releases of Kubernetes. held is the release
 	// whose kubelet is held, low are the pods that behave as the old one, and emulates is
 	// what the API server does that runs.
@@ -269,6 +271,7 @@ func (w *world) run() error {
 		Host: w.effects(), Kind: w.kind, Now: func() time.Time { return w.now }, Releases: w,
 		StopAgent:  func(context.Context) error { return w.does("stop agent", func() { delete(w.daemons, "agent") }) },
 		SwitchBack: func(context.Context) error { return w.does("switch back", func() { w.link(oldOne) }) },
+		Event:      func(e state.Event) { w.events = append(w.events, e) },
 	}.Run(w.t.Context())
 	return err
 }

@@ -27,7 +27,12 @@ const (
 const (
 	EtcdEvents  = "podman-etcd"
 	AgentEvents = "holdfast-agent"
+	// ParachuteEvents are of the program that takes a host back to its old release.
+	ParachuteEvents = "holdfast-parachute"
 )
+
+// EventPrograms returns all programs that write events.
+func EventPrograms() []string { return []string{EtcdEvents, AgentEvents, ParachuteEvents} }
 
 // Event is an observation, a decision or an action of a part of Holdfast on its
 // host. It is data for other parts: they read these fields, never the text of a
