@@ -51,7 +51,7 @@ func (f *dashboardFlags) run(cmd *cobra.Command, streams Streams) error {
 	if err := f.place.Check(); err != nil {
 		return err
 	}
-	look, err := newViewReader(cmd.Context(), &f.place)
+	look, err := newViewReader(cmd.Context(), &f.place, nil)
 	if err != nil {
 		return err
 	}

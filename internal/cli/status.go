@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast/holdfast/internal/cli/place"
 	"github.com/holdfast/holdfast/internal/decide/page"
 	"github.com/holdfast/holdfast/internal/decide/standing"
+	gathering "github.com/holdfast/holdfast/internal/report/status"
 )
 
 // statusFlags holds the flags of `holdfast status`.
@@ -34,7 +35,8 @@ host is proven; who holds the virtual IPs; the last incidents.
 It asks the API through a kubeconfig. On a control plane it also asks the daemons of
 the host (as root), which need no API, and with --hosts those of other hosts. It
 shows the source of each fact, answers within two seconds even if a source hangs,
-and changes nothing.
+and changes nothing. Only where the API alone knows the hosts and is slow, it waits up
+to eight seconds more.
 
 --watch repeats it: a terminal is redrawn, other outputs get one line for each
 change. Ctrl-C ends it.
@@ -67,7 +69,15 @@ func (f *statusFlags) run(cmd *cobra.Command, streams Streams) error {
 	if err := f.place.Check(mistake); err != nil {
 		return err
 	}
-	look, err := newViewReader(cmd.Context(), &f.place)
+	waits := func() {
+		if command.IsTerminal(streams.Err) {
+			_, _ = fmt.Fprintf(streams.Err, "The API has not answered yet; waiting up to %s. On a control plane, 'sudo holdfast status' needs no API.\n", gathering.Patience)
+		}
+	}
+	if f.watch {
+		waits = nil // the next round comes anyway
+	}
+	look, err := newViewReader(cmd.Context(), &f.place, waits)
 	if err != nil {
 		return err
 	}

@@ -15,8 +15,9 @@ import (
 type viewReader func(ctx context.Context) (standing.View, error)
 
 // newViewReader finds the sources of the view. It contacts only holdfast-lab: the
-// reader contacts the others.
-func newViewReader(ctx context.Context, f *place.Flags) (viewReader, error) {
+// reader contacts the others. waits is called before the reader waits longer for an API
+// of which alone it could know the cluster; nil has it not wait.
+func newViewReader(ctx context.Context, f *place.Flags, waits func()) (viewReader, error) {
 	p, err := f.Open(ctx)
 	if err != nil {
 		return nil, err
@@ -30,6 +31,7 @@ func newViewReader(ctx context.Context, f *place.Flags) (viewReader, error) {
 	}
 	if f.Lab == "" {
 		g := gathererOf(p, api)
+		g.Waits = waits
 		return func(ctx context.Context) (standing.View, error) { return standing.Describe(g.Gather(ctx)), nil }, nil
 	}
 	return func(ctx context.Context) (standing.View, error) {

@@ -51,9 +51,12 @@ func OpenAccess(access kube.Access) (*API, error) {
 
 // OpenAPI returns the API for an existing configuration. It contacts nothing
 // yet, and never asks which kinds exist: that would take as long as the rest.
-func OpenAPI(access *rest.Config) (*API, error) {
+func OpenAPI(access *rest.Config) (*API, error) { return openAPI(access, Patience) }
+
+// openAPI has the client itself end a request that is older than limit.
+func openAPI(access *rest.Config, limit time.Duration) (*API, error) {
 	cfg := rest.CopyConfig(access)
-	cfg.Timeout = Limit
+	cfg.Timeout = limit
 	clock := &clock{now: time.Now}
 	cfg.Wrap(clock.through)
 	scheme, err := kube.NewScheme(mcfgv1.Install)

@@ -6,6 +6,7 @@ package status
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -18,6 +19,10 @@ import (
 const (
 	Limit        = 1300 * time.Millisecond
 	membersLimit = 500 * time.Millisecond
+	// Patience bounds the time of the sources where none has told anything by Limit. An
+	// API on two slow cores takes several seconds while all pods start (measured 2026-11-27
+	// in the lab); that nothing is known would then be no answer.
+	Patience = 8 * time.Second
 )
 
 // Source provides facts about a cluster. It reports failures in its facts: it
@@ -38,6 +43,9 @@ type Gatherer struct {
 	Now     func() time.Time
 	// Limit bounds the sources; zero means the default.
 	Limit time.Duration
+	// Waits is called before the sources are asked again, because none told anything of a
+	// host in time; they then have Patience. Nil asks them only once.
+	Waits func()
 }
 
 // Gather asks all sources, and merges the facts of those that answered in time.
@@ -46,7 +54,11 @@ func (g *Gatherer) Gather(ctx context.Context) standing.Facts {
 	if limit == 0 {
 		limit = Limit
 	}
-	parts := g.ask(ctx, limit)
+	parts, late := g.ask(ctx, limit)
+	if g.Waits != nil && late && !slices.ContainsFunc(parts, tellsOfHosts) {
+		g.Waits()
+		parts, _ = g.ask(ctx, Patience)
+	}
 	f := standing.Merge(parts...)
 	f.Now = g.clock(parts)
 	if g.Members != nil {
@@ -56,6 +68,9 @@ func (g *Gatherer) Gather(ctx context.Context) standing.Facts {
 	}
 	return f
 }
+
+// tellsOfHosts reports whether a source listed the hosts or told of one.
+func tellsOfHosts(f standing.Facts) bool { return len(f.Hosts) > 0 || f.Nodes.Known }
 
 // clock returns the time of this host if a host was asked, otherwise the API's.
 func (g *Gatherer) clock(parts []standing.Facts) time.Time {
@@ -73,12 +88,13 @@ func (g *Gatherer) clock(parts []standing.Facts) time.Time {
 	return now
 }
 
-// ask returns in time even if a source ignores its context.
-func (g *Gatherer) ask(ctx context.Context, limit time.Duration) []standing.Facts {
+// ask returns in time even if a source ignores its context, and reports whether the time
+// ended before all had answered.
+func (g *Gatherer) ask(ctx context.Context, limit time.Duration) (parts []standing.Facts, late bool) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	var mu sync.Mutex
-	parts := make([]standing.Facts, len(g.Sources))
+	parts = make([]standing.Facts, len(g.Sources))
 	for i, s := range g.Sources {
 		parts[i].Sources = []standing.Source{s.TimedOut(limit)}
 	}
@@ -100,7 +116,7 @@ func (g *Gatherer) ask(ctx context.Context, limit time.Duration) []standing.Fact
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	return slices.Clone(parts)
+	return slices.Clone(parts), errors.Is(ctx.Err(), context.DeadlineExceeded)
 }
 
 // graceTime is the extra time for sources that report their own time-out.

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	configv1 "github.com/openshift/api/config/v1"
@@ -190,7 +191,7 @@ func TestAnAPIThatHangsIsCancelledWithoutALineOfTheClientsLog(t *testing.T) {
 	t.Cleanup(func() { klog.SetOutput(io.Discard) })
 	server := httptest.NewTLSServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	defer server.Close()
-	api, err := OpenAPI(&rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{Insecure: true}})
+	api, err := openAPI(&rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{Insecure: true}}, Limit)
 	must(t, err)
 	(&Gatherer{Sources: []Source{api}, Now: time.Now, Limit: 2 * Limit}).Gather(t.Context()) // the client's own limit ends first
 	klog.Flush()
@@ -413,5 +414,63 @@ func TestLagIsWhatTheOneThatIsAheadHasMore(t *testing.T) {
 	}
 	if !state.Is(m["cp-3"].Healthy, false) || m["cp-3"].Behind.Known {
 		t.Errorf("one that waits for a leader: %+v", m["cp-3"])
+	}
+}
+
+// A source that is slow, and one that answers as it should.
+type slow struct {
+	answers time.Duration
+	facts   standing.Facts
+	asked   *int
+}
+
+func (s slow) Gather(ctx context.Context) standing.Facts {
+	*s.asked++
+	select {
+	case <-time.After(s.answers):
+		return s.facts
+	case <-ctx.Done():
+		return standing.Facts{Sources: []standing.Source{{Kind: standing.FromAPI, Name: "API", Failed: "no answer"}}}
+	}
+}
+
+func (slow) TimedOut(time.Duration) standing.Source {
+	return standing.Source{Kind: standing.FromAPI, Name: "API", Failed: "timed out"}
+}
+
+func TestASlowAPIIsWaitedForWhereNobodyElseKnowsTheHosts(t *testing.T) {
+	host := standing.Facts{Hosts: []standing.Host{{Name: "cp-1"}}}
+	for what, c := range map[string]struct {
+		api     time.Duration
+		fails   bool
+		other   standing.Facts
+		patient bool
+		hosts   int
+		took    time.Duration
+		waited  int
+	}{
+		"in time":                           {api: time.Second, patient: true, hosts: 1, took: time.Second},
+		"late, and nobody else knows":       {api: 4 * time.Second, patient: true, hosts: 1, took: Limit + 4*time.Second, waited: 1},
+		"late, and a host has told":         {api: 4 * time.Second, other: host, patient: true, hosts: 1, took: Limit},
+		"late, in a watch":                  {api: 4 * time.Second, took: Limit},
+		"never":                             {api: time.Hour, patient: true, took: Limit + Patience, waited: 1},
+		"refused at once, and nobody knows": {fails: true, patient: true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			waited, asked := 0, 0
+			api := slow{answers: c.api, facts: host, asked: &asked}
+			if c.fails {
+				api.facts = standing.Facts{Sources: []standing.Source{{Kind: standing.FromAPI, Name: "API", Failed: "connection refused"}}}
+			}
+			g := &Gatherer{Sources: []Source{slow{facts: c.other, asked: new(int)}, api}, Now: time.Now}
+			if c.patient {
+				g.Waits = func() { waited++ }
+			}
+			began := time.Now()
+			f := g.Gather(t.Context())
+			if took := time.Since(began); took != c.took || len(f.Hosts) != c.hosts || waited != c.waited || asked != 1+waited {
+				t.Errorf("%s: %d hosts after %s, asked %d times, waited %d times", what, len(f.Hosts), took, asked, waited)
+			}
+		})
 	}
 }
