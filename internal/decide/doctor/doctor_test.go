@@ -46,10 +46,10 @@ func TestOfOneAndThreeHostsOnlyWhatAppliesIsChecked(t *testing.T) {
 	}
 	one := wellMany("cp-1")
 	one.Cluster.Pods.Value = one.Cluster.Pods.Value[:1]
-	if got, want := ids(one), "power-reboots clock-sync clock-behind etcd-disk etcd-space nodes certificates host-name host-address swap firewall network-policies names nic-arp nic-router-advertisements"; got != want {
+	if got, want := ids(one), "power-reboots clock-sync clock-behind etcd-disk etcd-space nodes certificates host-name host-address swap firewall network-policies mirrors names nic-arp nic-router-advertisements"; got != want {
 		t.Errorf("one host: %s", got)
 	}
-	if got, want := ids(wellMany("cp-1", "cp-2", "cp-3")), "power-reboots machine-identity clock-sync clock-behind clock-apart etcd-disk etcd-space nodes certificates versions host-name host-address swap firewall network-policies names nic-arp nic-router-advertisements cluster-dns drain-blocked drain-unprotected failover-capacity"; got != want {
+	if got, want := ids(wellMany("cp-1", "cp-2", "cp-3")), "power-reboots machine-identity clock-sync clock-behind clock-apart etcd-disk etcd-space nodes certificates versions host-name host-address swap firewall network-policies mirrors names nic-arp nic-router-advertisements cluster-dns drain-blocked drain-unprotected failover-capacity"; got != want {
 		t.Errorf("three hosts: %s", got)
 	}
 	if len(Examine(wellTwo())) != len(Checks()) {
@@ -301,6 +301,10 @@ func TestClocksDisksAndWhatEndsAreFound(t *testing.T) {
 		{"L73: a lease changed on a living site", "host-address", func(f *Facts) { f.Hosts[1].Addresses.Value[0].Interface = "" }, finding.Critical, "no interface has 10.0.0.2, by which kubelet, etcd and its peers know it"},
 		{"L73: a host whose network cannot be read has lost nothing", "host-address", func(f *Facts) { f.Hosts[1].Addresses = state.Fact[[]OwnAddress]{} }, finding.Unknown, "own addresses of cp-2"},
 		{"L74: DHCP gave a living host another name", "host-name", func(f *Facts) { f.Hosts[1].Called.Value = "cp-2.site.example" }, finding.Warning, `this host is called "cp-2.site.example" now, and its node "cp-2"`},
+		{"L-M41: a person writes a file of mirrors that containerd ignores", "mirrors", func(f *Facts) {
+			f.Hosts[1].Mirrors.Value = []Mirror{{Path: "/etc/containerd/certs.d/docker.io/hosts.toml", Why: "line 2, column 1: cannot be read as TOML"}}
+		}, finding.Warning, "containerd ignores /etc/containerd/certs.d/docker.io/hosts.toml: line 2, column 1: cannot be read as TOML"},
+		{"L-M41: a host of an earlier build says nothing of its mirrors", "mirrors", func(f *Facts) { f.Hosts[1].Mirrors = state.Fact[[]Mirror]{} }, finding.Unknown, "mirrors of cp-2"},
 		{"L74: a host of an earlier build says nothing of it", "host-name", func(f *Facts) { f.Hosts[1].Called = state.Fact[string]{} }, finding.Unknown, "name of the kernel of cp-2"},
 		{"swap", "swap", func(f *Facts) { f.Hosts[0].Swap.Value = 2 << 30 }, finding.Warning, "2048 MiB"},
 		{"policies that nobody enforces", "network-policies", func(f *Facts) {

@@ -80,6 +80,14 @@ type Host struct {
 	Names        state.Fact[[]Name]        `json:"names"`
 	NICs         state.Fact[NICs]          `json:"nics"`
 	Firewall     state.Fact[Firewall]      `json:"firewall"`
+	// Mirrors are the files with mirrors of registries that containerd ignores.
+	Mirrors state.Fact[[]Mirror] `json:"mirrors"`
+}
+
+// Mirror is a file with the mirrors of a registry, and why containerd ignores it.
+type Mirror struct {
+	Path string `json:"path"`
+	Why  string `json:"why"`
 }
 
 // Firewall describes what blocks packets to a host.

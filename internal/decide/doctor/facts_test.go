@@ -40,6 +40,7 @@ func wellHost(name, peer, number string, delay time.Duration) Host {
 		NICs:     state.Known(NICs{Uplinks: []string{"eth0", "eth1", "eth2"}}),
 		Names:    state.Known([]Name{{Name: "api.one.site", Addresses: []string{"10.0.0.5"}, Want: []string{"10.0.0.5"}}}),
 		Firewall: state.Known(Firewall{Ours: true}),
+		Mirrors:  state.Known([]Mirror{}),
 	}
 }
 

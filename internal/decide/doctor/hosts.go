@@ -81,6 +81,15 @@ var hostChecks = []Check{
 		},
 	},
 	{
+		ID: "mirrors", Title: "every file with mirrors of a registry counts", For: Everywhere, judge: judgeMirrors,
+		Meaning: "containerd logs a hosts.toml that it cannot read, ignores it, and asks the registry itself. A site without a way to that registry then pulls no image, for the first time perhaps in a failover. Files of a MachineConfig are checked before any host has them; this one was written on the host.",
+		Lines: []string{
+			"vi PATH                                                    # on that host: what this check names",
+			"journalctl -u containerd -g hosts.toml                     # what containerd says of it",
+			"holdfast-agent configure                                   # puts back a file of the host's MachineConfig",
+		},
+	},
+	{
 		ID: "names", Title: "the names of the cluster resolve on each host", For: Everywhere, judge: judgeNames,
 		Meaning: "Hosts, administrators and pods reach the API and ingress by name. A host that resolves these names to something else works until it has to reconnect.",
 		Lines: []string{
@@ -238,6 +247,15 @@ func judgeAddresses(s *sheet) {
 			if a.Interface == "" {
 				s.say(finding.Critical, h.Name, "no interface has %s, by which kubelet, etcd and its peers know it: give it that address back (a reservation in DHCP, or a static one)", a.Address)
 			}
+		}
+	})
+}
+
+// judgeMirrors tells which files containerd ignores (docs/facts/life.md, L-M41).
+func judgeMirrors(s *sheet) {
+	eachHost(s, "mirrors", func(h Host) state.Fact[[]Mirror] { return h.Mirrors }, func(h Host, list []Mirror) {
+		for _, m := range list {
+			s.say(finding.Warning, h.Name, "containerd ignores %s: %s", m.Path, m.Why)
 		}
 	})
 }

@@ -51,6 +51,21 @@ func (d *decoder) mirrors(field, file string, data []byte) {
 	m.check(data)
 }
 
+// MirrorFile is the path of the file with the mirrors of a registry.
+func MirrorFile(registry string) string {
+	return state.MirrorsFolder + registry + "/" + mirrorsFile
+}
+
+// MirrorFaults says what keeps containerd from reading the file with the mirrors of a
+// registry, and nothing that the file holds.
+func MirrorFaults(data []byte) []string {
+	var out []string
+	mirrorFile{fault: func(key, format string, args ...any) {
+		out = append(out, strings.TrimPrefix(key+": ", ": ")+fmt.Sprintf(format, args...))
+	}}.check(data)
+	return out
+}
+
 // mirrorFile checks one hosts.toml.
 type mirrorFile struct {
 	// fault reports a mistake at a key; the empty one is the whole file.

@@ -126,6 +126,7 @@ func (e Observer) Observe(ctx context.Context) decide.Host {
 	l.h.Names = fact(&l, "names", func() ([]decide.Name, error) { return l.names(ctx) })
 	l.h.NICs = fact(&l, "interfaces", l.nics)
 	l.h.Certificates = fact(&l, "certificates", l.certificates)
+	l.h.Mirrors = fact(&l, "mirrors", l.mirrors)
 	l.h.Etcd = fact(&l, "metrics of etcd", func() (decide.Etcd, error) { return l.etcd(ctx) })
 	if e.Site.Known {
 		l.h.Firewall = fact(&l, "firewalls", func() (decide.Firewall, error) { return l.firewall(ctx) })

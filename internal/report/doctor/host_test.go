@@ -90,6 +90,9 @@ func newFakeHost(t *testing.T) *fakeHost {
 	}
 	f.write(t, "/var/lib/kubelet/kubeadm-flags.env", "KUBELET_KUBEADM_ARGS=\"--hostname-override=cp-1 --node-ip=10.98.0.11,fd98::11 --node-labels=a=b\"\n")
 	f.write(t, "/proc/swaps", "Filename Type Size Used Priority\n/dev/sda2 partition 1024 0 -2\n/dev/zram0 partition 4096 0 100\n/swap\\040file file 2048 0 -3\n")
+	f.write(t, "/etc/containerd/certs.d/docker.io/hosts.toml", "server = \"https:secret")
+	f.write(t, "/etc/containerd/certs.d/ghcr.io/hosts.toml", "[host.\"https://mirror.site\"]\n")
+	f.write(t, "/etc/containerd/certs.d/quay.io/ca.crt", "of a registry without mirrors")
 	f.write(t, "/etc/corosync/corosync.conf", corosyncText)
 	f.write(t, "/sys/class/net/br0/mtu", "9000\n")
 	f.write(t, "/sys/class/net/br0/lower_bond0", "")
@@ -254,6 +257,7 @@ func TestAHostOfTwoSaysWhatItIsLike(t *testing.T) {
 			{Name: "holdfast-doctor.apps.one.site", Addresses: []string{"10.98.0.6"}, Want: []string{"10.98.0.6"}},
 		}),
 	}
+	want.Mirrors = state.Known([]decide.Mirror{{Path: "/etc/containerd/certs.d/docker.io/hosts.toml", Why: "line 1, column 22: cannot be read as TOML: something is written wrong, or stands there twice"}})
 	want.NICs = state.Known(decide.NICs{Uplinks: []string{"br0"}, LooseARP: true, Deaf: []string{"br0"}})
 	for _, d := range got.Devices.Value {
 		if d.Ours != (d.Agent == "fence_holdfast") {
