@@ -14,6 +14,12 @@ func (b *Lab) Dial(ctx context.Context, network, address string) (net.Conn, erro
 	return namespace(b.Layout.Switch()).dial(ctx, network, address)
 }
 
+// Listen listens at a literal address that the lab itself has in its networks, as a server
+// of the site does that is no host of it.
+func (b *Lab) Listen(ctx context.Context, address string) (net.Listener, error) {
+	return namespace(b.Layout.Switch()).listen(ctx, address)
+}
+
 // Process identifies one process on the machine forever: a pid is used again, a
 // pid with its start time is not.
 type Process struct {

@@ -28,15 +28,9 @@ import (
 func TestASiteIsRestoredOnBlankHosts(t *testing.T) {
 	s := up(t, *planes)
 	dir := t.TempDir()
-	app := labsite.App{Name: "shop", Host: "shop.apps." + s.Lab.Layout.ClusterDomain(), Controller: ingress.DefaultName, Replicas: 2, Graceful: true}
-	s.Leave(t, app)
-	s.create(secret("till", "before"), payments())
+	before := s.fill()
 	file := s.backup(dir)
-	s.create(secret("late", "after"))
-	kubeconfig, err := os.ReadFile(s.Lab.Kubeconfig())
-	if err != nil {
-		t.Fatal(err)
-	}
+	before.late()
 	if err := s.Down(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +42,39 @@ func TestASiteIsRestoredOnBlankHosts(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("%s", out)
-	r := up(t, cmp.Or(*after, *planes), "--restored="+site)
+	before.restored(t, site, lost)
+}
+
+// before is what a site had before it was lost.
+type before struct {
+	site
+	app        labsite.App
+	kubeconfig []byte
+}
+
+// fill gives a site an application, a secret and a job.
+func (s site) fill() before {
+	s.Helper()
+	app := labsite.App{Name: "shop", Host: "shop.apps." + s.Lab.Layout.ClusterDomain(), Controller: ingress.DefaultName, Replicas: 2, Graceful: true}
+	s.Leave(s.T, app)
+	s.create(secretOf("till", "before"), payments())
+	kubeconfig, err := os.ReadFile(s.Lab.Kubeconfig())
+	if err != nil {
+		s.Fatal(err)
+	}
+	return before{s, app, kubeconfig}
+}
+
+// late writes what no backup has.
+func (b before) late() {
+	b.Helper()
+	b.create(secretOf("late", "after"))
+}
+
+// restored installs the restored site on blank hosts, and checks that it is the one of before.
+func (b before) restored(t *testing.T, dir string, lost time.Time) {
+	t.Helper()
+	r := up(t, cmp.Or(*after, *planes), "--restored="+dir)
 	t.Logf("restored %.0f s after the hosts were lost", time.Since(lost).Seconds())
 	r.eventually(5*time.Minute, "the site is whole", func() error { return r.Whole(t.Context()) })
 	r.has("till", "before")
@@ -56,7 +82,7 @@ func TestASiteIsRestoredOnBlankHosts(t *testing.T) {
 		t.Errorf("what was written after the backup: %v, want that it is not there", err)
 	}
 	r.eventually(3*time.Minute, "the application runs", func() error {
-		return r.RolledOut(t.Context(), client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: app.Name})
+		return r.RolledOut(t.Context(), client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: b.app.Name})
 	})
 	var job batchv1.CronJob
 	if err := r.API.Get(t.Context(), key("payments"), &job); err != nil || !*job.Spec.Suspend || job.Annotations[restore.SuspendedOf] == "" {
@@ -74,7 +100,7 @@ func TestASiteIsRestoredOnBlankHosts(t *testing.T) {
 		}
 		return nil
 	})
-	r.knows(kubeconfig)
+	r.knows(b.kubeconfig)
 }
 
 // key names an object of the tests.
@@ -86,8 +112,8 @@ func meta(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name}
 }
 
-// secret is written to etcd encrypted: the restored site needs the keys of before.
-func secret(name, value string) *corev1.Secret {
+// secretOf is written to etcd encrypted: the restored site needs the keys of before.
+func secretOf(name, value string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: meta(name), StringData: map[string]string{"value": value}}
 }
 
