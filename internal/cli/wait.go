@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/url"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -90,7 +93,7 @@ func runWaitFor(ctx context.Context, streams Streams, goal installation.Goal, f 
 	if err != nil {
 		return waitError(outcome, f.timeout, err)
 	}
-	return sayComplete(streams, outcome, f)
+	return sayComplete(streams, outcome, f, s.Topology().Fencing)
 }
 
 // check rejects invalid overrides.
@@ -158,11 +161,24 @@ func waitError(o installer.Outcome, timeout time.Duration, cause error) error {
 	return fmt.Errorf("not %s after %s: %s", o.Goal, timeout, o.Reason())
 }
 
-func sayComplete(streams Streams, o installer.Outcome, f waitFlags) error {
+// sayComplete says what to type next. Whether a BMC cuts power is known only once it did:
+// that is best found out before the site is used, and while somebody is there.
+func sayComplete(streams Streams, o installer.Outcome, f waitFlags, fencing bool) error {
 	if f.output == "json" {
 		return nil
 	}
-	_, err := fmt.Fprintf(streams.Out, "%s after %.0f s; try:\n  kubectl --kubeconfig %s get nodes\n",
-		o.Goal, o.Seconds, filepath.Join(f.dir, installer.Kubeconfig))
+	said := fmt.Sprintf("%s after %.0f s; try:\n  kubectl --kubeconfig %s get nodes\n", o.Goal, o.Seconds, filepath.Join(f.dir, installer.Kubeconfig))
+	if fencing && o.Goal == installation.InstallComplete {
+		var names []string
+		for _, h := range o.Hosts {
+			if h.Role.ControlPlane() {
+				names = append(names, h.Host)
+			}
+		}
+		slices.Sort(names)
+		said += "then prove, before the site is used, that each BMC cuts the power of its host; each of both is crashed once:\n" +
+			"  holdfast fencing verify --hosts " + strings.Join(names, ",") + " --disruptive --calibrate\n"
+	}
+	_, err := io.WriteString(streams.Out, said)
 	return err
 }

@@ -64,6 +64,9 @@ func TestWaitForShowsTheHostsAndEndsWithTheInstallation(t *testing.T) {
 	if code != ExitOK || !strings.Contains(out, "install-complete after 0 s; try:\n  kubectl --kubeconfig "+dir+"/auth/kubeconfig get nodes\n") {
 		t.Errorf("exit code %d: %s%s", code, out, errs)
 	}
+	if !strings.Contains(out, "\n  holdfast fencing verify --hosts cp-1,cp-2 --disruptive --calibrate\n") {
+		t.Errorf("nothing is said of the proof that fencing needs: %s", out)
+	}
 	if !strings.Contains(errs, "cp-1       is ready\n") || strings.Contains(errs, "\x1b") {
 		t.Errorf("shown: %q", errs)
 	}
