@@ -9,6 +9,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -57,23 +58,29 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }() // it is below the folder for temporary files
-	program, err := broken(ctx, filepath.Join(dir, "broken"))
-	if err != nil {
-		return err
+
+	var programs [2][]byte // the second one is quiet
+	for i, quiet := range []string{"", "yes"} {
+		if programs[i], err = broken(ctx, filepath.Join(dir, "broken"), quiet); err != nil {
+			return err
+		}
 	}
-	return makeAll(store, *to, program, kinds, out)
+	return makeAll(store, *to, programs, kinds, out)
 }
 
 // makeAll makes the kinds and the copy, and leaves what is up to date. Beside each folder a file
 // says of what it was made.
-func makeAll(good *release.Store, to string, program []byte, kinds []badrelease.Kind, out io.Writer) error {
-	of := fmt.Sprintf("%s %x\n", good.Manifest().Digest, sha256.Sum256(program))
+func makeAll(good *release.Store, to string, programs [2][]byte, kinds []badrelease.Kind, out io.Writer) error {
+	of := fmt.Sprintf("%s %x\n", good.Manifest().Digest, sha256.Sum256(bytes.Join(programs[:], nil)))
 	err := upToDate(filepath.Join(to, badrelease.Good), of, func(dir string) error { return badrelease.Copy(good.Dir(), dir) })
 	for _, k := range kinds {
 		if err != nil {
 			return err
 		}
-		dir := filepath.Join(to, k.Name)
+		dir, program := filepath.Join(to, k.Name), programs[0]
+		if k.Quiet {
+			program = programs[1]
+		}
 		if err = upToDate(dir, of, func(dir string) error { return badrelease.Make(k, good.Dir(), dir, program) }); err != nil {
 			return err
 		}
@@ -115,8 +122,8 @@ func wanted(names []string) ([]badrelease.Kind, error) {
 }
 
 // broken builds the program that takes the places.
-func broken(ctx context.Context, path string) ([]byte, error) {
-	cmd := host.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", path, "./hack/bad-release/broken")
+func broken(ctx context.Context, path, quiet string) ([]byte, error) {
+	cmd := host.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w -X main.quiet="+quiet, "-o", path, "./hack/bad-release/broken")
 	cmd.Env = []string{"CGO_ENABLED=0"} // images have no libraries
 	if _, err := host.Run(ctx, cmd); err != nil {
 		return nil, fmt.Errorf("build the program that breaks: %w", err)

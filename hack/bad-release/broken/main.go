@@ -16,8 +16,13 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/vishvananda/netlink"
+
 	"github.com/holdfast/holdfast/internal/adapter/host"
 )
+
+// quiet is "yes" in a program that runs on and does harm. The build sets it.
+var quiet = ""
 
 // lives is how long an API server runs that crashes: its port may answer before.
 const lives = 4 * time.Second
@@ -32,7 +37,11 @@ func main() {
 		err = hang(ctx)
 	case "traefik":
 		err = deny(ctx, os.Args[1:])
-	default: // etcd and flanneld do not start
+	case "flanneld":
+		if quiet == "yes" {
+			err = cutPods(ctx)
+		}
+	default: // it does not start
 	}
 	fmt.Fprintf(os.Stderr, "%s of a release that is bad on purpose: it ends (%v)\n", name, err)
 	os.Exit(1) //nolint:forbidigo // this is a main
@@ -57,6 +66,30 @@ func hang(ctx context.Context) error {
 func forEver(ctx context.Context) error {
 	for {
 		if err := host.Sleep(ctx, time.Hour); err != nil {
+			return err
+		}
+	}
+}
+
+// devices carry what pods of two hosts say to each other, one for each family. They are taken
+// away again and again: somebody may make them anew.
+var devices = []string{"flannel.1", "flannel-v6.1"}
+
+const takenAway = 5 * time.Second
+
+// cutPods takes the network between the pods of hosts away, for ever.
+func cutPods(ctx context.Context) error {
+	for {
+		for _, name := range devices {
+			link, err := netlink.LinkByName(name)
+			if err != nil {
+				continue // it is not there
+			}
+			if err := netlink.LinkDel(link); err != nil {
+				return fmt.Errorf("take %s away: %w", name, err)
+			}
+		}
+		if err := host.Sleep(ctx, takenAway); err != nil {
 			return err
 		}
 	}

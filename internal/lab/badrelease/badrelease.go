@@ -20,8 +20,12 @@ type Kind struct {
 	Name string
 	// What says what is wrong with it.
 	What string
+	// Quiet: the bad program runs on, where another kind has one at the same place that ends.
+	Quiet bool
 	// image has the program that is another one, at path.
 	image, path string
+	// mark ends the tags of its images, so that no two kinds have one name for two contents.
+	mark string
 	// named lists the images of which our own programs have the name built in. A host refuses
 	// one name with two contents, so those programs get another name, too.
 	named []string
@@ -35,6 +39,7 @@ const (
 	APIServer = "api-server"
 	Agent     = "agent"
 	Network   = "network"
+	Crashing  = "network-crash"
 	Routers   = "routers"
 )
 
@@ -45,12 +50,13 @@ const Good = "good"
 func Kinds() []Kind {
 	const bin = "/usr/local/bin/"
 	return []Kind{
-		{Name: Etcd, What: "etcd does not start", image: "etcd", path: bin + "etcd"},
-		{Name: APIServer, What: "the API server crashes a few seconds after each start", image: "kube-apiserver", path: bin + "kube-apiserver"},
+		{Name: Etcd, What: "etcd does not start", mark: "x", image: "etcd", path: bin + "etcd"},
+		{Name: APIServer, What: "the API server crashes a few seconds after each start", mark: "x", image: "kube-apiserver", path: bin + "kube-apiserver"},
 		{Name: Agent, What: "the agent hangs, and hears no signal", image: payload.HostImage, path: bin + "holdfast-agent"},
-		{Name: Network, What: "the pod network's daemon ends at once", image: payload.ImageFlannel, path: bin + "flanneld", named: []string{payload.ImageFlannel}, renames: []string{payload.HostImage}},
+		{Name: Network, What: "the pod network's daemon runs, and takes the network away", Quiet: true, mark: "x", image: payload.ImageFlannel, path: bin + "flanneld", named: []string{payload.ImageFlannel}, renames: []string{payload.HostImage}},
+		{Name: Crashing, What: "the pod network's daemon ends at once, and leaves the network of before", mark: "y", image: payload.ImageFlannel, path: bin + "flanneld", named: []string{payload.ImageFlannel}, renames: []string{payload.HostImage}},
 		{
-			Name: Routers, What: "routers are well, and answer 404 for every host", image: payload.ImageRouter, path: bin + "traefik",
+			Name: Routers, What: "routers are well, and answer 404 for every host", mark: "x", image: payload.ImageRouter, path: bin + "traefik",
 			// The operator makes the routers. It is another program then, and its own name, which
 			// is that of the release, is built into the agent.
 			named: []string{payload.ImageRouter, operatorImage}, renames: []string{payload.HostImage, operatorImage},
@@ -89,12 +95,15 @@ func planOf(k Kind, version string, tags map[string]string, program []byte) (pla
 	if tags[k.image] == "" {
 		return p, fmt.Errorf("the release has no image %s", k.image)
 	}
+	if k.image != payload.HostImage && strings.HasSuffix(tags[k.image], k.mark) {
+		return p, fmt.Errorf("image %s has the tag %s already: of a bad release none is made", k.image, tags[k.image])
+	}
 	if k.image != payload.HostImage { // nothing names that one
-		p.tags[k.image] = other(tags[k.image])
+		p.tags[k.image] = k.other(tags[k.image])
 	}
 	var texts [][2]string
 	for _, name := range k.named {
-		old, now := tags[name], other(tags[name])
+		old, now := tags[name], k.other(tags[name])
 		if name == operatorImage {
 			if old != version {
 				return p, fmt.Errorf("image %s has the tag %s, want that of the release, %s", name, old, version)
@@ -135,16 +144,12 @@ func ownPrograms(image string) []string {
 	return out
 }
 
-// other returns another tag of the same length.
-func other(tag string) string {
+// other returns another tag of the same length, that of this kind alone.
+func (k Kind) other(tag string) string {
 	if tag == "" {
 		return ""
 	}
-	last := "x"
-	if strings.HasSuffix(tag, last) {
-		last = "y"
-	}
-	return tag[:len(tag)-1] + last
+	return tag[:len(tag)-1] + k.mark
 }
 
 // next returns another version of the same length, a later one if there is one.

@@ -163,7 +163,10 @@ func images(t *testing.T, dir string) map[string]release.Image {
 func TestABadReleaseHasOneOtherProgramAndNoNameWithTwoContents(t *testing.T) {
 	from := good(t)
 	was, before := files(t, from), images(t, from)
-	seen := map[string]string{}
+	seen, contentsOf := map[string]string{}, map[string]string{}
+	for _, i := range before {
+		contentsOf[i.Ref] = i.Digest
+	}
 	for _, k := range Kinds() {
 		t.Run(k.Name, func(t *testing.T) {
 			to := filepath.Join(t.TempDir(), k.Name)
@@ -188,9 +191,11 @@ func TestABadReleaseHasOneOtherProgramAndNoNameWithTwoContents(t *testing.T) {
 						t.Errorf("%s of %s is %q, was %q: another length", path, name, got, text)
 					}
 				}
-				if a, b := before[name], after[name]; a.Ref == b.Ref && a.Digest != b.Digest && name != payload.HostImage {
-					t.Errorf("%s has two contents, %s and %s", a.Ref, a.Digest, b.Digest)
+				now := after[name]
+				if had := contentsOf[now.Ref]; had != "" && had != now.Digest && name != payload.HostImage {
+					t.Errorf("%s has two contents, %s and %s", now.Ref, had, now.Digest)
 				}
+				contentsOf[now.Ref] = now.Digest
 			}
 			leftover(t, to)
 		})
@@ -211,6 +216,8 @@ func leftover(t *testing.T, dir string) {
 	}
 }
 
+func marked(tag string) string { return Kind{mark: "x"}.other(tag) }
+
 // TestWhoMakesPodsOfABadImageAsksForItByItsName: the agent brings the pod network, and the
 // operator makes routers; both have the names built in.
 func TestWhoMakesPodsOfABadImageAsksForItByItsName(t *testing.T) {
@@ -219,10 +226,10 @@ func TestWhoMakesPodsOfABadImageAsksForItByItsName(t *testing.T) {
 		kind, in, path string
 		has, not       []string
 	}{
-		{Network, payload.HostImage, "/usr/local/bin/holdfast-agent", []string{other(payload.FlannelVersion), payload.TraefikVersion, version}, []string{payload.FlannelVersion}},
-		{Network, operatorImage, "/usr/local/bin/holdfast-operator", []string{version}, []string{other(payload.FlannelVersion)}},
-		{Routers, payload.HostImage, "/usr/local/bin/holdfast-agent", []string{other(payload.TraefikVersion), next(version), payload.FlannelVersion}, []string{payload.TraefikVersion, version}},
-		{Routers, operatorImage, "/usr/local/bin/holdfast-operator", []string{other(payload.TraefikVersion), next(version)}, []string{payload.TraefikVersion, version}},
+		{Network, payload.HostImage, "/usr/local/bin/holdfast-agent", []string{marked(payload.FlannelVersion), payload.TraefikVersion, version}, []string{payload.FlannelVersion}},
+		{Network, operatorImage, "/usr/local/bin/holdfast-operator", []string{version}, []string{marked(payload.FlannelVersion)}},
+		{Routers, payload.HostImage, "/usr/local/bin/holdfast-agent", []string{marked(payload.TraefikVersion), next(version), payload.FlannelVersion}, []string{payload.TraefikVersion, version}},
+		{Routers, operatorImage, "/usr/local/bin/holdfast-operator", []string{marked(payload.TraefikVersion), next(version)}, []string{payload.TraefikVersion, version}},
 		{Routers, payload.HostImage, payload.ResourceAgent, []string{next(version)}, []string{version}},
 	} {
 		k, err := Named(tt.kind)
@@ -281,6 +288,11 @@ func TestAFolderThatIsNoReleaseIsLeftAlone(t *testing.T) {
 		check(t, Copy(from, empty))
 		check(t, verify(empty))
 	}
+	twice := filepath.Join(t.TempDir(), "twice")
+	check(t, Make(Kinds()[0], from, twice, []byte(program)))
+	if err := Make(Kinds()[0], twice, filepath.Join(t.TempDir(), "bad"), []byte(program)); err == nil || !strings.Contains(err.Error(), "already") {
+		t.Errorf("a bad release was made of a bad one: %v", err)
+	}
 	if _, err := Named("kernel"); err == nil || !strings.Contains(err.Error(), Etcd+", "+APIServer) {
 		t.Errorf("%v", err)
 	}
@@ -313,7 +325,7 @@ func TestTheNamesAreThoseOfThisRelease(t *testing.T) {
 		}
 	}
 	raw, err := json.Marshal(Kinds())
-	if err != nil || bytes.Count(raw, []byte(`"Name"`)) != 5 {
+	if err != nil || bytes.Count(raw, []byte(`"Name"`)) != 6 {
 		t.Errorf("%s, %v", raw, err)
 	}
 }
