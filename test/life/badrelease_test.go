@@ -70,7 +70,9 @@ func badReleaseKinds(hosts int) []badness {
 // ClusterVersion and an event say why; the site serves all the while, nobody is fenced and no
 // acknowledged write is lost. Routers that deny everything and a pod network that leads nowhere
 // are the exception: clients see that before anybody, so the time of that is bounded. Then the
-// same site goes to the good release.
+// same site goes to the good release. Both are noticed by an operator that asks: that of the
+// old release for the pod network, so OLDER has to be of a commit that does (docs/adr/0090,
+// decision 10).
 //
 // A play takes about twenty minutes. One is played by its name, as in
 // SCENARIOS='GoesBackByItself/a bad release: agent'.
