@@ -64,7 +64,9 @@ func (tr *trial) smallDisk(host string) {
 func (tr *trial) fillSmallDisk(victim string) func() {
 	tr.Helper()
 	tr.Now()
-	tr.On(victim, "mountpoint -q "+upgrade.Folder+" && { dd if=/dev/zero of="+filler+" bs=4k 2>/dev/null; true; } && ! dd if=/dev/zero of="+filler+"-2 bs=4k count=1 2>/dev/null; rm -f "+filler+"-2")
+	const more = filler + "-2"
+	tr.On(victim, "mountpoint -q "+upgrade.Folder+" || exit 1; dd if=/dev/zero of="+filler+" bs=4k 2>/dev/null; "+
+		"dd if=/dev/zero of="+more+" bs=4k count=1 2>/dev/null && { echo there is room; exit 1; }; rm -f "+more)
 	return func() { tr.On(victim, "rm -f "+filler) }
 }
 
