@@ -75,8 +75,8 @@ func open(t *testing.T) *site {
 	up := []string{
 		fmt.Sprintf("--control-planes=%d", *planes), fmt.Sprintf("--workers=%d", *workers), "--post-delay=5s", "--certificate-validity=" + life.String(),
 	}
-	if *stick != "" {
-		up = append(up, "--stick="+*stick)
+	if dir, _ := plugged(); dir != "" {
+		up = append(up, "--stick="+dir)
 	}
 	s, err := labsite.Open(t.Context(), labsite.Options{Name: *labName, Program: *program, Up: up})
 	if err != nil {

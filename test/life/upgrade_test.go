@@ -4,6 +4,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"path"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -17,10 +18,24 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/upgrade/parachute"
 	"github.com/holdfast/holdfast/internal/install/release"
 	"github.com/holdfast/holdfast/internal/lab"
+	"github.com/holdfast/holdfast/internal/lab/badrelease"
 	"github.com/holdfast/holdfast/test/labsite"
 )
 
-var stick = flag.String("stick", "", "directory of a later release than that of the program: upgrades are played to it")
+var (
+	stick = flag.String("stick", "", "directory of a later release than that of the program: upgrades are played to it")
+	// badReleases has the good one, too.
+	badReleases = flag.String("bad", "", "directory that hack/bad-release made of that release: it is the stick of the lab then")
+)
+
+// plugged returns the directory that the lab has as a stick, and the folder in which hosts
+// find the release there.
+func plugged() (dir, folder string) {
+	if *badReleases == "" {
+		return *stick, lab.StickPath
+	}
+	return *badReleases, path.Join(lab.StickPath, badrelease.Good)
+}
 
 // upgradedWithin bounds a way of all hosts to another release.
 const upgradedWithin = 40 * time.Minute
@@ -43,9 +58,24 @@ func playUpgrade(t *testing.T, scenario string, do func(*trial, ways)) {
 		*digest = store.Manifest().Digest
 	}
 	play(t, scenario, func(tr *trial) {
+		tr.hasStick()
 		tr.Eventually(5*time.Minute, "each host tells its release", func() error { return tr.allRun(w.from) })
 		do(tr, w)
 	})
+}
+
+// hasStick ends the test on a lab that was brought up with another stick: nobody can plug in
+// one later.
+func (tr *trial) hasStick() {
+	tr.Helper()
+	dir, _ := plugged()
+	want, err := filepath.Abs(dir)
+	if err != nil {
+		tr.Fatal(err)
+	}
+	if has := tr.Lab.Options.Stick; has != want {
+		tr.Fatalf("lab %s has the stick %q, want %q: take it down, it is brought up anew", tr.LabName(), has, want)
+	}
 }
 
 // oneIn is the share of new requests that an upgrade may cost: both hosts, their clients
@@ -93,6 +123,12 @@ func TestAnUpgradeUnderLoad(t *testing.T) {
 	})
 }
 
+// upgradeSteps are the steps of a host's way, there and back, at which it is disturbed. With
+// each of two control planes as the one that suffers these are sixteen moments.
+var upgradeSteps = []parachute.Step{
+	parachute.Prepare, parachute.Leave, parachute.Armed, parachute.Switched, parachute.Started, parachute.Proving, parachute.Accepted, parachute.Returning,
+}
+
 // upgradeCut is a moment of an upgrade at which a power cut strikes.
 type upgradeCut struct {
 	step parachute.Step
@@ -113,7 +149,7 @@ func (c upgradeCut) String() string {
 // or says why it waits and then goes back; no acknowledged write is lost.
 func TestAnUpgradeSurvivesPowerCuts(t *testing.T) {
 	for _, other := range []bool{false, true} {
-		for _, step := range []parachute.Step{parachute.Prepare, parachute.Leave, parachute.Armed, parachute.Switched, parachute.Started, parachute.Proving, parachute.Accepted, parachute.Returning} {
+		for _, step := range upgradeSteps {
 			c := upgradeCut{step, other}
 			if t.Failed() {
 				return
@@ -126,12 +162,7 @@ func TestAnUpgradeSurvivesPowerCuts(t *testing.T) {
 func (tr *trial) cutUpgrade(c upgradeCut, w ways) {
 	tr.Helper()
 	began := tr.Now()
-	tr.says(0, append([]string{"upgrade"}, append(tr.start(w), "--no-wait")...)...)
-	if c.step == parachute.Returning {
-		tr.arrive(w.to)
-		tr.says(0, "upgrade", "rollback", "--yes", "--no-wait")
-	}
-	atWork := tr.atStep(c.step)
+	atWork := tr.onItsWay(c.step, w)
 	victim := atWork
 	if c.other {
 		victim = tr.peer(atWork)
@@ -139,31 +170,64 @@ func (tr *trial) cutUpgrade(c upgradeCut, w ways) {
 	tr.Inject(lab.Fault{Host: victim, Kind: lab.FaultReset})
 	tr.Logf("%s loses its power, %s is at %s", victim, atWork, c.step)
 	cut := time.Now()
-	end := ""
+	end := tr.outcome(w, c.step == parachute.Returning, cut)
+	tr.Trial.Took("until it "+end, time.Since(cut))
+	tr.Logf("%.0f s after the cut the upgrade %s", time.Since(cut).Seconds(), end)
+	tr.Noticed("", began)
+	tr.homeAgain(end, w)
+}
+
+// onItsWay begins an upgrade, and waits until a control plane is at a step of it, or of the
+// way back. It returns that host.
+func (tr *trial) onItsWay(step parachute.Step, w ways) string {
+	tr.Helper()
+	tr.says(0, append([]string{"upgrade"}, append(tr.start(w), "--no-wait")...)...)
+	if step == parachute.Returning {
+		tr.arrive(w.to)
+		tr.says(0, "upgrade", "rollback", "--yes", "--no-wait")
+	}
+	return tr.atStep(step)
+}
+
+// outcome waits until an upgrade ends, or says why it waits, and returns which of both. What
+// says at once that it waits may wait for a host that boots.
+func (tr *trial) outcome(w ways, returning bool, since time.Time) (end string) {
+	tr.Helper()
 	tr.Eventually(upgradedWithin, "the upgrade ends, or says why it waits", func() (err error) {
-		if end, err = tr.ended(w, c.step == parachute.Returning); err == nil && end == "waits" && time.Since(cut) < 3*time.Minute {
+		if end, err = tr.ended(w, returning); err == nil && end == waits && time.Since(since) < 3*time.Minute {
 			return errors.New("it waits, perhaps for the host that boots")
 		}
 		return err
 	})
-	tr.Trial.Took("until it "+end, time.Since(cut))
-	tr.Logf("%.0f s after the cut the upgrade %s", time.Since(cut).Seconds(), end)
-	tr.Noticed("", began)
-	if end != "is back" {
+	return end
+}
+
+// homeAgain takes the site back to the release from which the next play begins.
+func (tr *trial) homeAgain(end string, w ways) {
+	tr.Helper()
+	if end != isBack {
 		tr.says(0, "upgrade", "rollback", "--yes")
 		tr.arrive(w.from)
 	}
+	tr.Eventually(10*time.Minute, "no upgrade is under way", func() error { return tr.completed(w.from) })
 }
 
-// ended says how an upgrade ended: with all hosts at the new release, or at the old one
-// and no upgrade any more, or waiting for a person.
+// How an upgrade ended: with all hosts at the new release, at the old one and no upgrade any
+// more, or waiting for a person.
+const (
+	isThere = "is there"
+	isBack  = "is back"
+	waits   = "waits"
+)
+
+// ended says how an upgrade ended.
 func (tr *trial) ended(w ways, returning bool) (string, error) {
 	errThere, errBack := tr.allRun(w.to), tr.allRun(w.from)
 	switch {
 	case errThere == nil && !returning:
-		return "is there", nil
+		return isThere, nil
 	case errBack == nil && tr.completed(w.from) == nil:
-		return "is back", nil
+		return isBack, nil
 	}
 	for _, h := range tr.ControlPlanes() {
 		n, err := tr.node(h)
@@ -172,7 +236,7 @@ func (tr *trial) ended(w ways, returning bool) (string, error) {
 		}
 		said, err := annotation.Decode[annotation.Host](n.Annotations[annotation.HostOf])
 		if err == nil && said.Journal.Step == parachute.Returned && said.Journal.Upgrade != "" && !returning {
-			return "waits", nil
+			return waits, nil
 		}
 	}
 	return "", fmt.Errorf("there: %w; back: %w", errThere, errBack)
@@ -180,8 +244,14 @@ func (tr *trial) ended(w ways, returning bool) (string, error) {
 
 // start returns the words with which a person begins the upgrade.
 func (tr *trial) start(w ways) []string {
+	_, folder := plugged()
+	return wanting(w.to, "--from-folder", folder)
+}
+
+// wanting returns the words with which a person wants a release, from a source.
+func wanting(digest, from, source string) []string {
 	return []string{
-		"start", w.to, "--from-folder", lab.StickPath, "--soak", "off", "--yes", "--by", "lab",
+		"start", digest, from, source, "--soak", "off", "--yes", "--by", "lab",
 		"--skip", "clock-source=hosts of the lab have one clock", "--skip", "deprecated-apis=this site is minutes old",
 	}
 }

@@ -47,6 +47,14 @@ func (r *Reconciler) workloads(ctx context.Context, g *gathered) (err error) {
 	if w.Network, err = r.daemonSet(ctx, flannel.Namespace, flannel.DaemonSet); err != nil {
 		return err
 	}
+	if w.Network.Known {
+		unreached, err := r.unreached(ctx, g)
+		told, err := known(unreached, err, "ask pods of each host")
+		if err != nil {
+			return err
+		}
+		w.Network.Value.Denied = told.Value
+	}
 	if w.DNS, err = r.daemonSet(ctx, clusterdns.Namespace, clusterdns.Name); err != nil {
 		return err
 	}

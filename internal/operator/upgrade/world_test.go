@@ -65,6 +65,8 @@ type world struct {
 	tried int
 	// denies is true if routers of the new release deny every host.
 	denies bool
+	// dark is true if the pod network of the new release runs, and leads nowhere.
+	dark bool
 	// crash is a part of the new release whose pods do not run.
 	crash string
 	// idle is a leader of Kubernetes that does nothing, refuses what API servers refuse.

@@ -127,6 +127,7 @@ var layers = map[string]layer{
 	"test":                          lab,
 	"hack/mutate":                   lab,
 	"hack/payload":                  lab,
+	"hack/bad-release":              lab,
 }
 
 // generators are programs of the generate step; they belong to no layer.

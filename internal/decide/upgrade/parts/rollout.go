@@ -22,8 +22,8 @@ const (
 type Workload struct {
 	// Fewer pods than wanted may be enough: a router may have no host of its own.
 	workload.Pods
-	// Denied says which router denies hosts that it has to lead to their pods; empty if none
-	// is known to.
+	// Denied says which router denies hosts that it has to lead to their pods, and of the pod
+	// network to which hosts it does not lead; empty if none is known.
 	Denied string
 }
 

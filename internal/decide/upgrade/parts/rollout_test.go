@@ -32,6 +32,7 @@ func TestWhichPodsOfAPartDoNotRun(t *testing.T) {
 		{"one pod of the old template, and one that crashes", parts.KubeProxy, func(w *parts.Workloads, _ *parts.Workload) { w.Proxy.Value.Updated, w.Proxy.Value.Available = 1, 1 }, state.Known("kube-proxy: 1 of 2 pods are of the present version, and kube-proxy: 1 of 2 pods are available")},
 		{"one pod crashes", parts.Objects, func(w *parts.Workloads, _ *parts.Workload) { w.DNS.Value.Available = 1 }, state.Known("DNS: 1 of 2 pods are available")},
 		{"both crash", parts.Objects, func(w *parts.Workloads, _ *parts.Workload) { w.DNS.Value.Available, w.Network.Value.Available = 1, 0 }, state.Known("the pod network: 0 of 2 pods are available; DNS: 1 of 2 pods are available")},
+		{"its pods run, and lead nowhere", parts.Objects, func(w *parts.Workloads, _ *parts.Workload) { w.Network.Value.Denied = "no pod answers" }, state.Known("the pod network: no pod answers")},
 		{"one is not known", parts.Objects, func(w *parts.Workloads, _ *parts.Workload) { w.Network = state.Fact[parts.Workload]{} }, state.Fact[string]{}},
 		{"the other one is not known", parts.Objects, func(w *parts.Workloads, _ *parts.Workload) { w.DNS = state.Fact[parts.Workload]{} }, state.Fact[string]{}},
 		{"one is not known, and the other one crashes", parts.Objects, func(w *parts.Workloads, _ *parts.Workload) {
