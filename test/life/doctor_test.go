@@ -14,6 +14,7 @@ import (
 // lacking says which checks of doctor a lab cannot pass, and why.
 var lacking = map[finding.ID]string{
 	"certificates": "in this lab they may live for minutes",
+	"etcd-disk":    "it takes some ten thousand writes of etcd to judge the disk, which is this machine's",
 	"clock-sync":   "the machine below the lab has no source of time, and its hosts share its clock",
 	"ring-links":   "the hosts of this lab have one network",
 }

@@ -179,7 +179,7 @@ func TestAShutdownBesideThatOfTheOtherControlPlaneWaitsForNothing(t *testing.T) 
 		t.Errorf("%s, and it asks about its virtual IPs: %v", said, waits)
 	}
 	w = shuttingDown(t)
-	w.away, w.down = true, true
+	w.away, w.down, w.patience = true, true, time.Second
 	if said, waits := w.leaver(t); !strings.HasPrefix(said, "the shutdown waits no longer") || !waits {
 		t.Errorf("%s, and it asks about its virtual IPs: %v", said, waits)
 	}

@@ -1,6 +1,7 @@
 package machineconfig
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -21,6 +22,8 @@ type fromShutdown struct {
 	other state.Node
 	// controlPlane: the host is one.
 	controlPlane bool
+	// patience is for how long the shutdown waits, zero for longer than a busy machine needs.
+	patience time.Duration
 	// looks is called before each look.
 	looks func(n int)
 	n     int
@@ -52,7 +55,7 @@ func (f *fromShutdown) leave(t *testing.T) string {
 
 func (f *fromShutdown) leaver(t *testing.T) (said string, waits bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errors.New("the test waits no longer"))
+	ctx, cancel := context.WithTimeoutCause(t.Context(), cmp.Or(f.patience, time.Minute), errors.New("the test waits no longer"))
 	defer cancel()
 	return Leaver{API: f, Node: node, Boot: "0", Down: func(ctx context.Context) (bool, error) { return goesDown(ctx, f.systemctl) }, Pause: time.Millisecond}.Leave(ctx)
 }
@@ -94,7 +97,7 @@ func TestAShutdownThatDidNotComeIsOver(t *testing.T) {
 
 func TestAShutdownWaitsForPodsAndNotForever(t *testing.T) {
 	w := shuttingDown(t)
-	w.blocked = true
+	w.blocked, w.patience = true, time.Second
 	if said := w.leave(t); said != "the shutdown waits no longer: pods of it are still here" || !slices.Equal(w.asked, []string{shutdown}) {
 		t.Errorf("%s, it asks for %q", said, w.asked)
 	}
@@ -113,7 +116,7 @@ func TestAShutdownWaitsForPodsAndNotForever(t *testing.T) {
 
 func TestAShutdownGoesOnWithoutTheAPI(t *testing.T) {
 	w := shuttingDown(t)
-	w.away = true
+	w.away, w.patience = true, time.Second
 	if said := w.leave(t); !strings.HasPrefix(said, "the shutdown waits no longer: the API does not answer: ") || len(w.asked) > 0 {
 		t.Errorf("%s, it asks for %q", said, w.asked)
 	}
