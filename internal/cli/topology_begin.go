@@ -139,6 +139,9 @@ func (g *growth) read(ctx context.Context) (*config.InstallConfig, error) {
 	if err != nil {
 		return nil, err
 	}
+	if have.Topology().ControlPlanes == 3 && file.ControlPlaneReplicas() == 2 {
+		return nil, coded(command.ExitRefused, "refused, nothing was changed: three control planes cannot become two yet. See: docs/runbook/grow-three.md#three-control-planes-become-two")
+	}
 	now, err := g.effects.said(ctx, have.Config, file)
 	if err != nil {
 		return nil, fmt.Errorf("read what this site has today as sshKey, proxy and additionalTrustBundle: %w", err)

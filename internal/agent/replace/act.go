@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/pacemaker"
 	"github.com/holdfast/holdfast/internal/adapter/replacement"
+	"github.com/holdfast/holdfast/internal/agent/carry"
 	"github.com/holdfast/holdfast/internal/agent/twonode"
 	"github.com/holdfast/holdfast/internal/decide/fencing"
 	"github.com/holdfast/holdfast/internal/decide/replace"
@@ -38,13 +39,7 @@ func (h *here) world() World {
 }
 
 // in opens the cluster and calls do with it.
-func (h *here) in(do func(API) error) error {
-	api, err := h.open()
-	if err != nil {
-		return err
-	}
-	return do(api)
-}
+func (h *here) in(do func(API) error) error { return carry.In(h.open, do) }
 
 // proven returns an error unless the old host is off in this moment. An act asks it right before
 // it removes something of that host, although the look before it has asked the same.

@@ -12,11 +12,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"reflect"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/keys"
 	"github.com/holdfast/holdfast/internal/adapter/replacement"
+	"github.com/holdfast/holdfast/internal/agent/carry"
 	"github.com/holdfast/holdfast/internal/agent/loop"
 	"github.com/holdfast/holdfast/internal/decide/replace"
 )
@@ -61,35 +61,31 @@ func (a *Agent) Task() loop.Task {
 }
 
 // Step does one act after the other, until it has to wait or nothing is left to do.
-func (a *Agent) Step(ctx context.Context) (loop.Result, error) {
-	out := loop.Result{}
-	for ctx.Err() == nil {
-		job, err := a.job()
-		if err != nil || a.idle(job) {
-			return out, err
-		}
-		f := a.World.Look(ctx, job)
-		f.Plan = job.Plan
-		if job.Order != nil {
-			f.Wish = &job.Order.Wish
-		}
-		d := replace.Decide(f)
-		if d.Act == replace.Wait {
-			return out, a.tell(d, f, nil)
-		}
-		if d.Act == replace.Idle {
-			return out, errors.Join(a.tell(d, f, nil), a.tidy(job.Plan))
-		}
-		err = a.act(ctx, d, job)
-		if ctx.Err() != nil {
-			return out, context.Cause(ctx) // the agent ends, some acts bring that about: nobody has to read it
-		}
-		if told := a.tell(d, f, err); err != nil || told != nil {
-			return out, errors.Join(err, told)
-		}
-		out.Changed = d.Words
+func (a *Agent) Step(ctx context.Context) (loop.Result, error) { return carry.Steps(ctx, a.look) }
+
+// look returns what follows from one look, nil if there is nothing to decide.
+func (a *Agent) look(ctx context.Context) (*carry.Round, error) {
+	job, err := a.job()
+	if err != nil || a.idle(job) {
+		return nil, err
 	}
-	return out, context.Cause(ctx)
+	f := a.World.Look(ctx, job)
+	f.Plan = job.Plan
+	if job.Order != nil {
+		f.Wish = &job.Order.Wish
+	}
+	d := replace.Decide(f)
+	r := &carry.Round{
+		Words: d.Words, Act: func(ctx context.Context) error { return a.act(ctx, d, job) },
+		Tell: func(failed error) error { return a.tell(d, f, failed) },
+	}
+	switch d.Act { //nolint:exhaustive // the others are done
+	case replace.Wait:
+		r.Wait = func() error { return a.tell(d, f, nil) }
+	case replace.Idle:
+		r.Rest = func() error { return errors.Join(a.tell(d, f, nil), a.tidy(job.Plan)) }
+	}
+	return r, nil
 }
 
 func (a *Agent) job() (Job, error) {
@@ -194,8 +190,5 @@ func (a *Agent) tell(d replace.Decision, f replace.Facts, failed error) error {
 	if f.Wish != nil && (d.Rule == "rest.refuse" || d.Rule == "rest.dry") {
 		now.Wish, now.Gates = f.Wish.ID, replace.GatesOf(f, *f.Wish)
 	}
-	if was, err := a.Store.Doing(); err == nil && was != nil && reflect.DeepEqual(*was, now) {
-		return nil
-	}
-	return a.Store.PutDoing(now)
+	return carry.Tell(now, a.Store.Doing, a.Store.PutDoing)
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/holdfast/holdfast/internal/adapter/etcd"
+	"github.com/holdfast/holdfast/internal/agent/carry"
 	"github.com/holdfast/holdfast/internal/agent/twonode"
 	"github.com/holdfast/holdfast/internal/decide/replace"
 	decide "github.com/holdfast/holdfast/internal/decide/twonode"
@@ -20,12 +21,12 @@ import (
 func (h *here) grows(ctx context.Context, f *replace.Facts, job Job) {
 	steps := h.steps()
 	kubelets, err := steps.KubeletHasEtcd()
-	f.Kubelets = fact(kubelets, err)
+	f.Kubelets = carry.Fact(kubelets, err)
 	if job.Plan == nil || !job.Plan.Grows {
 		return
 	}
 	podmans, err := steps.PodmanHasEtcd(ctx)
-	f.Podmans = fact(podmans, err)
+	f.Podmans = carry.Fact(podmans, err)
 	wanted, err := h.manifest(job)
 	if err != nil {
 		return

@@ -22,6 +22,7 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/podman"
 	"github.com/holdfast/holdfast/internal/adapter/records"
 	"github.com/holdfast/holdfast/internal/adapter/replacement"
+	"github.com/holdfast/holdfast/internal/agent/carry"
 	"github.com/holdfast/holdfast/internal/agent/twonode"
 	"github.com/holdfast/holdfast/internal/cli/command"
 	"github.com/holdfast/holdfast/internal/decide/handover"
@@ -105,10 +106,8 @@ func thisHost(o Options) *here {
 	}
 }
 
-// openAPI opens the cluster as the administrator: a replacement is a person's wish, and the
-// agent's own account has no right to delete nodes.
 func openAPI() (API, error) {
-	c, err := kube.Open(state.AdminKubeconfig)
+	c, err := carry.Administrator()
 	if err != nil {
 		return nil, err
 	}
@@ -235,15 +234,8 @@ func (h *here) keeper(ctx context.Context, f *replace.Facts) {
 }
 
 func count(f *replace.Facts, members []state.EtcdMember) {
-	voters, learner := 0, state.MemberID(0)
-	for _, m := range members {
-		if m.Learner {
-			learner = m.ID
-			continue
-		}
-		voters++
-	}
-	f.Voters, f.Learner = state.Known(voters), state.Known(learner)
+	voters, learner := carry.Members(members)
+	f.Voters, f.Learner = state.Known(voters), state.Known(learner.ID)
 }
 
 // disk reads this host's own files, and asks Pacemaker.
@@ -274,7 +266,7 @@ func (h *here) disk(ctx context.Context, f *replace.Facts, job Job) {
 	}
 	h.grows(ctx, f, job)
 	h.shrinks(ctx, f, job)
-	f.Room = h.room()
+	f.Room = carry.Room(h.root)
 	_, err := release.Current(h.path(""))
 	f.Ships = state.Known(err == nil)
 	if job.Plan != nil && !job.Plan.Shrinks {
@@ -294,19 +286,6 @@ func (h *here) conf() (corosync.Conf, error) {
 // key returns Corosync's key, which is made from a token.
 func (h *here) key(token string) []byte {
 	return decide.CorosyncKey(decide.Input{Cluster: h.Cluster, Token: token})
-}
-
-// databases is how many databases of etcd must fit on its disk: a backup, a snapshot for
-// the newcomer, and what is written meanwhile.
-const databases = 3
-
-func (h *here) room() state.Fact[bool] {
-	info, err := os.Stat(h.path(state.EtcdDataDir + "/member/snap/db"))
-	if err != nil {
-		return state.Fact[bool]{}
-	}
-	free, err := host.FreeSpace(h.path(state.EtcdDataDir))
-	return state.Fact[bool]{Known: err == nil, Value: free >= databases*uint64(max(info.Size(), 0))}
 }
 
 // fencing looks for the new host's device in its file and in Pacemaker.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/redfish"
+	"github.com/holdfast/holdfast/internal/agent/carry"
 	"github.com/holdfast/holdfast/internal/decide/handover"
 	"github.com/holdfast/holdfast/internal/decide/installation"
 	"github.com/holdfast/holdfast/internal/decide/replace"
@@ -172,13 +173,6 @@ type NodeFacts struct {
 	MachineID string
 }
 
-func fact[T any](value T, err error) state.Fact[T] {
-	if err != nil {
-		return state.Fact[T]{}
-	}
-	return state.Known(value)
-}
-
 // cluster reads the facts from the API. A fact that it does not have stays unknown.
 func (h *here) cluster(ctx context.Context, f *replace.Facts, job Job) {
 	api, err := h.open()
@@ -186,16 +180,16 @@ func (h *here) cluster(ctx context.Context, f *replace.Facts, job Job) {
 		return
 	}
 	lock, err := api.ConfigMap(ctx, system, lockName)
-	f.Lock = fact(lock[lockKey], err)
+	f.Lock = carry.Fact(lock[lockKey], err)
 	name, next := names(job)
 	if name != "" {
 		h.oldInAPI(ctx, f, api, name)
 	}
 	record, err := api.ConfigMap(ctx, annotation.RecordNamespace, annotation.RecordName)
-	text := fact(record[annotation.RecordKey], err)
-	f.Work = fact(hold.Of(text, nil).Rewrite, err)
+	text := carry.Fact(record[annotation.RecordKey], err)
+	f.Work = carry.Fact(hold.Of(text, nil).Rewrite, err)
 	said, wrong := api.Said(ctx, f.Host)
-	f.Upgrade = fact(hold.OfLost(text, fact(said, wrong)), err)
+	f.Upgrade = carry.Fact(hold.OfLost(text, carry.Fact(said, wrong)), err)
 	if h.Backup != nil {
 		f.Backup = h.Backup(ctx)
 	}
@@ -208,28 +202,28 @@ func (h *here) cluster(ctx context.Context, f *replace.Facts, job Job) {
 	if name != "" {
 		graves, err := api.Retired(ctx, name)
 		grave, there := graves.Of(name)
-		f.Tombstone = fact(there && grave.UID == job.Plan.Old.UID, err)
-		f.Given = fact(there && !grave.Open(), err)
+		f.Tombstone = carry.Fact(there && grave.UID == job.Plan.Old.UID, err)
+		f.Given = carry.Fact(there && !grave.Open(), err)
 	}
 	if job.Plan.Grows {
 		graves, err := api.Retired(ctx, next)
 		grave, there := graves.Of(next)
-		f.Given = fact(!there || !grave.Open(), err)
+		f.Given = carry.Fact(!there || !grave.Open(), err)
 	}
 	conditions, err := api.Conditions(ctx)
 	// The tests of both BMCs are among its Jobs: the new token made all of them begin anew.
-	f.Verified = fact(installation.OfTwoNode(conditions).Done, err)
+	f.Verified = carry.Fact(installation.OfTwoNode(conditions).Done, err)
 }
 
 // oldInAPI reads what the API has of the old host.
 func (h *here) oldInAPI(ctx context.Context, f *replace.Facts, api API, name string) {
 	node, err := api.Facts(ctx, name)
-	f.OldNode, f.OldAddress, f.OldMachine = fact(node.Node, err), node.Address, node.Machine
+	f.OldNode, f.OldAddress, f.OldMachine = carry.Fact(node.Node, err), node.Address, node.Machine
 	h.remember(f, name)
 	pods, err := api.PodsOn(ctx, name)
-	f.Pods = fact(pods, err)
+	f.Pods = carry.Fact(pods, err)
 	volumes, err := api.VolumesOf(ctx, name)
-	f.Volumes = fact(volumes, err)
+	f.Volumes = carry.Fact(volumes, err)
 }
 
 // remember fills in what this host knows about the old one, if the Node does not show it.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/holdfast/holdfast/internal/agent/carry"
 	"github.com/holdfast/holdfast/internal/decide/replace"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
@@ -19,7 +20,7 @@ func (h *here) named(f *replace.Facts, p replace.Plan) {
 		f.Named = state.Known(h.NamedIn(p))
 	}
 	targets, err := h.files.Targets()
-	f.OldDevice = fact(p.Old.Name != p.New.Name && slices.Contains(targets, p.Old.Name), err)
+	f.OldDevice = carry.Fact(p.Old.Name != p.New.Name && slices.Contains(targets, p.Old.Name), err)
 }
 
 // taken finds out whether the new host may have its name.
@@ -36,7 +37,7 @@ func (h *here) taken(ctx context.Context, f *replace.Facts, api API, job Job) {
 	}
 	node, err := api.Facts(ctx, w.New.Name)
 	list, unread := api.Retired(ctx, w.New.Name)
-	f.Taken = fact(replace.Taken(w, h.Hosts, node.There, list), errors.Join(err, unread))
+	f.Taken = carry.Fact(replace.Taken(w, h.Hosts, node.There, list), errors.Join(err, unread))
 }
 
 // peer returns the name that the etcd keeper has for its peer, which it has from Pacemaker. It is

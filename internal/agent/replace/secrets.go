@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 
+	"github.com/holdfast/holdfast/internal/agent/carry"
 	"github.com/holdfast/holdfast/internal/decide/replace"
 	"github.com/holdfast/holdfast/internal/fence"
 	"github.com/holdfast/holdfast/internal/model/jointoken"
@@ -14,7 +15,7 @@ import (
 func (h *here) secrets(ctx context.Context, f *replace.Facts, api API, job Job, next string) {
 	has := func(namespace, name, key string, want []byte) state.Fact[bool] {
 		data, err := api.Secret(ctx, namespace, name)
-		return fact(len(want) > 0 && bytes.Equal(data[key], want), err)
+		return carry.Fact(len(want) > 0 && bytes.Equal(data[key], want), err)
 	}
 	f.Token = has(etcdSpace, tokenName, tokenKey, []byte(job.Secrets.Token))
 	f.JoinKey = has(jointoken.KeyNamespace, jointoken.KeySecret, jointoken.KeyField, job.Secrets.JoinKey)
@@ -25,7 +26,7 @@ func (h *here) secrets(ctx context.Context, f *replace.Facts, api API, job Job, 
 		return
 	}
 	data, err := api.Secret(ctx, fence.SecretNamespace, fence.SecretPrefix+job.Plan.Old.Name)
-	f.Leftover = fact(data != nil && job.Plan.Old.Name != job.Plan.New.Name, err)
+	f.Leftover = carry.Fact(data != nil && job.Plan.Old.Name != job.Plan.New.Name, err)
 }
 
 // refused finds out whether this host's own BMC still takes the account that the old host has.

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/holdfast/holdfast/internal/adapter/pacemaker"
+	"github.com/holdfast/holdfast/internal/agent/carry"
 	"github.com/holdfast/holdfast/internal/decide/replace"
 	decide "github.com/holdfast/holdfast/internal/decide/twonode"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -20,23 +21,11 @@ func (h *here) shrinks(ctx context.Context, f *replace.Facts, job Job) {
 		return
 	}
 	h.keeperless(ctx, f) // the etcd keeper knows nothing of an etcd that kubelet runs
-	steps := h.steps()
-	podmans, err := steps.PodmanHasEtcd(ctx)
-	f.Podmans = fact(podmans, err)
-	if state.Is(f.Kubelets, true) {
-		f.Pod = state.Known(true)
-	} else if pod, err := h.pod(); err == nil {
-		ready, err := steps.PodReady(pod)
-		f.Pod = fact(ready, err)
-	}
-	f.Boots = fact(steps.KubeletBoots(ctx), nil)
-	runs, err := steps.RingRuns(ctx)
-	f.Runs = fact(runs, err)
-	paired, err := steps.Paired()
-	f.Paired = fact(paired, err)
+	has := carry.HandsOf(ctx, h.steps(), state.Is(f.Kubelets, true), h.pod)
+	f.Podmans, f.Pod, f.Boots, f.Runs, f.Paired = has.Podmans, has.Pod, has.Boots, has.Runs, has.Paired
 	if text, err := h.run(ctx, pacemaker.Configuration()); err == nil {
 		cib, err := decide.ParseCIB(text)
-		f.Halted = fact(cib.Halted(decide.Etcd), err)
+		f.Halted = carry.Fact(cib.Halted(decide.Etcd), err)
 	}
 }
 

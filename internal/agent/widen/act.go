@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/pacemaker"
+	"github.com/holdfast/holdfast/internal/agent/carry"
 	decide "github.com/holdfast/holdfast/internal/decide/twonode"
 	"github.com/holdfast/holdfast/internal/decide/widen"
 	"github.com/holdfast/holdfast/internal/model/etcdpod"
@@ -28,13 +29,7 @@ func (h *here) world() World {
 }
 
 // in opens the cluster and calls do with it.
-func (h *here) in(do func(API) error) error {
-	api, err := h.open()
-	if err != nil {
-		return err
-	}
-	return do(api)
-}
+func (h *here) in(do func(API) error) error { return carry.In(h.open, do) }
 
 // copyPlan takes the lock, or writes the newer plan into it. The Node names the plan before the lock
 // is there, so that a cut in between is done again.

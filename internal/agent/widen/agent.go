@@ -8,11 +8,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"sync"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/replacement"
+	"github.com/holdfast/holdfast/internal/agent/carry"
 	"github.com/holdfast/holdfast/internal/agent/loop"
 	"github.com/holdfast/holdfast/internal/decide/widen"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -91,32 +91,28 @@ func (a *Agent) Nodes(list []state.Node) {
 }
 
 // Step does one act after the other, until it has to wait or nothing is left to do.
-func (a *Agent) Step(ctx context.Context) (loop.Result, error) {
-	out := loop.Result{}
-	for ctx.Err() == nil {
-		job, err := a.job()
-		if err != nil || a.idle(job) {
-			return out, err
-		}
-		f := a.World.Look(ctx, job)
-		f.Plan, f.Wish = job.Plan, job.Wish
-		d := widen.Decide(f)
-		switch d.Act { //nolint:exhaustive // the others are done
-		case widen.Wait:
-			return out, a.tell(d, f, nil)
-		case widen.Idle:
-			return out, a.rest(d, f)
-		}
-		err = a.act(ctx, d, job)
-		if ctx.Err() != nil {
-			return out, context.Cause(ctx) // the agent ends, one act brings that about: nobody has to read it
-		}
-		if told := a.tell(d, f, err); err != nil || told != nil {
-			return out, errors.Join(err, told)
-		}
-		out.Changed = d.Words
+func (a *Agent) Step(ctx context.Context) (loop.Result, error) { return carry.Steps(ctx, a.look) }
+
+// look returns what follows from one look, nil if there is nothing to decide.
+func (a *Agent) look(ctx context.Context) (*carry.Round, error) {
+	job, err := a.job()
+	if err != nil || a.idle(job) {
+		return nil, err
 	}
-	return out, context.Cause(ctx)
+	f := a.World.Look(ctx, job)
+	f.Plan, f.Wish = job.Plan, job.Wish
+	d := widen.Decide(f)
+	r := &carry.Round{
+		Words: d.Words, Act: func(ctx context.Context) error { return a.act(ctx, d, job) },
+		Tell: func(failed error) error { return a.tell(d, f, failed) },
+	}
+	switch d.Act { //nolint:exhaustive // the others are done
+	case widen.Wait:
+		r.Wait = func() error { return a.tell(d, f, nil) }
+	case widen.Idle:
+		r.Rest = func() error { return a.rest(d, f) }
+	}
+	return r, nil
 }
 
 func (a *Agent) job() (Job, error) {
@@ -174,8 +170,5 @@ func (a *Agent) tell(d widen.Decision, f widen.Facts, failed error) error {
 	if f.Wish != nil && (d.Rule == "rest.refuse" || d.Rule == "rest.dry") {
 		now.Wish, now.Gates = f.Wish.ID, widen.Gates(f, *f.Wish)
 	}
-	if was, err := a.Store.WidenDoing(); err == nil && was != nil && reflect.DeepEqual(*was, now) {
-		return nil
-	}
-	return a.Store.PutWidenDoing(now)
+	return carry.Tell(now, a.Store.WidenDoing, a.Store.PutWidenDoing)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/probe"
 	"github.com/holdfast/holdfast/internal/adapter/records"
 	"github.com/holdfast/holdfast/internal/adapter/replacement"
+	"github.com/holdfast/holdfast/internal/agent/carry"
 	"github.com/holdfast/holdfast/internal/agent/twonode"
 	"github.com/holdfast/holdfast/internal/decide/replace"
 	decide "github.com/holdfast/holdfast/internal/decide/twonode"
@@ -117,10 +118,8 @@ func thisHost(o Options) *here {
 // authority is the file with the authority of the API servers.
 const authority = "/etc/kubernetes/pki/ca.crt"
 
-// openAPI opens the cluster as the administrator: a third control plane is a person's wish, and the
-// agent's own account has no right to delete nodes or to change the topology.
 func openAPI() (API, error) {
-	c, err := kube.Open(state.AdminKubeconfig)
+	c, err := carry.Administrator()
 	if err != nil {
 		return nil, err
 	}

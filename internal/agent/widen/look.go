@@ -4,12 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"net/netip"
-	"os"
 	"runtime"
 	"slices"
 
-	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/pacemaker"
+	"github.com/holdfast/holdfast/internal/agent/carry"
 	"github.com/holdfast/holdfast/internal/decide/replace"
 	decide "github.com/holdfast/holdfast/internal/decide/twonode"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
@@ -24,7 +23,7 @@ import (
 func (h *here) look(ctx context.Context, job Job) widen.Facts {
 	f := widen.Facts{Host: h.Host, ControlPlanes: h.ControlPlanes, Plan: job.Plan, Wish: job.Wish}
 	kubelets, err := h.steps().KubeletHasEtcd()
-	f.Kubelets = fact(kubelets, err)
+	f.Kubelets = carry.Fact(kubelets, err)
 	h.keeper(ctx, &f)
 	h.disk(ctx, &f)
 	h.hands(ctx, &f)
@@ -39,13 +38,6 @@ func (h *here) look(ctx context.Context, job Job) widen.Facts {
 }
 
 func is(f state.Fact[bool]) bool { return state.Is(f, true) }
-
-func fact[T any](value T, err error) state.Fact[T] {
-	if err != nil {
-		return state.Fact[T]{}
-	}
-	return state.Known(value)
-}
 
 // keeper asks the etcd keeper. Once kubelet runs etcd, the keeper knows nothing of it.
 func (h *here) keeper(ctx context.Context, f *widen.Facts) {
@@ -109,20 +101,9 @@ func (h *here) keeperless(ctx context.Context, f *widen.Facts) {
 }
 
 func count(f *widen.Facts, members []state.EtcdMember) {
-	voters, learner := 0, state.EtcdMember{}
-	for _, m := range members {
-		if m.Learner {
-			learner = m
-			continue
-		}
-		voters++
-	}
+	voters, learner := carry.Members(members)
 	f.Voters, f.Learner, f.LearnerKnown = state.Known(voters), state.Known(learner.ID), learner.Name != ""
 }
-
-// databases is how many databases of etcd must fit on its disk: a backup, a snapshot for the
-// newcomer, and what is written meanwhile.
-const databases = 3
 
 // disk reads this host's own files.
 func (h *here) disk(_ context.Context, f *widen.Facts) {
@@ -130,10 +111,7 @@ func (h *here) disk(_ context.Context, f *widen.Facts) {
 	if f.Target = state.Known(is(f.Dressed)); h.Target != nil && h.ControlPlanes == 2 {
 		f.Target = state.Known(h.Target() == nil)
 	}
-	if info, err := os.Stat(h.path(state.EtcdDataDir + "/member/snap/db")); err == nil {
-		free, err := host.FreeSpace(h.path(state.EtcdDataDir))
-		f.Room = fact(free >= databases*uint64(max(info.Size(), 0)), err)
-	}
+	f.Room = carry.Room(h.root)
 	_, err := release.Current(h.path(""))
 	f.Ships = state.Known(err == nil)
 }
@@ -143,20 +121,8 @@ func (h *here) hands(ctx context.Context, f *widen.Facts) {
 	if f.Plan == nil || f.Plan.Stage != widen.Handing && f.Plan.Stage != widen.Ending && f.Plan.Stage != widen.Dressing {
 		return
 	}
-	steps := h.steps()
-	podmans, err := steps.PodmanHasEtcd(ctx)
-	f.Podmans = fact(podmans, err)
-	if is(f.Kubelets) {
-		f.Pod = state.Known(true)
-	} else if pod, err := h.pod(*f.Plan); err == nil {
-		ready, err := steps.PodReady(pod)
-		f.Pod = fact(ready, err)
-	}
-	f.Boots = state.Known(steps.KubeletBoots(ctx))
-	runs, err := steps.RingRuns(ctx)
-	f.Runs = fact(runs, err)
-	paired, err := steps.Paired()
-	f.Paired = fact(paired, err)
+	has := carry.HandsOf(ctx, h.steps(), is(f.Kubelets), func() ([]byte, error) { return h.pod(*f.Plan) })
+	f.Podmans, f.Pod, f.Boots, f.Runs, f.Paired = has.Podmans, has.Pod, has.Boots, has.Runs, has.Paired
 	h.maintained(ctx, f)
 }
 
@@ -173,7 +139,7 @@ func (h *here) maintained(ctx context.Context, f *widen.Facts) {
 	}
 	f.Maintained = state.Known(slices.Contains(cib.Properties, decide.Setting{Name: "maintenance-mode", Value: "true"}))
 	boot, err := h.boot()
-	f.Halted = fact(is(f.Maintained) && h.files.Wish(boot).Wish == state.EtcdStopped, err)
+	f.Halted = carry.Fact(is(f.Maintained) && h.files.Wish(boot).Wish == state.EtcdStopped, err)
 }
 
 // others asks the etcds of the two other members. Only the steps from the vote on need that.
@@ -231,7 +197,7 @@ func (h *here) cluster(ctx context.Context, f *widen.Facts) {
 	}
 	f.Lock, f.Told = locked(lock)
 	record, err := api.ConfigMap(ctx, annotation.RecordNamespace, annotation.RecordName)
-	f.Work = fact(hold.Of(fact(record[annotation.RecordKey], err), nil).Rewrite, err)
+	f.Work = carry.Fact(hold.Of(carry.Fact(record[annotation.RecordKey], err), nil).Rewrite, err)
 	if h.Backup != nil {
 		f.Backup = h.Backup(ctx)
 	}
@@ -241,11 +207,11 @@ func (h *here) cluster(ctx context.Context, f *widen.Facts) {
 	}
 	graves, err := api.Retired(ctx, next.Name)
 	grave, there := graves.Of(next.Name)
-	f.Given = fact(!there || !grave.Open(), err)
+	f.Given = carry.Fact(!there || !grave.Open(), err)
 	node, err := api.NodeOf(ctx, next.Name)
-	f.Node = fact(node.There, err)
+	f.Node = carry.Fact(node.There, err)
 	if f.Plan != nil && f.Plan.Stage == widen.LettingIn {
-		if f.Ready = fact(node.Ready, err); is(f.Ready) {
+		if f.Ready = carry.Fact(node.Ready, err); is(f.Ready) {
 			f.Ready = h.serves(ctx, next.Address)
 		}
 	}

@@ -127,6 +127,7 @@ func Rules() []Rule {
 var table = []section{
 	{"Pacemaker stops this instance", leaving, leavingRules},
 	{"Something basic is unknown", always, unknownRules},
+	{"A plan makes two hosts of three, and this one has no record yet", narrows, narrowRules},
 	{"Both hosts gave up their right to go on alone, for a third member", widened, widenedRules},
 	{"Corosync has not seen the peer since boot", inert, inertRules},
 	{"The peer is absent", gone, goneRules},

@@ -185,6 +185,41 @@ var widenedRules = []rule{
 	},
 }
 
+// leaves reports whether the plan's word says that the third member leaves.
+func (v *view) leaves() bool {
+	w := v.s.Third.Word
+	return w.Known && w.Value.Leaves && w.Value.Member != 0
+}
+
+// oneOfThree reports whether etcd here is one of three voters, of which the word names another one.
+func (v *view) oneOfThree() bool {
+	m, listed := v.lists(v.third())
+	return v.running && v.whole() && v.selfVoter() && v.otherVoter() && v.voters == 3 && len(v.members) == 3 && listed && !m.Learner && m.ID != v.self.ID &&
+		v.standIn() == 0 && (!v.said || v.peerIn(state.EtcdNone, state.EtcdMajority))
+}
+
+func writeOneOfThree(v *view, out *state.EtcdVerdict) {
+	r := v.next(state.EtcdMajority)
+	r.Member, r.Cluster, r.Third = v.s.Data.Value.Member, v.s.Data.Value.Cluster, v.third()
+	out.Record = &r
+}
+
+// A site of three becomes one of two (docs/adr/0102): its two hosts have no record yet, kubelet runs
+// etcd, and the plan's word names the member that leaves. Majority is what two hosts are while a third
+// one votes, so nobody has to agree first: nobody had the right to go on alone.
+func narrows(v *view) bool { return v.in(state.EtcdNone) && v.leaves() }
+
+var narrowRules = []rule{
+	{
+		"narrow.first", "no record exists yet, and our etcd is one of three voters, of which the one leaves that the plan's word names",
+		"one of three voters goes: until then neither host takes over, and raft's majority decides", state.EtcdWriteRecord,
+		func(v *view) bool { return v.oneOfThree() }, writeOneOfThree,
+	},
+	{
+		"narrow.wait", "all else", "waits until etcd, which kubelet runs, lists the three voters", state.EtcdWait, always, nil,
+	},
+}
+
 // mayLetIn reports whether this host, as the leader, may promote the third member.
 func (v *view) mayLetIn() bool {
 	m, _ := v.lists(v.own.Third)

@@ -73,7 +73,10 @@ type wideWorld struct {
 		have, applied int
 	}
 	taken int // the host that is the only voter, -1 for none
-	bad   string
+	// narrows is true if the third member votes from the beginning, and the plan's word says that it
+	// leaves.
+	narrows bool
+	bad     string
 }
 
 func newWide() *wideWorld {
@@ -254,6 +257,9 @@ func seq(present bool) uint64 {
 
 func (w *wideWorld) record(i int) state.EtcdRecord {
 	h := &w.hosts[i]
+	if h.rec == state.EtcdNone {
+		return state.EtcdRecord{State: h.rec}
+	}
 	r := state.EtcdRecord{State: h.rec, Seq: 10, Cluster: 0xcc, Member: memberIDs[i], Paired: state.EtcdPairing{Member: memberIDs[1-i], Seq: seq(h.paired)}}
 	return dress(r, i, h.yields)
 }
@@ -312,7 +318,7 @@ func (w *wideWorld) snapshot(i int) state.EtcdSnapshot {
 	}
 	s.Third.Word = state.Known(state.EtcdThirdWord{})
 	if h.word {
-		s.Third.Coming, s.Third.Word = true, state.Known(state.EtcdThirdWord{Plan: "p1", Host: "gamma", Member: 0xc})
+		s.Third.Coming, s.Third.Word = true, state.Known(state.EtcdThirdWord{Plan: "p1", Host: "gamma", Member: 0xc, Leaves: w.narrows})
 	}
 	if w.third.up {
 		s.Third.Behind = state.Known(uint64(0))
@@ -322,6 +328,9 @@ func (w *wideWorld) snapshot(i int) state.EtcdSnapshot {
 
 func (w *wideWorld) statement(i int, t told) state.EtcdStatement {
 	r := dress(state.EtcdRecord{State: t.rec, Seq: seq(t.current), Cluster: 0xcc, Member: memberIDs[i], Paired: state.EtcdPairing{Member: memberIDs[1-i], Seq: seq(t.paired)}}, i, t.yields)
+	if t.rec == state.EtcdNone {
+		r = state.EtcdRecord{State: t.rec}
+	}
 	out := state.EtcdStatement{
 		Boot: "b", Ring: 7, SeenSeq: seq(t.seen), Record: r, Running: state.Known(t.runs), Leads: t.leads, StandIn: state.Known(state.MemberID(0)), Leaving: t.leaving,
 		Data: state.Known(state.EtcdData{Copy: state.CopyWhole, Cluster: 0xcc, Member: memberIDs[i]}), Members: state.Known(w.members(i)),
@@ -483,9 +492,13 @@ func (w *wideWorld) met() {
 }
 
 func (w *wideWorld) boot(i int) {
-	if h := &w.hosts[i]; !h.up {
+	h := &w.hosts[i]
+	if !h.up {
 		h.up, h.inert = true, true
 		w.met()
+	}
+	if h.rec == state.EtcdNone && !h.lost {
+		h.runs = true // kubelet has etcd
 	}
 }
 
@@ -521,7 +534,7 @@ func (w *wideWorld) raft(n int) {
 	m := n % 3
 	have, applied := w.position(m)
 	r, _ := w.seen(w.n)
-	if !w.reach(w.lead, m) || m == 2 && r == absent || w.taken >= 0 && m != w.taken {
+	if !w.reach(w.lead, m) || m == 2 && r == absent && w.lead != 2 || w.taken >= 0 && m != w.taken {
 		return
 	}
 	if *have < w.n {
@@ -532,13 +545,24 @@ func (w *wideWorld) raft(n int) {
 		*applied++
 		w.commits()
 	}
+	if now, _ := w.seen(w.third.applied); w.lead == 2 && now == absent {
+		w.lead = -1 // it has led its own removal
+	}
 }
 
 // event lets one thing happen.
 func (w *wideWorld) event(rng *rand.Rand, losses bool) {
 	i := rng.IntN(2)
 	h := &w.hosts[i]
-	switch n := rng.IntN(100); {
+	if r, _ := w.seen(w.n); w.narrows && r == voter && rng.IntN(12) == 0 {
+		w.dropThird()
+		return
+	}
+	n := rng.IntN(100)
+	if w.narrows && n >= 78 && rng.IntN(4) > 0 {
+		return // the way from three to a pair is long
+	}
+	switch {
 	case n < 25:
 		w.look(i)
 	case n < 50:
@@ -567,6 +591,7 @@ func (w *wideWorld) event(rng *rand.Rand, losses bool) {
 		if w.third.up = !w.third.up; !w.third.up && w.lead == 2 {
 			w.lead = -1
 		}
+	case n < 96 && h.rec == state.EtcdNone: // the plan waits for the record
 	case n < 96:
 		h.word = h.word != (rng.IntN(3) == 0) || !h.word
 	case n < 97:
@@ -580,10 +605,14 @@ func (w *wideWorld) event(rng *rand.Rand, losses bool) {
 
 // dropThird is the plan's removal of the third member, as learner or voter.
 func (w *wideWorld) dropThird() {
-	if w.lead < 0 || w.lead > 1 {
+	if w.lead < 0 {
 		return
 	}
-	if r, _ := w.seen(w.hosts[w.lead].applied); r != absent && w.commit == w.n { // etcd makes one change at a time
+	if w.hosts[0].rec == state.EtcdNone || w.hosts[1].rec == state.EtcdNone {
+		return // the plan waits for both records
+	}
+	_, applied := w.position(w.lead)
+	if r, _ := w.seen(*applied); r != absent && w.commit == w.n { // etcd makes one change at a time
 		w.append(remove)
 	}
 }
@@ -608,7 +637,7 @@ func (w *wideWorld) good() bool {
 	r, _ := w.seen(w.n)
 	serves := w.lead >= 0 && a.runs && b.runs && a.applied == w.n && b.applied == w.n
 	if r == voter {
-		return serves && a.rec == state.EtcdMajority && b.rec == state.EtcdMajority
+		return !w.narrows && serves && a.rec == state.EtcdMajority && b.rec == state.EtcdMajority
 	}
 	return serves && a.rec == state.EtcdPair && b.rec == state.EtcdPair && (!a.word || r == absent)
 }
@@ -618,7 +647,7 @@ func (w *wideWorld) good() bool {
 func (w *wideWorld) mends(word bool) bool {
 	w.link, w.third.up = true, true
 	for i := range w.hosts {
-		w.hosts[i].word, w.hosts[i].leaving = word, false
+		w.hosts[i].word, w.hosts[i].leaving = word || w.hosts[i].rec == state.EtcdNone, false
 		w.boot(i)
 	}
 	w.met()
@@ -631,7 +660,7 @@ func (w *wideWorld) mends(word bool) bool {
 			w.look(i)
 			w.act(i, nil)
 		}
-		if r, _ := w.seen(w.n); !word && r == learner && round > 20 {
+		if r, _ := w.seen(w.n); !word && r == learner && round > 20 || w.narrows && r != absent && round > 10 {
 			w.dropThird()
 		}
 		if w.bad != "" || round > 25 && w.good() {
@@ -643,9 +672,13 @@ func (w *wideWorld) mends(word bool) bool {
 
 // walk lets things happen by chance, and then mends everything.
 func walk(seed uint64, steps int, losses bool) *wideWorld {
-	rng := rand.New(rand.NewPCG(seed, 97))
 	w := newWide()
 	w.hosts[0].word, w.hosts[1].word = seed%2 == 0, seed%2 == 0
+	return w.walk(seed, steps, losses)
+}
+
+func (w *wideWorld) walk(seed uint64, steps int, losses bool) *wideWorld {
+	rng := rand.New(rand.NewPCG(seed, 97))
 	for range steps {
 		w.event(rng, losses)
 		if w.bad != "" || w.taken >= 0 && w.contact() {

@@ -28,7 +28,7 @@ func Living(installed, now, file *config.InstallConfig) (*config.InstallConfig, 
 			found[i].How = "leave it as the site has it"
 		}
 	}
-	if err := refusal(file.ControlPlaneReplicas(), found); err != nil {
+	if err := refusal(installed.ControlPlaneReplicas(), file.ControlPlaneReplicas(), found); err != nil {
 		return nil, err
 	}
 	out := *file

@@ -1,5 +1,6 @@
 // Package grow decides how a living site of one control plane becomes one of two
-// (docs/adr/0092), and one of two becomes one of one (docs/adr/0096) or of three (docs/adr/0097). It takes data and returns data; internal/install/grow writes.
+// (docs/adr/0092), one of two becomes one of one (docs/adr/0096) or of three (docs/adr/0097), and one of
+// three becomes one of two (docs/adr/0102). It takes data and returns data; internal/install/grow writes.
 package grow
 
 import (
@@ -18,19 +19,16 @@ const one, two, three = 1, 2, 3
 
 var inWords = map[int]string{one: "one", two: "two", three: "three"}
 
-// from has the number that a site must have for each number that it can get.
-var from = map[int]int{one: two, two: one, three: two}
-
 // RefusedError lists everything for which a site cannot become what a file says. No value
 // in it is a secret.
 type RefusedError struct {
-	// To is the number of control planes that was asked for.
-	To          int
+	// From is the number of control planes that such a site has, To the one that was asked for.
+	From, To    int
 	Differences []config.Difference
 }
 
 func (e *RefusedError) Error() string {
-	lines := []string{fmt.Sprintf("this site of %s cannot become one of %s as the file says it:", plural(from[e.To]), inWords[e.To])}
+	lines := []string{fmt.Sprintf("this site of %s cannot become one of %s as the file says it:", plural(e.From), inWords[e.To])}
 	for _, d := range e.Differences {
 		lines = append(lines, "  "+explain(d))
 	}
@@ -82,6 +80,19 @@ func brief(value string) string {
 // The result keeps the identity, the secrets and the role of have. It has the accounts of
 // BMCs, which the Secrets in the cluster need; a host must keep Kept of it alone.
 func Site(have *site.Site, file *config.InstallConfig, host string) (*site.Site, error) {
+	return fencing(have, file, one, host)
+}
+
+// Narrowed returns the site of two control planes that this site of three becomes by an edited
+// install-config. have is the site.json of one of the hosts that stay, whose names are stay. The file
+// may differ as in Site, and so is the result.
+func Narrowed(have *site.Site, file *config.InstallConfig, stay [2]string) (*site.Site, error) {
+	return fencing(have, file, three, stay[0], stay[1])
+}
+
+// fencing returns the site of two that a site without fencing becomes. hosts are those whose BMCs the
+// file has to name.
+func fencing(have *site.Site, file *config.InstallConfig, from int, hosts ...string) (*site.Site, error) {
 	found, err := config.Compare(have.Config, file)
 	if err != nil {
 		return nil, err
@@ -91,10 +102,10 @@ func Site(have *site.Site, file *config.InstallConfig, host string) (*site.Site,
 		refused[i].How = left(refused[i].How)
 	}
 	refused = append(refused, gates(have.Config, file)...)
-	refused = append(refused, numbers(have.Config, file, two)...)
-	refused = append(refused, accounts(file, host)...)
+	refused = append(refused, numbers(have.Config, file, from, two)...)
+	refused = append(refused, accounts(file, hosts...)...)
 	refused = append(refused, places(have.Config)...)
-	if err := refusal(two, refused); err != nil {
+	if err := refusal(from, two, refused); err != nil {
 		return nil, err
 	}
 	out := *have
@@ -103,12 +114,12 @@ func Site(have *site.Site, file *config.InstallConfig, host string) (*site.Site,
 	return &out, nil
 }
 
-func refusal(to int, found []config.Difference) error {
+func refusal(from, to int, found []config.Difference) error {
 	if len(found) == 0 {
 		return nil
 	}
 	slices.SortStableFunc(found, func(a, b config.Difference) int { return strings.Compare(a.Path, b.Path) })
-	return &RefusedError{To: to, Differences: found}
+	return &RefusedError{From: from, To: to, Differences: found}
 }
 
 // Lone returns the site of one control plane that this site of two becomes by an edited
@@ -131,8 +142,8 @@ func withoutFencing(have *site.Site, file *config.InstallConfig, found []config.
 		refused[i].How = left(refused[i].How)
 	}
 	refused = append(refused, gates(have.Config, file)...)
-	refused = append(refused, numbers(have.Config, file, to)...)
-	if err := refusal(to, refused); err != nil {
+	refused = append(refused, numbers(have.Config, file, two, to)...)
+	if err := refusal(two, to, refused); err != nil {
 		return nil, err
 	}
 	out := *have
@@ -205,20 +216,21 @@ func gatesOf(c *config.InstallConfig) map[string]string {
 }
 
 // numbers says which numbers of control planes this is for.
-func numbers(have, file *config.InstallConfig, to int) []config.Difference {
+func numbers(have, file *config.InstallConfig, from, to int) []config.Difference {
 	const path = "controlPlane.replicas"
 	now, wanted := fmt.Sprint(have.ControlPlaneReplicas()), fmt.Sprint(file.ControlPlaneReplicas())
 	switch {
-	case have.ControlPlaneReplicas() != from[to]:
-		return []config.Difference{{Path: path, Now: now, File: wanted, How: fmt.Sprintf("only a site of %s becomes one of %s", plural(from[to]), inWords[to])}}
+	case have.ControlPlaneReplicas() != from:
+		return []config.Difference{{Path: path, Now: now, File: wanted, How: fmt.Sprintf("only a site of %s becomes one of %s", plural(from), inWords[to])}}
 	case file.ControlPlaneReplicas() != to:
 		return []config.Difference{{Path: path, Now: now, File: wanted, How: fmt.Sprintf("set it to %d in the file", to)}}
 	}
 	return nil
 }
 
-// accounts says what is wrong with the accounts of the two hosts' BMCs.
-func accounts(file *config.InstallConfig, host string) []config.Difference {
+// accounts says what is wrong with the accounts of the two hosts' BMCs. hosts are those that are known to
+// be among the two.
+func accounts(file *config.InstallConfig, hosts ...string) []config.Difference {
 	const path = "controlPlane.fencing.credentials"
 	var names []string
 	var out []config.Difference
@@ -236,12 +248,19 @@ func accounts(file *config.InstallConfig, host string) []config.Difference {
 	if len(slices.Compact(slices.Sorted(slices.Values(names)))) != two || len(names) != two {
 		say("the BMCs of exactly the two control planes are needed, each once: each must be able to switch the other off")
 	}
-	if !slices.Contains(names, host) {
+	for _, host := range hosts {
+		if slices.Contains(names, host) {
+			continue
+		}
 		known := "it names no host"
 		if len(names) > 0 {
 			known = "it names " + strings.Join(names, " and ")
 		}
-		say(fmt.Sprintf("the BMC of this host, %s, is missing (%s): the other host could not switch it off", host, known))
+		which := "this host, " + host + ","
+		if len(hosts) > 1 {
+			which = host + ", which stays,"
+		}
+		say(fmt.Sprintf("the BMC of %s is missing (%s): the other host could not switch it off", which, known))
 	}
 	return out
 }

@@ -76,8 +76,8 @@ type Digests struct {
 type Snapshot struct {
 	// Nodes are the control planes; their order does not matter.
 	Nodes []Node
-	// Third is the name of the third control plane that a plan brings (docs/adr/0097), empty without
-	// one. While its Node is there, the set-up of two is left as it is.
+	// Third is the name of the third control plane that a plan brings (docs/adr/0097) or takes out
+	// (docs/adr/0102), empty without one. While its Node is there, the set-up of two is left as it is.
 	Third string
 	// Missing lists what an administrator has to provide before Jobs can be made;
 	// Awaited lists what comes by itself.

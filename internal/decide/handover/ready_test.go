@@ -179,7 +179,7 @@ func TestTheSetUpOfTwoRestsWhileAThirdControlPlaneComes(t *testing.T) {
 	if len(d.Create)+len(d.Delete) > 0 || d.Begin {
 		t.Errorf("%+v", d)
 	}
-	if c := condition(t, d, SetupProgressing); !c.Status || c.Message != "waiting: cp-3 comes as the third control plane: the set-up of two is left as it is" {
+	if c := condition(t, d, SetupProgressing); !c.Status || c.Message != "waiting: a plan is about cp-3 as the third control plane: the set-up of two is left as it is" {
 		t.Errorf("%+v", c)
 	}
 }

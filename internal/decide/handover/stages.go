@@ -97,7 +97,7 @@ func waitsForHosts(s Snapshot) string {
 	case n < twoNodes:
 		return fmt.Sprintf("%d of 2 control planes have joined", n)
 	case s.widens():
-		return s.Third + " comes as the third control plane: the set-up of two is left as it is"
+		return "a plan is about " + s.Third + " as the third control plane: the set-up of two is left as it is"
 	case n > twoNodes:
 		return fmt.Sprintf("there are %d control planes, but a two-node cluster has exactly 2", n)
 	}

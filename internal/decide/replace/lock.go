@@ -32,6 +32,8 @@ func InForce(lock map[string]string) string {
 		does = "brings " + p.New.Name + " as the second control plane"
 	case p.Widens:
 		does = "brings " + p.New.Name + " as the third control plane"
+	case p.Narrows:
+		does = "takes " + p.Old.Name + " out: two control planes stay"
 	case p.Shrinks:
 		does = "takes " + p.Old.Name + " out: one control plane stays"
 	}

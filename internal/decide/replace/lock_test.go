@@ -40,6 +40,7 @@ func TestTheLockSaysWhichPlanIsInForce(t *testing.T) {
 	}{
 		{nil, ""},
 		{map[string]string{LockKey: "p1", LockCopy: text(widens)}, "cp-3"},
+		{map[string]string{LockKey: "p1", LockCopy: text(Plan{ID: "p1", Narrows: true, Survivor: "cp-1", Old: Old{Name: "cp-3"}, By: "ada"})}, "cp-3"},
 		{map[string]string{LockKey: "p2", LockCopy: text(widens)}, ""},
 		{map[string]string{LockKey: "p1", LockCopy: text(replaces)}, ""},
 		{map[string]string{LockKey: "p1", LockCopy: "{"}, ""},

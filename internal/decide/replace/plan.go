@@ -56,6 +56,9 @@ type Plan struct {
 	// Widens is true for a plan of decide/widen: New is the third control plane of a site that had
 	// two. This package only reads such a plan, as the lock.
 	Widens bool `json:"widens,omitempty"`
+	// Narrows is true for a plan of decide/narrow: Old goes from a site of three control planes, and
+	// two stay. This package only reads such a plan, as the lock.
+	Narrows bool `json:"narrows,omitempty"`
 	// Survivor is the host that stays, whose agent carries the plan out.
 	Survivor string `json:"survivor"`
 	Old      Old    `json:"old"`
@@ -160,7 +163,7 @@ func (p Plan) Work() string {
 
 // Command is the command that follows the plan.
 func (p Plan) Command() string {
-	if p.Grows || p.Shrinks || p.Widens {
+	if p.Grows || p.Shrinks || p.Widens || p.Narrows {
 		return "holdfast topology apply"
 	}
 	return "holdfast host replace " + p.Old.Name

@@ -223,7 +223,8 @@ type EtcdThird struct {
 }
 
 // EtcdThirdWord is a plan's word to the etcd keeper of each of two hosts: another host joins,
-// and once the word names its member the two let it vote.
+// and once the word names its member the two let it vote. Or that member leaves, and the two have no
+// record yet.
 type EtcdThirdWord struct {
 	Plan string `json:"plan"`
 	Host string `json:"host"`
@@ -231,6 +232,8 @@ type EtcdThirdWord struct {
 	Address netip.Addr `json:"address,omitzero"`
 	// Member is its learner; zero while it only joins.
 	Member MemberID `json:"member,omitempty"`
+	// Leaves is true if Member is a voter that leaves later: until then nobody goes on alone.
+	Leaves bool `json:"leaves,omitempty"`
 }
 
 // EtcdFenced is a fence that was carried out and read back.

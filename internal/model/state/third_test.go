@@ -54,6 +54,11 @@ func TestTheFormOfAPlansWordAboutAThirdHostIsTheOneThatOtherReleasesRead(t *test
 	if want := `{"plan":"p1","host":"cp-3","address":"192.0.2.13","member":"c3"}`; err != nil || string(text) != want {
 		t.Errorf("%v, %s", err, text)
 	}
+	w = EtcdThirdWord{Plan: "p1", Host: "cp-3", Member: 0xc3, Leaves: true}
+	text, err = json.Marshal(w)
+	if want := `{"plan":"p1","host":"cp-3","member":"c3","leaves":true}`; err != nil || string(text) != want {
+		t.Errorf("%v, %s", err, text)
+	}
 	var got EtcdThirdWord
 	if err := json.Unmarshal([]byte(`{"plan":"p1","host":"cp-3","moon":"full"}`), &got); err != nil || got != (EtcdThirdWord{Plan: "p1", Host: "cp-3"}) {
 		t.Errorf("%v, %+v", err, got)

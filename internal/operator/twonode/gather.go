@@ -120,7 +120,7 @@ func (r *Reconciler) hosts(ctx context.Context, g *gathered) ([]Host, error) {
 	return hosts, nil
 }
 
-// third returns the name of the third control plane that a plan brings. Only a cluster that has three
+// third returns the name of the third control plane that a plan brings or takes out. Only a cluster that has three
 // asks.
 func (r *Reconciler) third(ctx context.Context) (string, error) {
 	var lock corev1.ConfigMap

@@ -27,6 +27,7 @@ var dangerous = map[string][]string{
 	"internal/adapter/pacemaker.EditCIB":      {"internal/agent/twonode"},
 	"internal/adapter/pacemaker.EditCorosync": {"internal/agent/twonode"},
 	"internal/adapter/pacemaker.ApplyCIB":     {"internal/agent/twonode"},
+	"internal/agent/carry.Administrator":      {"internal/agent/replace", "internal/agent/widen"}, // a person wished the plan
 	"internal/adapter/pacemaker.Reload":       {"internal/agent/replace", "internal/agent/twonode"},
 	"internal/adapter/pacemaker.Forget":       {"internal/agent/replace"}, // with a proof of the same moment, or after that
 	"internal/adapter/etcd.StartStandIn":      {"internal/keeper"},

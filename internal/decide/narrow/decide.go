@@ -1,0 +1,162 @@
+package narrow
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/holdfast/holdfast/internal/decide/replace"
+)
+
+// Act is the act of the agent for one decision. Each changes one thing, and may be cut off and done
+// again.
+type Act string
+
+// The acts.
+const (
+	Wait Act = "wait" // something happens by itself, or a person has to act
+	Idle Act = "idle" // nothing is wanted, or all is done
+
+	WritePlan Act = "write-plan" // writes the plan of the decision on this host's disk
+	CopyPlan  Act = "copy-plan"  // copies the plan to the cluster, where it is the lock, too
+	DropLock  Act = "drop-lock"  // deletes the cluster's copy
+	Tell      Act = "tell"       // writes beside the lock how far this host is
+	Prepare   Act = "prepare"    // brings packages, units, files and the devices of both BMCs
+	Dress     Act = "dress"      // gives this host, and the cluster, the files and objects of two
+	Undress   Act = "undress"    // gives this host, and the cluster, the files and objects of three again
+	PutWord   Act = "put-word"   // writes the plan's word for the etcd keeper of this host
+	DropWord  Act = "drop-word"  // removes it
+	EnterRing Act = "enter-ring" // starts Corosync, Pacemaker and the etcd keeper, now and at each boot
+	SetUp     Act = "set-up"     // gives Pacemaker its configuration, in maintenance from its first moment on
+	AskStart  Act = "ask-start"  // asks the etcd keeper to run etcd, as Pacemaker does outside of maintenance
+	EndRing   Act = "end-ring"   // stops Pacemaker and Corosync for good, and nothing that they started
+	EndPair   Act = "end-pair"   // stops the etcd keeper, and removes the files of one of two
+	TakeEtcd  Act = "take-etcd"  // takes etcd from kubelet: its file goes out of kubelet's folder, and the etcd keeper starts it
+	Manage    Act = "manage"     // ends Pacemaker's maintenance
+	Order     Act = "order"      // leaves the start of kubelet at boot to Pacemaker
+	AskEmpty  Act = "ask-empty"  // asks that the host that goes is emptied
+	Leave     Act = "leave"      // removes the member of the host that goes; if that one leads, the lead moves first
+	DropOld   Act = "drop-old"   // writes the tombstone of the host that goes, deletes its Node, and what is bound to it
+)
+
+// Decision is the next act.
+type Decision struct {
+	// Step is N1 to N7 of docs/adr/0102; Rule is the rule that decided.
+	Step, Rule string
+	Act        Act
+	// Words say for a person what is done or waited for. Way says what the person has to type, if only
+	// a person can go on.
+	Words, Way string
+	// Plan is the plan to write before anything else happens; nil if it does not change.
+	Plan *Plan
+}
+
+type rule struct {
+	step, id string
+	act      Act
+	when     func(Facts) bool
+	words    func(Facts) string
+	way      string
+	plan     func(Facts) *Plan
+}
+
+// Decide returns the next act of this host. The same facts give the same decision.
+func Decide(f Facts) Decision {
+	if f.Plan != nil && f.Plan.Format > Format {
+		return Decision{Rule: "plan.newer", Act: Wait, Words: "a later release has written the plan for two control planes: upgrade this host first", Way: statusShow}
+	}
+	for _, r := range table(f) {
+		if !r.when(f) {
+			continue
+		}
+		d := Decision{Step: r.step, Rule: r.id, Act: r.act, Words: r.words(f), Way: r.way}
+		if r.plan != nil {
+			d.Plan = r.plan(f)
+		}
+		return d
+	}
+	return Decision{Rule: "nothing-fits", Act: Wait, Words: "no rule fits: please report this plan", Way: statusShow}
+}
+
+func table(f Facts) []rule {
+	switch {
+	case f.Plan == nil:
+		return slices.Concat(takeRules, restRules)
+	case f.carries():
+		return carrierTable[f.Plan.Stage]
+	}
+	return slices.Concat(takeRules, goneRules, peerTable[f.Plan.Stage])
+}
+
+// carrierTable has the rules of the host that carries the plan, peerTable those of the other one.
+var carrierTable = map[Stage][]rule{
+	Planned:    plannedRules,
+	Preparing:  slices.Concat(leaveRules, copyRules, prepareRules, preparedRules),
+	Dressing:   slices.Concat(leaveRules, copyRules, dressRules, dressedRules),
+	Pairing:    slices.Concat(leaveRules, amendRules, copyRules, wordRules, ringRules, setUpRules, askRules, pairedRules),
+	TakingBack: slices.Concat(copyRules, backRules, takenBackRules),
+	Handing:    slices.Concat(amendRules, turnRules, handRules, askRules, copyRules, unwordRules, manageRules, orderRules, handedRules),
+	Parting:    slices.Concat(amendRules, copyRules, unwordRules, partRules),
+	Forgetting: slices.Concat(copyRules, forgetRules),
+	Whole:      overCarrierRules,
+	Aborted:    overCarrierRules,
+}
+
+var peerTable = map[Stage][]rule{
+	Planned:    tellRules,
+	Preparing:  slices.Concat(prepareRules, tellRules),
+	Dressing:   slices.Concat(dressRules, tellRules),
+	Pairing:    slices.Concat(wordRules, ringRules, askRules, tellRules),
+	TakingBack: slices.Concat(backRules, tellRules),
+	Handing:    slices.Concat(handRules, askRules, unwordRules, peerManagedRules, orderRules, tellRules),
+	Parting:    slices.Concat(unwordRules, tellRules),
+	Forgetting: tellRules,
+	Whole:      slices.Concat(overRules, restRules),
+	Aborted:    slices.Concat(overRules, restRules),
+}
+
+func says(format string, of ...func(Facts) string) func(Facts) string {
+	return func(f Facts) string {
+		var a []any
+		for _, o := range of {
+			a = append(a, o(f))
+		}
+		return fmt.Sprintf(format, a...)
+	}
+}
+
+func old(f Facts) string  { return f.Plan.Old.Name }
+func here(f Facts) string { return f.Host }
+func there(f Facts) string {
+	if f.Plan.Survivor == f.Host {
+		return f.Plan.Peer
+	}
+	return f.Plan.Survivor
+}
+
+func always(Facts) bool { return true }
+
+// with returns the plan after a change.
+func with(f Facts, change func(*Plan)) *Plan {
+	p := *f.Plan
+	change(&p)
+	p.Written = f.Now
+	return &p
+}
+
+func to(s Stage) func(Facts) *Plan {
+	return func(f Facts) *Plan { return with(f, func(p *Plan) { p.Stage = s }) }
+}
+
+// begins reports whether a wish is for a plan that does not exist yet.
+func begins(f Facts) bool {
+	return f.Wish != nil && !f.Wish.Abort && f.Now.Sub(f.Wish.At).Abs() < wishLife && (f.Plan == nil || f.Plan.ID != f.Wish.ID)
+}
+
+func asksAbort(f Facts) bool { return f.Wish != nil && f.Wish.Abort && f.Wish.ID == f.Plan.ID }
+
+func closed(f Facts, w Wish) []replace.Gate { return replace.Closed(Gates(f, w)) }
+
+// wish returns what the plan was begun with.
+func (p Plan) wish() Wish {
+	return Wish{ID: p.ID, Old: p.Old, Third: p.Third, By: p.By, Why: p.Why, Accepts: p.Accepts}
+}

@@ -1,0 +1,518 @@
+package narrow
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/decide/replace"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+var noon = time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC)
+
+var cuts = flag.Int("cuts", 2, "power cuts in each history of the model")
+
+// side is one of the two hosts that stay. What its etcd keeper decides by itself is told in short:
+// decide/etcdmember has the rules, and its own model.
+type side struct {
+	up, etcd, static, boots bool // static: kubelet has its file of etcd
+	prepared, dressed       bool
+	ring, paired, ringed    bool // ringed: it entered Corosync's cluster; paired: files of one of two
+	word, gone              bool // gone: the plan says that the host that goes is gone
+	dead                    bool // it will never come back
+	asked                   bool // its keeper was asked to run etcd in this boot
+	record                  state.EtcdState
+	stage                   Stage // of the plan, or of the copy; empty for none
+}
+
+type site struct {
+	hosts       [2]side // the first one carries the plan
+	third       bool    // the host that goes is up
+	lost        bool    // it will never come back
+	member      bool    // it is a voter
+	lingers     bool    // its etcd and API server have not ended since it left
+	setUp       bool    // Pacemaker has its configuration
+	maintained  bool
+	bmc         bool // the BMCs answer
+	asked       bool // it is to be emptied
+	empty       bool
+	node        bool // the cluster has its Node
+	plain       bool // the cluster's objects are those of three
+	lock        Stage
+	lockGone    bool
+	told        Progress
+	abort, said bool // the person took the plan back, or said that the host is gone
+	cuts        int8
+}
+
+func newSite() site {
+	w := site{third: true, member: true, bmc: true, node: true, plain: true}
+	for i := range w.hosts {
+		w.hosts[i] = side{up: true, etcd: true, static: true, boots: true, record: state.EtcdNone}
+	}
+	w.hosts[0].stage = Planned
+	return w
+}
+
+var names = [2]string{"cp-1", "cp-2"}
+
+const thirdID state.MemberID = 7
+
+func plan(stage Stage, gone bool) Plan {
+	return Plan{
+		Format: Format, ID: "p1", Narrows: true, Survivor: names[0], Peer: names[1], Old: replace.Old{Name: "cp-3", Address: "192.0.2.13"}, Third: thirdID, By: "ada", Stage: stage,
+		Accepts: Accepts{NoBackup: true, Gone: gone},
+	}
+}
+
+func (w site) word(i int) state.EtcdThirdWord {
+	if w.hosts[i].word {
+		return plan(Pairing, false).Word()
+	}
+	return state.EtcdThirdWord{}
+}
+
+func (w site) runs(m int) bool {
+	if m == 2 {
+		return w.third && w.member
+	}
+	return w.hosts[m].up && w.hosts[m].etcd
+}
+
+// sole returns the host that went on alone, -1 for none.
+func (w site) sole() int {
+	return slices.IndexFunc(w.hosts[:], func(h side) bool { return h.record == state.EtcdSole })
+}
+
+func (w site) voters() int {
+	switch {
+	case w.sole() >= 0:
+		return 1
+	case w.member:
+		return 3
+	}
+	return 2
+}
+
+// serves reports whether more than half of the voters run.
+func (w site) serves() bool {
+	n := 0
+	for m := range 3 {
+		if w.runs(m) && (w.sole() < 0 || w.sole() == m) {
+			n++
+		}
+	}
+	return n*2 > w.voters()
+}
+
+func (w site) contact() bool {
+	return w.hosts[0].up && w.hosts[1].up && w.hosts[0].ringed && w.hosts[1].ringed
+}
+
+func (w site) facts(i int) Facts {
+	h := w.hosts[i]
+	f := Facts{
+		Now: noon, Host: names[i], Peer: names[1-i], Record: state.Known(h.record), Contact: state.Known(w.contact()), Serves: state.Known(h.etcd && w.serves()),
+		StandIn: state.Known(false), Asked: state.Known(h.asked), Word: state.Known(w.word(i)), PeerHere: state.Known(w.serves() && w.runs(1-i)), ThirdHere: state.Known(w.serves() && w.runs(2)),
+		Kubelets: state.Known(h.static), Podmans: state.Known(h.etcd && !h.static), Boots: state.Known(h.boots), Runs: state.Known(h.ring), Paired: state.Known(h.paired),
+		Room: state.Known(true), Ships: state.Known(true), Prepared: state.Known(h.prepared), Tested: state.Known(h.prepared && w.bmc), Target: state.Known(true),
+		Ring: state.Known(h.ringed), Answers: state.Known(w.third && (w.member || w.lingers)), Work: state.Known(""), Volumes: state.Known[[]string](nil), ControlPlanes: 3,
+		Dressed: state.Known(h.dressed && (i == 1 || !w.plain)), Plain: state.Known(!h.dressed && (i == 1 || w.plain)),
+	}
+	if h.stage == "" || h.stage == Planned {
+		f.Tested = state.Known(w.bmc) // the accounts are those of the command
+	}
+	if h.stage != "" {
+		p := plan(h.stage, h.gone)
+		f.Plan = &p
+	}
+	if h.ringed {
+		f.SetUp, f.Maintained = state.Known(w.setUp), state.Known(w.maintained)
+	}
+	if h.etcd {
+		f.Voters, f.Listed, f.Learner = state.Known(w.voters()), state.Known(w.member), state.Known(state.MemberID(0))
+	}
+	if w.serves() {
+		c := Copy{}
+		if w.lock != "" {
+			c = Copy{ID: "p1", Plan: plan(w.lock, w.lockGone)}
+		}
+		f.Lock, f.Told, f.Node, f.Leaves, f.Empty = state.Known(c), state.Known(w.told), state.Known(w.node), state.Known(w.asked), state.Known(w.empty)
+	}
+	if i == 0 && (w.abort || w.said) {
+		f.Wish = &Wish{ID: "p1", Abort: w.abort, Accepts: Accepts{Gone: w.said}}
+	}
+	return f
+}
+
+// acted returns the sites after an act, one for each place at which it may be cut off.
+func (w site) acted(t *testing.T, i int, d Decision) []site {
+	n := w
+	h := &n.hosts[i]
+	half := func(change func(*site)) []site { // change is what is done at the cut
+		cut := w
+		change(&cut)
+		return []site{cut, n}
+	}
+	switch d.Act {
+	case WritePlan:
+		h.stage, h.gone = d.Plan.Stage, d.Plan.Accepts.Gone
+	case CopyPlan:
+		n.lock, n.lockGone = h.stage, h.gone
+	case DropLock:
+		n.lock, n.lockGone, n.told = "", false, Progress{}
+	case Tell:
+		n.told = w.facts(i).Progress()
+	case Prepare:
+		h.prepared, h.paired = true, true // the devices
+		return half(func(n *site) { n.hosts[i].paired = true })
+	case Dress:
+		h.dressed, n.plain = true, n.plain && i == 1
+		return half(func(n *site) { n.plain = n.plain && i == 1 })
+	case Undress:
+		h.dressed, n.plain = false, n.plain || i == 0
+		return half(func(n *site) { n.plain = n.plain || i == 0 })
+	case PutWord:
+		h.word, h.paired = true, true
+	case DropWord:
+		h.word = false
+	case EnterRing:
+		h.ring, h.ringed, h.paired = true, true, true
+		return half(func(n *site) { n.hosts[i].ring = true })
+	case SetUp:
+		n.setUp, n.maintained = true, true
+	case AskStart:
+		h.asked = true
+	case EndRing:
+		h.ring, h.ringed = false, false
+		n.setUp, n.maintained = n.setUp && n.hosts[1-i].ringed, n.maintained && n.hosts[1-i].ringed
+		return half(func(n *site) { n.hosts[i].ringed = false })
+	case EndPair:
+		h.word, h.paired, h.record, h.prepared, h.asked = false, false, state.EtcdNone, false, false
+		return half(func(n *site) { n.hosts[i].word = false })
+	case TakeEtcd:
+		h.static, h.etcd = false, false
+		return half(func(n *site) { n.hosts[i].static = false }) // kubelet has not ended it yet
+	case Manage:
+		n.maintained = false
+	case Order:
+		h.boots = false
+	case AskEmpty:
+		n.asked = true
+	case Leave:
+		if w.serves() {
+			n.member, n.lingers = false, w.third
+		}
+	case DropOld:
+		n.node = false
+	case Wait, Idle:
+	default:
+		t.Fatalf("unknown act %q", d.Act)
+	}
+	return []site{n}
+}
+
+// manages reports whether Pacemaker starts and fences what it knows.
+func (w site) manages() bool { return w.setUp && !w.maintained }
+
+// starts reports whether etcd of a host starts without a person and without the plan.
+func (w site) starts(i int) bool {
+	h := w.hosts[i]
+	switch {
+	case !h.up || h.etcd:
+		return false
+	case h.static:
+		return h.boots
+	case h.record == state.EtcdMajority, h.record == state.EtcdSole:
+		return h.paired // its keeper, which asks nobody
+	}
+	return w.contact() && w.manages() && w.hosts[1-i].record != state.EtcdSole // such a peer lets it join
+}
+
+func (w site) happens() []site {
+	var out []site
+	add := func(when bool, change func(*site)) {
+		if when {
+			n := w
+			change(&n)
+			out = append(out, n)
+		}
+	}
+	both := w.contact() && w.runs(0) && w.runs(1)
+	for i := range w.hosts {
+		h, o := w.hosts[i], w.hosts[1-i]
+		add(h.up && w.cuts > 0, func(n *site) {
+			n.hosts[i].up, n.hosts[i].etcd, n.hosts[i].asked, n.cuts = false, false, false, n.cuts-1
+		})
+		add(!h.up && !h.dead, func(n *site) { n.hosts[i].up = true })
+		add(!h.up && !h.dead && o.record == state.EtcdSole, func(n *site) { n.hosts[i].dead = true })
+		add(w.starts(i), func(n *site) { n.hosts[i].etcd = true })
+		add(h.up && h.ringed && w.manages() && !h.asked, func(n *site) { n.hosts[i].asked = true })
+		// The etcd keepers do these.
+		add(h.up && h.etcd && h.ringed && w.setUp && h.asked && h.word && w.member && h.record == state.EtcdNone, func(n *site) { n.hosts[i].record = state.EtcdMajority })
+		add(both && h.asked && h.record == state.EtcdMajority && !w.member, func(n *site) { n.hosts[i].record = state.EtcdVoter })
+		add(both && h.asked && h.record == state.EtcdVoter && !w.member && (o.record == state.EtcdVoter || o.record == state.EtcdPair), func(n *site) { n.hosts[i].record = state.EtcdPair })
+		add(h.up && h.etcd && h.asked && !o.up && h.record == state.EtcdPair && w.manages(), func(n *site) { n.hosts[i].record = state.EtcdSole })
+		add(h.record == state.EtcdSole && w.contact() && h.etcd && w.manages(), func(n *site) { // the peer joins again
+			n.hosts[i].record, n.hosts[1-i].record, n.hosts[1-i].etcd = state.EtcdPair, state.EtcdPair, true
+		})
+	}
+	add(w.third && w.cuts > 0, func(n *site) { n.third, n.cuts = false, n.cuts-1 })
+	add(!w.third && !w.lost, func(n *site) { n.third = true })
+	add(w.lingers, func(n *site) { n.lingers = false })
+	add(!w.third && !w.lost, func(n *site) { n.lost = true })
+	add(w.lost && !w.said, func(n *site) { n.said, n.abort = true, false })
+	add(w.asked && w.third && w.serves(), func(n *site) { n.empty = true })
+	add(w.bmc && w.cuts > 0, func(n *site) { n.bmc, n.cuts = false, n.cuts-1 })
+	add(!w.bmc, func(n *site) { n.bmc = true })
+	add(!w.abort && Handing.After(w.hosts[0].stage), func(n *site) { n.said, n.abort = false, true })
+	return out
+}
+
+func (w site) mistakes() (out []string) {
+	is := func(bad bool, what string, a ...any) {
+		if bad {
+			out = append(out, fmt.Sprintf(what, a...))
+		}
+	}
+	a, b := w.hosts[0], w.hosts[1]
+	for i, h := range w.hosts {
+		is(h.static && h.ringed && w.manages(), "%s: kubelet has etcd, and Pacemaker may act on it", names[i])
+		is(!h.static && !h.paired, "%s: nobody starts etcd", names[i])
+		is(!h.static && h.record == state.EtcdNone, "%s: its keeper has etcd, and no record", names[i])
+		is(!h.boots && (h.static || w.maintained), "%s: nobody starts kubelet at boot", names[i])
+		is((h.record == state.EtcdPair || h.record == state.EtcdSole || h.record == state.EtcdVoter) && w.member, "%s: the rules of two among three voters", names[i])
+		is(h.ring && (!h.dressed || !h.prepared), "%s: Corosync runs on a host that is not one of two", names[i])
+		is(h.stage == Aborted && (h.ring || h.paired || h.dressed || !h.static || h.word || h.record != state.EtcdNone), "%s took the plan back, and something is left", names[i])
+	}
+	is(a.record == state.EtcdSole && b.record == state.EtcdSole, "two histories")
+	is(!w.member && (a.static || b.static || w.maintained || a.boots || b.boots), "the third member left before the two were set up")
+	is(!w.member && (a.record == state.EtcdNone || b.record == state.EtcdNone), "two vote, and a host has no record")
+	is(w.member && (a.stage == Forgetting || a.stage == Whole), "three vote, and the plan is past that")
+	is(a.stage == Aborted && (!w.plain || !w.member), "the plan was taken back, and the cluster is that of two")
+	is(a.stage == Whole && (w.member || w.node || w.plain || a.word || b.word || !a.dressed || !b.dressed || !a.ringed || !b.ringed), "whole, and something is missing")
+	is(!w.node && w.third && w.member, "a voter that runs is forgotten")
+	return out
+}
+
+// mistaken says what is wrong with an act at its moment.
+func (w site) mistaken(i int, d Decision) string {
+	h, o := w.hosts[i], w.hosts[1-i]
+	switch {
+	case d.Act == TakeEtcd && (!w.runs(1-i) || !w.runs(2) && !w.hosts[0].gone):
+		return names[i] + " takes etcd from kubelet, and the other two do not serve"
+	case d.Act == TakeEtcd && (h.record != state.EtcdMajority || o.record != state.EtcdMajority):
+		return names[i] + " takes etcd from kubelet, and a record does not say majority"
+	case d.Act == Manage && (!w.runs(0) || !w.runs(1)):
+		return "Pacemaker's first look finds an etcd that does not run"
+	case d.Act == Leave && (!h.asked || !o.asked && !w.manages()):
+		return "the third member leaves, and a keeper that nobody asked takes no step"
+	case d.Act == Leave && (!w.bmc || !w.contact() || !w.runs(0) || !w.runs(1) || h.word || o.word || !w.empty && !h.gone):
+		return "the third member is removed too early"
+	case d.Act == WritePlan && d.Plan != nil && d.Plan.Stage == Dressing && i == 0 && (!w.bmc || !h.prepared || !o.prepared):
+		return "what serves changes before both can fence each other"
+	case d.Act == WritePlan && d.Plan != nil && d.Plan.Stage == Handing && i == 0 && h.stage == Pairing && !w.bmc:
+		return "the plan goes forward for good, and nobody can fence"
+	case d.Act == DropOld && w.third && (w.member || w.lingers):
+		return "a host that serves is forgotten"
+	case d.Rule == "nothing-fits" || d.Words == "" || d.Act == WritePlan && d.Plan == nil:
+		return "not explained"
+	}
+	// A host of two waits for its peer.
+	waits := (h.record == state.EtcdPair || h.record == state.EtcdVoter) && h.paired
+	if !h.etcd && !w.starts(i) && !waits {
+		return "etcd of " + names[i] + " does not start"
+	}
+	return ""
+}
+
+// TestASiteThatNarrowsEndsWithTwoHostsOrServesAsThree visits every state that power cuts of any of the
+// three hosts, one that never comes back, BMCs that fall silent, acts cut halfway and a person who takes
+// the plan back can bring about. In each one etcd of each host that has power starts without a person, or
+// its host waits for its peer as two hosts do; no host has the rules of two while three vote; and the
+// third member leaves only a pair that can fence each other. From each one the plan can end.
+func TestASiteThatNarrowsEndsWithTwoHostsOrServesAsThree(t *testing.T) {
+	used, states, bad := explore(t, int8(*cuts))
+	if bad != "" {
+		t.Fatal(bad)
+	}
+	t.Logf("%d states", states)
+	for _, r := range allRules() {
+		if used[r.id] == 0 && !slices.Contains(elsewhere, r.id) {
+			t.Errorf("rule %s was never used", r.id)
+		}
+	}
+}
+
+// explore visits every state. It returns what is wrong with one of them.
+func explore(t *testing.T, cuts int8) (used map[string]int, states int, bad string) {
+	first := newSite()
+	first.cuts = cuts
+	used, before, queue := map[string]int{}, map[site][]site{first: nil}, []site{first}
+	for len(queue) > 0 {
+		w := queue[0]
+		queue = queue[1:]
+		next, wrong := w.next(t, used)
+		if found := append(w.mistakes(), wrong...); len(found) > 0 {
+			return used, len(before), fmt.Sprintf("%v: %+v", found, w)
+		}
+		for _, n := range next {
+			if _, seen := before[n]; !seen {
+				queue = append(queue, n)
+			}
+			before[n] = append(before[n], w)
+		}
+	}
+	if used["forget.whole"] == 0 {
+		return used, len(before), "the site never has two control planes"
+	}
+	ends := backwards(before, site.over)
+	var stuck []site
+	for w := range before {
+		if !ends[w] {
+			stuck = append(stuck, w)
+		}
+	}
+	if len(stuck) == 0 {
+		return used, len(before), ""
+	}
+	// The last one in the order of the stages shows best what is missing.
+	w := slices.MaxFunc(stuck, func(x, y site) int {
+		return order[x.hosts[0].stage] + order[x.hosts[1].stage] - order[y.hosts[0].stage] - order[y.hosts[1].stage]
+	})
+	return used, len(before), fmt.Sprintf("no way leads to an end: %+v\n%+v\n%+v", Decide(w.facts(0)), Decide(w.facts(1)), w)
+}
+
+func (w site) next(t *testing.T, used map[string]int) (out []site, wrong []string) {
+	out = w.happens()
+	for i, h := range w.hosts {
+		if !h.up {
+			continue
+		}
+		d := Decide(w.facts(i))
+		used[d.Rule]++
+		if bad := w.mistaken(i, d); bad != "" {
+			wrong = append(wrong, fmt.Sprintf("%s, and the decision is %+v", bad, d))
+		}
+		out = append(out, w.acted(t, i, d)...)
+	}
+	return out, wrong
+}
+
+// over reports whether the plan is at its end on both hosts.
+func (w site) over() bool {
+	a, b := w.hosts[0], w.hosts[1]
+	return w.lock == "" && (a.dead || a.stage.Over()) && (b.dead || (b.stage == "" || b.stage.Over()) && !b.word)
+}
+
+func allRules() (out []rule) {
+	for _, table := range []map[Stage][]rule{carrierTable, peerTable} {
+		for _, s := range []Stage{Planned, Preparing, Dressing, Pairing, TakingBack, Handing, Parting, Forgetting, Whole, Aborted} {
+			out = append(out, table[s]...)
+		}
+	}
+	return slices.Concat(out, takeRules, goneRules, overRules, restRules)
+}
+
+func backwards(before map[site][]site, wanted func(site) bool) map[site]bool {
+	leads := map[site]bool{}
+	var queue []site
+	for w := range before {
+		if wanted(w) {
+			leads[w] = true
+			queue = append(queue, w)
+		}
+	}
+	for len(queue) > 0 {
+		w := queue[0]
+		queue = queue[1:]
+		for _, b := range before[w] {
+			if !leads[b] {
+				leads[b] = true
+				queue = append(queue, b)
+			}
+		}
+	}
+	return leads
+}
+
+// elsewhere are the rules that only facts bring about which the model does not have.
+var elsewhere = []string{"rest.dry", "rest.begin", "rest.refuse", "back.unknown"}
+
+// TestEachNeedOfTheNarrowingPlanIsNecessary takes one rule out, or one need of a rule, and shows that the
+// model finds a mistake then, or a state without an end.
+func TestEachNeedOfTheNarrowingPlanIsNecessary(t *testing.T) {
+	off := func(r *rule) { r.when = func(Facts) bool { return false } }
+	need := func(when func(Facts) bool) func(*rule) { return func(r *rule) { r.when = when } }
+	for name, c := range map[string]struct {
+		rule   string
+		change func(*rule)
+		also   string // a rule that is off, too
+	}{
+		"files change before the BMCs were tested":        {"prepare.tested", off, ""},
+		"files change before the peer is prepared":        {"prepare.far", off, ""},
+		"Corosync begins before the peer is dressed":      {"dress.await", off, ""},
+		"the keeper begins without the word":              {"word", off, ""},
+		"the BMCs are not tested again before etcd moves": {"pairing.tested", off, ""},
+		"nobody asks the keepers":                         {"ask", off, ""},
+		"etcd moves before the records":                   {"pairing.record", off, ""},
+		"Pacemaker is never in maintenance":               {"set-up", func(r *rule) { r.act = Manage }, ""},
+		"nobody waits for the other two":                  {"hand.take", need(func(f Facts) bool { return yes(f.Kubelets) && f.mayHand() }), ""},
+		"both go at once": {"hand.take", need(func(f Facts) bool {
+			return yes(f.Kubelets) && yes(f.Maintained) && state.Is(f.Record, state.EtcdMajority)
+		}), "hand.turn"},
+		"the maintenance ends before both have etcd":       {"hand.kept", off, ""},
+		"kubelet leaves the boot in maintenance":           {"hand.unmanaged", off, "hand.tell"},
+		"the word stays":                                   {"unword", off, ""},
+		"the third leaves before both are there":           {"part.both", off, ""},
+		"the third leaves, and nobody can fence":           {"part.tested", off, ""},
+		"the third leaves with its pods":                   {"part.empty", off, ""},
+		"the third leaves before the peer's kubelet moved": {"hand.far", off, ""},
+		"nobody waits for the pair":                        {"part.pair", off, "part.leave"},
+		"a host that votes is forgotten":                   {"part.leave", off, "part.pair"},
+		"the ring stays":                                   {"back.ring", off, ""},
+		"the files of two stay":                            {"back.pair", off, ""},
+		"the objects of two stay":                          {"back.dress", off, ""},
+		"nobody waits for the peer's way back":             {"back.far", off, ""},
+		"a copy without a plan stays":                      {"gone", off, ""},
+		"a survivor waits for a lost host":                 {"over.await", need(func(f Facts) bool { return f.Lock.Known && f.Lock.Value.ID == f.Plan.ID && !f.farOver() }), ""},
+		"nobody hears that the host is gone":               {"amend", off, ""},
+		"the cluster's copy stays old":                     {"copy", off, ""},
+		"the other host does not tell":                     {"tell", off, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			changed(t, c.rule, c.change)
+			if c.also != "" {
+				changed(t, c.also, off)
+			}
+			if _, n, bad := explore(t, 1); bad == "" {
+				t.Errorf("none of %d states shows that it is needed", n)
+			} else {
+				t.Log(bad[:min(len(bad), 200)])
+			}
+		})
+	}
+}
+
+// changed decides by tables in which one rule is changed.
+func changed(t *testing.T, id string, change func(*rule)) {
+	t.Helper()
+	n := 0
+	for _, list := range append(slices.Concat(slices.Collect(maps.Values(carrierTable)), slices.Collect(maps.Values(peerTable))), takeRules, goneRules, overRules, restRules) {
+		for k := range list {
+			if r := &list[k]; r.id == id {
+				was := *r
+				t.Cleanup(func() { *r = was })
+				change(r)
+				n++
+			}
+		}
+	}
+	if n == 0 {
+		t.Fatalf("no rule %s", id)
+	}
+}
