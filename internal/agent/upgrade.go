@@ -31,6 +31,9 @@ func newUpgrade(s *site.Site, net *hostnet.Network, status *pacemakerstatus.Coll
 	h.PeerServes = func(ctx context.Context) state.Fact[bool] {
 		return upgrade.PeerServes(ctx, self, cluster.View().Nodes.Value)
 	}
+	h.Spare = func(ctx context.Context) (state.Fact[bool], bool) {
+		return upgrade.Spare(ctx, self, cluster.View().Nodes.Value)
+	}
 	h.Newer = upgrade.NewerBy(releases)
 	gatherer := &upgrade.Gatherer{
 		Name: self, Kind: kind, Releases: releases, Now: time.Now, Version: net.OwnServer(), Pacemaker: status.Input,

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/holdfast/holdfast/internal/adapter/etcd"
@@ -15,7 +16,11 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/cli/command"
 	"github.com/holdfast/holdfast/internal/decide/backup"
+	"github.com/holdfast/holdfast/internal/decide/joining"
 	"github.com/holdfast/holdfast/internal/decide/removal"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/hold"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/survey"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -91,10 +96,43 @@ func (m *planeMember) look(ctx context.Context, f removal.Facts) removal.Plane {
 	if work, err := planInForce(ctx, m.cluster); err == nil {
 		p.Work = work
 	}
+	p.Upgrade = m.upgrade(ctx, f.Others).Retire
 	if !m.withoutBackup {
 		p.Backup = backup.Before(backup.NewestOf(known), m.now())
 	}
 	return p
+}
+
+// upgrade says what the replacement waits for in an upgrade, by its record and by what the other
+// control planes say. What cannot be read is unknown.
+func (m *planeMember) upgrade(ctx context.Context, others []corev1.Node) hold.Lost {
+	text := state.Known("")
+	var record corev1.ConfigMap
+	switch err := m.cluster.Get(ctx, client.ObjectKey{Namespace: annotation.RecordNamespace, Name: annotation.RecordName}, &record); {
+	case err == nil:
+		text.Value = record.Data[annotation.RecordKey]
+	case !apierrors.IsNotFound(err):
+		text = state.Fact[string]{}
+	}
+	stay := map[string]state.Fact[annotation.Host]{}
+	for i := range others {
+		n := &others[i]
+		if !survey.ControlPlane(n) {
+			continue
+		}
+		said, err := annotation.Decode[annotation.Host](n.Annotations[annotation.HostOf])
+		known := err == nil && n.Annotations[annotation.HostOf] != ""
+		stay[n.Name] = state.Fact[annotation.Host]{Known: known, Value: said}
+	}
+	return hold.OfLostOfThree(text, stay)
+}
+
+// insteadOf has what the upgrade says of the place of a lost control plane in place of what it says of
+// any host that is added: it waits for this one.
+func (m *planeMember) insteadOf(ctx context.Context, r *hostRemoval, wanted *joining.Adding) error {
+	f, err := r.gather(ctx)
+	wanted.Upgrade, wanted.Waits = "", m.upgrade(ctx, f.Others).Install
+	return err
 }
 
 func (m *planeMember) judge(ctx context.Context, f removal.Facts) ([]removal.Gate, removal.Step) {

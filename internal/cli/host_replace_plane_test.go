@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -11,11 +12,14 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/holdfast/holdfast/internal/adapter/etcd"
 	"github.com/holdfast/holdfast/internal/cli/command"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/parachute"
 	"github.com/holdfast/holdfast/internal/model/jointoken"
 	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -182,5 +186,46 @@ func TestAControlPlaneOfThreeThatMayRunKeepsItsMember(t *testing.T) {
 		if list, _ := readRetired(t.Context(), s); len(s.members) != 3 || len(list.Value) > 0 {
 			t.Errorf("%s: something was changed", sentence)
 		}
+	}
+}
+
+// U17: the upgrade waits for the lost host, so its replacement asks whether another control plane is on
+// its way, and not whether the upgrade is over.
+func TestU17_OneOfThreeIsReplacedInTheMiddleOfAnUpgrade(t *testing.T) {
+	for sentence, c := range map[string]struct {
+		planes  int
+		step    parachute.Step // of cp-2, which runs the new release
+		raised  bool
+		members int
+		says    string // empty for a replacement that ends
+	}{
+		"both others are at rest":               {3, parachute.Accepted, true, 3, ""},
+		"one of them is on its way":             {3, parachute.Proving, true, 3, "cp-2 is on its way to another release (proving)"},
+		"an operator of before has not counted": {0, parachute.Accepted, true, 3, "an operator of an earlier release"},
+		"one keeps the former level":            {3, parachute.Accepted, false, 2, "not yet: waits for the upgrade: until the commit cp-2 behaves as the former minor release"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newThree(t)
+			text, err := annotation.Encode(annotation.Record{Upgrade: "u", From: "r1", To: "r2", Started: true, Planes: c.planes})
+			put(t, err)
+			put(t, s.Create(t.Context(), &corev1.ConfigMap{
+				ObjectMeta: metav1.ObjectMeta{Namespace: annotation.RecordNamespace, Name: annotation.RecordName}, Data: map[string]string{annotation.RecordKey: text},
+			}))
+			for name, h := range map[string]annotation.Host{"cp-1": {Raised: state.Known(true)}, "cp-2": {Raised: state.Known(c.raised), Journal: parachute.Journal{Step: c.step}}} {
+				h.Facts.Release = state.Known(map[string]string{"cp-1": "r1", "cp-2": "r2"}[name])
+				said, err := annotation.Encode(h)
+				put(t, err)
+				writesNode(t, s, name, func(n *corev1.Node) { n.Annotations[annotation.HostOf] = said })
+			}
+			w := s.replaces(t, s, "")
+			err = w.run(t.Context())
+			if c.says == "" && err != nil || c.says != "" && (command.ExitCode(err) != command.ExitRefused || !strings.Contains(err.Error(), c.says)) {
+				t.Errorf("%s: %v", sentence, err)
+			}
+			_, missing := os.Stat(w.joinFile)
+			if joins := c.says == ""; len(s.members) != c.members || joins != (s.members[len(s.members)-1].ID == 9) || joins != (missing == nil) {
+				t.Errorf("%s: members %+v, join file: %v", sentence, s.members, missing)
+			}
+		})
 	}
 }

@@ -202,6 +202,9 @@ func (w *workerReplacement) refused(ctx context.Context, s *site.Site, f removal
 		return err
 	}
 	wanted.Nodes = slices.DeleteFunc(wanted.Nodes, func(n state.Node) bool { return n.Name == w.old.name }) // it is out by then
+	if w.old.plane != nil {
+		wanted.Upgrade = "" // it is asked by the gates of the one that goes, and before the join file
+	}
 	if w.new.name == w.old.name {
 		wanted.Pods = 0
 	} else if h, listed := wanted.Retired.Of(w.new.name); listed && h.Open() {
@@ -243,6 +246,11 @@ func (w *workerReplacement) admit(ctx context.Context, s *site.Site) error {
 	}
 	if slices.ContainsFunc(wanted.Nodes, func(n state.Node) bool { return n.Name == w.new.name }) {
 		return nil // it joins
+	}
+	if w.old.plane != nil {
+		if err := w.old.plane.insteadOf(ctx, &w.old, &wanted); err != nil {
+			return err
+		}
 	}
 	refused, notes := joining.Add(joining.Of(s.Config), wanted)
 	if len(refused) > 0 {

@@ -78,6 +78,9 @@ func (h Host) common(ctx context.Context, j parachute.Journal, kind parachute.Ki
 		f.Serves = h.Serves(ctx)
 	}
 	f.PeerServes = h.PeerServes(ctx)
+	if kind == parachute.OfMore {
+		f.Spare, f.Few = h.Spare(ctx)
+	}
 	f.PeerGone = kind == parachute.OfTwo && h.PeerGone()
 	return f, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -235,6 +236,33 @@ func TestWithoutAnotherControlPlaneNobodyElseServes(t *testing.T) {
 	for _, list := range [][]state.Node{nil, {own}, {own, {Name: "worker-1"}}} {
 		if got := PeerServes(t.Context(), "cp-1", list); got != state.Known(false) {
 			t.Errorf("%v: %v", list, got)
+		}
+	}
+}
+
+func TestEtcdOfThreeSparesAHostWhileTwoOthersServe(t *testing.T) {
+	plane := func(name string) state.Node {
+		return state.Node{Name: name, Labels: map[string]string{state.LabelControlPlane: ""}, Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.1")}}
+	}
+	without := plane("cp-3")
+	without.Addresses = nil
+	yes, no, unknown := state.Known(true), state.Known(false), state.Fact[bool]{}
+	for what, c := range map[string]struct {
+		list []state.Node
+		said map[string]state.Fact[bool]
+		want state.Fact[bool]
+		few  bool
+	}{
+		"both others serve":           {[]state.Node{plane("cp-1"), plane("cp-2"), plane("cp-3"), {Name: "w-1"}}, map[string]state.Fact[bool]{"cp-2": yes, "cp-3": yes}, yes, false},
+		"one does not":                {[]state.Node{plane("cp-1"), plane("cp-2"), plane("cp-3")}, map[string]state.Fact[bool]{"cp-2": yes, "cp-3": no}, no, false},
+		"one gives no answer":         {[]state.Node{plane("cp-1"), plane("cp-2"), plane("cp-3")}, map[string]state.Fact[bool]{"cp-2": yes}, unknown, false},
+		"the address of one is lost":  {[]state.Node{plane("cp-1"), plane("cp-2"), without}, map[string]state.Fact[bool]{"cp-2": yes, "cp-3": yes}, unknown, false},
+		"the third one was taken out": {[]state.Node{plane("cp-1"), plane("cp-2")}, map[string]state.Fact[bool]{"cp-2": yes}, no, true},
+		"nobody has read the list":    {nil, nil, unknown, false},
+	} {
+		got, few := spared("cp-1", c.list, func(n state.Node) state.Fact[bool] { return c.said[n.Name] })
+		if got != c.want || few != c.few {
+			t.Errorf("%s: %+v, %v", what, got, few)
 		}
 	}
 }

@@ -61,6 +61,37 @@ func PeerServes(ctx context.Context, self string, list []state.Node) state.Fact[
 	return out
 }
 
+// Spare asks all other control planes of a list of nodes: etcd of three keeps its majority without
+// this host if two others serve. few is true if the list has only one other.
+func Spare(ctx context.Context, self string, list []state.Node) (spare state.Fact[bool], few bool) {
+	return spared(self, list, func(n state.Node) state.Fact[bool] {
+		return probe.Serves(ctx, serverAt(n.Addresses[0].String()), authorities)
+	})
+}
+
+func spared(self string, list []state.Node, serves func(state.Node) state.Fact[bool]) (spare state.Fact[bool], few bool) {
+	others, yes, unknown := 0, 0, 0
+	for _, n := range list {
+		if n.Name == self || !n.ControlPlane() {
+			continue
+		}
+		others++
+		said := state.Fact[bool]{}
+		if len(n.Addresses) > 0 {
+			said = serves(n)
+		}
+		switch {
+		case state.Is(said, true):
+			yes++
+		case !said.Known:
+			unknown++
+		}
+	}
+	// An empty list is one that nobody has read.
+	known := yes >= 2 || unknown == 0 && others > 0
+	return state.Fact[bool]{Known: known, Value: known && yes >= 2}, others == 1
+}
+
 func serverAt(address string) string {
 	return net.JoinHostPort(address, strconv.Itoa(apilb.ServerPort))
 }
@@ -76,6 +107,13 @@ func NewParachute(s *site.Site, self string, releases Releases, event func(state
 			return state.Fact[bool]{}
 		}
 		return PeerServes(ctx, self, list)
+	}
+	h.Spare = func(ctx context.Context) (state.Fact[bool], bool) {
+		list, err := knownNodes()
+		if err != nil {
+			return state.Fact[bool]{}, false
+		}
+		return Spare(ctx, self, list)
 	}
 	h.Newer = NewerBy(releases)
 	return Parachute{

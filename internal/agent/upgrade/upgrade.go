@@ -78,6 +78,9 @@ type Host struct {
 	// Serves reports whether this host's API server answers and its etcd commits,
 	// PeerServes whether those of another control plane do.
 	Serves, PeerServes func(ctx context.Context) state.Fact[bool]
+	// Spare reports whether two other control planes serve, and whether only one other has a Node.
+	// It is asked of one of three.
+	Spare func(ctx context.Context) (spare state.Fact[bool], few bool)
 	// PeerGone reports whether the other one of two control planes was taken out for good, and
 	// no other machine has its place.
 	PeerGone func() bool

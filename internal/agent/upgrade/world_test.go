@@ -192,6 +192,7 @@ func (w *world) effects() Host {
 		Hangs:      func() (int, error) { return w.hangs, nil },
 		Serves:     func(context.Context) state.Fact[bool] { return state.Known(w.serves()) },
 		PeerServes: func(context.Context) state.Fact[bool] { return w.peer }, PeerGone: func() bool { return w.peerGone },
+		Spare: func(context.Context) (state.Fact[bool], bool) { return w.peer, false },
 		Newer: func(string, string) state.Fact[string] { return state.Known(w.newer) },
 		Prove: func(_ context.Context, release string) parachute.Proof {
 			out := parachute.Proof{}

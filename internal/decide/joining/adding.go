@@ -29,6 +29,8 @@ type Adding struct {
 	Pods int
 	// Upgrade says what an upgrade of the site does now, empty if none is under way.
 	Upgrade string
+	// Waits says why no machine takes the place of a lost control plane yet; empty for nothing.
+	Waits string
 }
 
 // Add returns every reason for which the host is not added. If there is none, it returns notes
@@ -38,6 +40,9 @@ func Add(s Site, a Adding) (refused []error, notes []string) {
 	refused = append(refused, a.addresses()...)
 	if a.Upgrade != "" {
 		refused = append(refused, refuse("an upgrade of the site is under way (%s): a host that joins now has no release to go back to; wait until the upgrade is over: holdfast upgrade status", a.Upgrade))
+	}
+	if a.Waits != "" {
+		refused = append(refused, refuse("not yet: %s", a.Waits))
 	}
 	if h, out := a.Retired.Of(a.Host); out && h.Open() {
 		notes = append(notes, fmt.Sprintf("a host of this name was %s: if it is another machine, it must be wiped, or stay off", h))

@@ -51,6 +51,7 @@ func TestAHostIsAddedUnlessSomethingIsInItsPlaceAndAllReasonsAreTold(t *testing.
 		{"the lost control plane of two", two, Adding{Role: state.RoleMaster, Host: "cp-2", Nodes: []state.Node{cp("cp-1")}}, 1},
 		{"a fourth control plane", three, Adding{Role: state.RoleMaster, Host: "cp-4", Nodes: []state.Node{cp("cp-1"), cp("cp-2"), cp("cp-3")}}, 1},
 		{"the empty place of three", three, Adding{Role: state.RoleMaster, Host: "cp-3", Nodes: []state.Node{cp("cp-1"), cp("cp-2")}}, 0},
+		{"the place of a lost one of three, in an upgrade", three, Adding{Role: state.RoleMaster, Host: "cp-3", Nodes: []state.Node{cp("cp-1"), cp("cp-2")}, Waits: "waits for the upgrade: cp-2 rises to the level of its release first"}, 1},
 		{"a control plane outside of the machine networks", three, Adding{Role: state.RoleMaster, Host: "cp-3", Networks: networks, Addresses: addresses("203.0.113.9")}, 1},
 		{"a remote worker", one, Adding{Role: state.RoleWorker, Host: "w-3", Networks: networks, Addresses: addresses("203.0.113.9")}, 0},
 	} {

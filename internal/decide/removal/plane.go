@@ -27,6 +27,8 @@ type Plane struct {
 	Typed string
 	// Work says what else changes the control planes; empty for nothing.
 	Work state.Fact[string]
+	// Upgrade says why an upgrade of the site holds the removal; empty if it does not.
+	Upgrade string
 	// Backup says why no backup is good enough, empty if one is.
 	Backup string
 }
@@ -61,7 +63,7 @@ var planeGates = []struct {
 	shut func(Facts, Plane) (why, way string)
 }{
 	{"list", func(f Facts, _ Plane) (string, string) { return unreadable(f) }},
-	{"upgrade", func(f Facts, _ Plane) (string, string) { return upgrading(f) }},
+	{"upgrade", upgradeHolds},
 	{"three", notThree},
 	{"here", elsewhere},
 	{"gone", notGone},
@@ -81,6 +83,15 @@ func PlaneGates(f Facts, p Plane) []Gate {
 		}
 	}
 	return out
+}
+
+// upgradeHolds asks the upgrade whether another control plane is on its way, and not whether it is
+// over: it waits for the lost host.
+func upgradeHolds(_ Facts, p Plane) (why, way string) {
+	if p.Upgrade == "" {
+		return "", ""
+	}
+	return p.Upgrade, "See: holdfast upgrade status. If it does not end: docs/runbook/upgrade.md#a-host-is-lost-for-good-in-the-middle"
 }
 
 func notThree(f Facts, _ Plane) (why, way string) {

@@ -45,7 +45,9 @@ var planeClosing = []struct {
 	change         func(*Facts, *Plane)
 }{
 	{"a list that cannot be read", "list", func(f *Facts, _ *Plane) { f.Retired.Known = false }},
-	{"an upgrade", "upgrade", func(f *Facts, _ *Plane) { f.Upgrade = "soaking" }},
+	{"an upgrade", "upgrade", func(f *Facts, p *Plane) {
+		f.Upgrade, p.Upgrade = "Hosts", "waits for the upgrade: cp-2 has its turn, which is taken back first"
+	}},
 	{"a second control plane has no Node", "three", func(f *Facts, p *Plane) {
 		f.Others = f.Others[:1]
 		p.Members.Value = p.Members.Value[:1]

@@ -447,11 +447,14 @@ func (w *world) knows(h *hostPlay, turn annotation.Turn) parachute.Facts {
 		Kind: w.kind(h), Turn: state.Known(turn.Of()), Boot: fmt.Sprint(h.boot), Up: time.Hour, Running: h.running, Previous: oldImage, Whole: state.Known(true), Newer: state.Known(""),
 		Closed: state.Known(turn.Closed), Serves: state.Known(!h.worker && h.serves() && !h.bad), PeerServes: state.Known(false), Released: true, Emptied: true, Quiet: !h.daemons, Timer: true, Daemons: h.daemons, Proof: parachute.Proof{},
 	}
+	serve := 0
 	for _, other := range w.hosts {
 		if other != h && !other.worker && other.serves() {
 			f.PeerServes = state.Known(true)
+			serve++
 		}
 	}
+	f.Spare = state.Known(serve > 1)
 	for _, c := range parachute.Criteria() {
 		if h.daemons {
 			f.Proof[c.ID] = state.Known(!h.bad || h.running != newImage)

@@ -44,6 +44,9 @@ type Record struct {
 	Upgrade string
 	// From and To are the digests of the two releases.
 	From, To string
+	// Planes is how many control planes the site had when the upgrade began; 0 if nobody has
+	// counted them, as operators of earlier releases do not.
+	Planes int
 	// Started is true once somebody asked for it, Returning once the site goes back.
 	Started, Returning bool
 	// NoWayBack is written before anything that the old release could not read.

@@ -12,34 +12,35 @@ import (
 // the upgrade goes on with it (docs/adr/0101).
 
 // forGood says what a person does about a host that does not come back; empty for several, and
-// where this package does not know it. One of three control planes waits for the upgrade as long as it is lost.
+// where this package does not know it.
 func (s Site) forGood(host string) string {
-	planes, worker, known := 0, false, false
+	worker, known := false, false
 	for _, h := range s.Hosts {
 		known = known || h.Name == host
-		if !h.Worker {
-			planes++
-		}
 		worker = worker || h.Worker && h.Name == host
 	}
+	planes := s.planes()
 	switch {
 	case worker:
 		return "; if it is lost for good: `holdfast host remove " + host + " --is-off " + host + "`"
-	case known && planes == 2:
+	case known && planes == 2 && s.Record.Planes <= 2, known && planes == three && s.Record.Planes == three:
 		return "; if it is lost for good: `holdfast host replace " + host + "`"
 	}
 	return ""
 }
 
-// plan takes back turns that nobody has begun while a plan changes the control planes. Gates keep
-// further hosts from theirs. Who goes back or rises does so all the same: the plan may wait for it.
+// plan takes back turns that nobody has begun while a plan changes the control planes, or one of three
+// is missing. Gates keep further hosts from theirs. Who goes back or rises does so all the same: the plan may wait for it.
 func (s Site) plan() (Step, bool) {
-	r := s.Record
-	if s.Plan == "" || r.Returning || r.NoWayBack || len(r.Turns) == 0 || len(s.atWork()) > 0 {
+	r, why := s.Record, s.fewer()
+	if s.Plan != "" && !r.Returning {
+		why = s.Plan
+	}
+	if why == "" || r.NoWayBack || len(r.Turns) == 0 || len(s.atWork()) > 0 {
 		return Step{}, false
 	}
 	r.Turns = nil
-	return s.write(r, "no host begins: "+s.Plan)
+	return s.write(r, "no host begins: "+why)
 }
 
 // TurnOf returns what the cluster wants of a host. One that was installed with the new release has

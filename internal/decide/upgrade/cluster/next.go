@@ -74,7 +74,7 @@ func (s Site) idle() Step {
 	case !s.Wish.Start:
 		return Step{Phase: Offered, Do: Rest, Why: "a release is offered"}
 	}
-	return Step{Phase: Fetching, Do: Write, Record: Record{Upgrade: s.Wish.Upgrade, From: s.Running, To: s.Wish.Release, Started: true}, Why: "the upgrade begins"}
+	return Step{Phase: Fetching, Do: Write, Record: Record{Upgrade: s.Wish.Upgrade, From: s.Running, To: s.Wish.Release, Planes: s.planes(), Started: true}, Why: "the upgrade begins"}
 }
 
 // refusal says why a wish does not count; empty if it does.
@@ -258,6 +258,9 @@ func (s Site) returned() (Step, bool) {
 // give gives the next hosts their turn.
 func (s Site) give(left []Host) (Step, bool) {
 	r := s.Record
+	if why := s.fewer(); why != "" {
+		return s.step(Pause, why)
+	}
 	r.Turns = s.batch(left)
 	why := strings.Join(r.Turns, " and ") + " is next"
 	switch p := s.pendingOf(s.Parts); {
@@ -384,6 +387,9 @@ func (s Site) soak() (Step, bool) {
 	case s.Plan != "" && !s.Wish.Commit: // one host alone shows little
 		r.Healthy, r.Seen = s.Record.Healthy, time.Time{}
 		return s.write(r, "the way back stays open: "+s.Plan)
+	case s.fewer() != "" && !s.Wish.Commit:
+		r.Healthy, r.Seen = s.Record.Healthy, time.Time{}
+		return s.write(r, "the way back stays open: "+s.fewer())
 	case s.Wish.Commit || !s.SoakOff && r.Healthy >= s.Soak:
 		return Step{}, false
 	case s.SoakOff:

@@ -55,6 +55,10 @@ type Facts struct {
 	// Serves is true while this host's etcd commits and its API server answers; a
 	// worker never serves. PeerServes is true while another control plane does.
 	Serves, PeerServes state.Fact[bool]
+	// Spare is true while two other control planes serve, so that etcd of three keeps its majority
+	// without this host. Few is true if only one other has a Node. Both are asked of OfMore alone.
+	Spare state.Fact[bool]
+	Few   bool
 	// PeerGone is true once the other one of two control planes was taken out for good, until
 	// another machine has its place.
 	PeerGone bool
@@ -177,6 +181,7 @@ var vetoes = []veto{
 	{"newer data", decision.vetoNewer},
 	{"old release", decision.vetoOld},
 	{"alone", decision.vetoAlone},
+	{"majority", decision.vetoMajority},
 }
 
 type veto struct {
@@ -391,6 +396,8 @@ func (d decision) undo() (Action, bool) {
 		why = fmt.Sprintf("the host was not ready to switch within %s", prepareLimit)
 	case !d.spared():
 		why = "no other control plane is known to serve"
+	case d.unspared():
+		why = "etcd would lose its majority without this host"
 	default:
 		return Action{}, false
 	}
@@ -415,6 +422,9 @@ func (d decision) forward() (Action, bool) {
 		}
 		if d.f.Trial > 0 { // what breaks only on a leader breaks while this host can take it all back
 			return d.to(Prepare, DoPrepare, "hosts of the new release lead and hold the VIPs, before this one leaves")
+		}
+		if !d.kept() {
+			return d.to(Prepare, DoPrepare, "two other control planes are not known to serve, and etcd would lose its majority")
 		}
 		return d.to(Leave, DoLeave, "its etcd leaves, and its daemons end")
 	case Leave:
@@ -452,7 +462,7 @@ func (d decision) begin() (Action, bool) {
 	if !d.f.Daemons { // a crash came between the journal and the act
 		return Action{Undo, d.j, "the daemons of the release start again"}, true
 	}
-	if !turn.Known || turn.Value.Wish != Go || turn.Value.To == d.f.Running || !d.spared() {
+	if !turn.Known || turn.Value.Wish != Go || turn.Value.To == d.f.Running || !d.spared() || !d.kept() {
 		return Action{}, false
 	}
 	attempts := 1

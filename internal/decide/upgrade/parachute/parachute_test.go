@@ -30,7 +30,7 @@ func at(s Step) (Journal, Facts) {
 	j := Journal{Upgrade: "u1", From: "old", To: "new", Step: s, Since: noon.Add(-50 * time.Second), Switched: noon.Add(-150 * time.Second), Deadline: noon.Add(150 * time.Second), Attempts: 1, Boot: "b1"}
 	f := Facts{
 		Kind: OfTwo, Turn: state.Known(Turn{Wish: Go, Upgrade: "u1", From: "old", To: "new"}), Boot: "b1", Up: time.Hour, Running: "new", Previous: "old", Whole: state.Known(true), Newer: state.Known(""), Closed: state.Known(false),
-		Serves: state.Known(true), PeerServes: state.Known(true), Daemons: true, Released: true, Emptied: true, Quiet: true, Timer: true, Proof: proven(),
+		Serves: state.Known(true), PeerServes: state.Known(true), Spare: state.Known(true), Daemons: true, Released: true, Emptied: true, Quiet: true, Timer: true, Proof: proven(),
 	}
 	if s == None || s == Prepare || s == Leave || s == Armed || s == Returned {
 		j.Switched, j.Deadline, f.Running = time.Time{}, time.Time{}, "old"
@@ -66,6 +66,16 @@ func back(change func(*Journal, *Facts)) func(*Journal, *Facts) {
 func gone(change func(*Journal, *Facts)) func(*Journal, *Facts) {
 	return func(j *Journal, f *Facts) {
 		f.PeerServes, f.PeerGone = state.Fact[bool]{}, true
+		if change != nil {
+			change(j, f)
+		}
+	}
+}
+
+// ofThree is one of three control planes, with what is known of the other two.
+func ofThree(spare state.Fact[bool], few bool, change func(*Journal, *Facts)) func(*Journal, *Facts) {
+	return func(j *Journal, f *Facts) {
+		f.Kind, f.Spare, f.Few = OfMore, spare, few
 		if change != nil {
 			change(j, f)
 		}
@@ -189,6 +199,16 @@ func TestWhatAHostDoesNext(t *testing.T) {
 		}},
 		{Returning, "it booted", func(_ *Journal, f *Facts) { f.Boot = "b2" }},
 		{Returning, "the old release serves", func(_ *Journal, f *Facts) { f.Running = "old" }},
+		{None, "has its turn, and is one of three", ofThree(state.Known(true), false, nil)},
+		{None, "has its turn, and one of the other two does not serve", ofThree(state.Known(false), false, nil)},
+		{Prepare, "of three, and one of the other two does not serve", ofThree(state.Known(false), false, nil)},
+		{Prepare, "of three, and nobody knows whether both others serve", ofThree(state.Fact[bool]{}, false, nil)},
+		{Prepare, "of three, and nobody has known it for long", ofThree(state.Fact[bool]{}, false, func(j *Journal, _ *Facts) { j.Since = noon.Add(-3 * time.Minute) })},
+		{Leave, "of three, and another one serves without it", ofThree(state.Known(false), false, nil)},
+		{Proving, "of three, late, and one of the other two does not serve", ofThree(state.Known(false), false, func(j *Journal, f *Facts) { j.Deadline, f.Proof["kubelet"] = noon, state.Fact[bool]{} })},
+		{Proving, "of three, one of the other two does not serve, and an administrator goes back", ofThree(state.Known(false), false, func(_ *Journal, f *Facts) { f.Turn.Value.Wish = GoBack })},
+		{Accepted, "of three, one of the other two does not serve, and an administrator goes back", ofThree(state.Known(false), false, func(_ *Journal, f *Facts) { f.Turn.Value.Wish = GoBack })},
+		{Accepted, "of three, the third one was taken out, and an administrator goes back", ofThree(state.Known(false), true, func(_ *Journal, f *Facts) { f.Turn.Value.Wish = GoBack })},
 		{Returned, "it tries again", nil},
 		{Returned, "its daemons were not started again", func(_ *Journal, f *Facts) { f.Daemons = false }},
 		{Returned, "it has tried twice", func(j *Journal, _ *Facts) { j.Attempts, j.Why = 2, "boot 2 without having been accepted" }},
@@ -217,14 +237,14 @@ func TestWhatAHostDoesNext(t *testing.T) {
 
 // trouble is a host with a reason to return, and everything that may keep it from it.
 type trouble struct {
-	cause          string
-	step           Step
-	kind           Kind
-	serves, peer   state.Fact[bool]
-	whole, closed  state.Fact[bool]
-	newer          state.Fact[string]
-	closedHere     bool
-	mayGo, isAlone bool
+	cause               string
+	step                Step
+	kind                Kind
+	serves, peer, spare state.Fact[bool]
+	whole, closed       state.Fact[bool]
+	newer               state.Fact[string]
+	closedHere          bool
+	mayGo, isAlone      bool
 }
 
 func troubles() []trouble {
@@ -233,11 +253,12 @@ func troubles() []trouble {
 	for _, cause := range []string{"", "late", "boots", "watchdog", "missed", "person"} {
 		for _, step := range []Step{Switched, Proving} {
 			for _, kind := range []Kind{Worker, Alone, OfTwo, OfMore} {
-				for i := range 3 * 3 * 3 * 3 * 3 * 2 {
+				for i := range 3 * 3 * 3 * 3 * 3 * 2 * 3 {
 					b := func(n int) state.Fact[bool] { return facts[i/n%3] }
-					tr := trouble{cause: cause, step: step, kind: kind, serves: b(1), peer: b(3), whole: b(9), closed: b(27), closedHere: i/243 == 1, newer: []state.Fact[string]{{}, state.Known("x"), state.Known("")}[i/81%3]}
+					tr := trouble{cause: cause, step: step, kind: kind, serves: b(1), peer: b(3), whole: b(9), closed: b(27), closedHere: i/243%2 == 1, spare: b(486), newer: []state.Fact[string]{{}, state.Known("x"), state.Known("")}[i/81%3]}
 					tr.isAlone = (kind != Alone || cause != "person") && kind != Worker && !state.Is(tr.serves, false) && !state.Is(tr.peer, true)
-					tr.mayGo = !tr.isAlone && state.Is(tr.whole, true) && !state.Is(tr.closed, true) && !tr.closedHere && state.Is(tr.newer, "")
+					stops := kind == OfMore && cause != "person" && !state.Is(tr.serves, false) && !state.Is(tr.spare, true)
+					tr.mayGo = !tr.isAlone && !stops && state.Is(tr.whole, true) && !state.Is(tr.closed, true) && !tr.closedHere && state.Is(tr.newer, "")
 					out = append(out, tr)
 				}
 			}
@@ -250,7 +271,7 @@ func troubles() []trouble {
 func (tr trouble) wrong() string {
 	j, f := at(tr.step)
 	f.Proof, j.Closed = Proof{}, tr.closedHere
-	f.Kind, f.Serves, f.PeerServes, f.Whole, f.Closed, f.Newer = tr.kind, tr.serves, tr.peer, tr.whole, tr.closed, tr.newer
+	f.Kind, f.Serves, f.PeerServes, f.Spare, f.Whole, f.Closed, f.Newer = tr.kind, tr.serves, tr.peer, tr.spare, tr.whole, tr.closed, tr.newer
 	switch tr.cause {
 	case "late":
 		j.Deadline = noon
