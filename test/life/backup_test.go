@@ -40,8 +40,12 @@ func TestABackupSurvivesPowerCuts(t *testing.T) {
 		victim string
 		phase  backup.Phase
 	}{
-		{taker, backup.PhaseSnapshot}, {taker, backup.PhaseRestore}, {taker, backup.PhasePack}, {taker, backup.PhaseReread},
-		{other, backup.PhaseSnapshot}, {other, backup.PhaseRestore},
+		{taker, backup.PhaseSnapshot},
+		{taker, backup.PhaseRestore},
+		{taker, backup.PhasePack},
+		{taker, backup.PhaseReread},
+		{other, backup.PhaseSnapshot},
+		{other, backup.PhaseRestore},
 	} {
 		if t.Failed() {
 			return
