@@ -114,6 +114,7 @@ func (g *growth) showThree(w thirdPlane) error {
 	line("%s becomes the third control plane of this site, at %s.", g.name, g.address)
 	line("  by the agents of %s and %s:", w.here, w.peer)
 	line("    %s is installed, and its etcd gets all data without a vote", g.name)
+	line("      if %s or %s is lost until then, the other one goes on alone and takes the plan back", w.here, w.peer)
 	line("    both etcd keepers give up their right to go on alone, and the third member gets its vote:")
 	line("      for about a second the loss of %s or %s stops writes until it is back; nothing is lost", w.here, w.peer)
 	line("      from then on the plan only goes forward")
@@ -133,8 +134,12 @@ func (g *growth) runThree(ctx context.Context, plan *widen.Plan) error {
 	switch {
 	case err != nil:
 		return err
-	case plan.Survivor != here:
-		return coded(command.ExitRefused, "refused: %s carries the plan for %s: type the command there", plan.Survivor, g.name)
+	case plan.Survivor != here && plan.Alone != here:
+		lost := ""
+		if widen.Handing.After(plan.Stage) {
+			lost = fmt.Sprintf("; if that host is lost, %s takes the plan back by itself once it went on alone", here)
+		}
+		return coded(command.ExitRefused, "refused: %s carries the plan for %s: type the command there%s", plan.Survivor, g.name, lost)
 	case g.abort:
 		return g.takeBackThree(ctx, plan)
 	case g.file != "":

@@ -183,6 +183,23 @@ func TestAPlanUnderWayIsFollowedOnItsHostAlone(t *testing.T) {
 			t.Errorf("%s: %v", sentence, err)
 		}
 	}
+	// The host that went on alone carries it.
+	alone := newThreeRun(t, func(_ int, g *growthRun) {
+		p := widePlan("p1", widen.Aborted)
+		p.Ended, p.Alone = "cp-2 went on alone", "cp-2"
+		put(t, g.store.PutWidenPlan(p))
+	})
+	alone.file, alone.effects.name = "", func() (string, error) { return "cp-2", nil }
+	coming := widePlan("p1", widen.Coming)
+	put(t, alone.store.PutWidenPlan(coming))
+	if err := alone.run(t.Context()); exitOfReplace(err) != command.ExitRefused || !strings.Contains(err.Error(), "if that host is lost, cp-2 takes the plan back by itself once it went on alone") {
+		t.Error(err)
+	}
+	coming.Stage, coming.Alone = widen.TakingBack, "cp-2"
+	put(t, alone.store.PutWidenPlan(coming))
+	if err := alone.run(t.Context()); exitOfReplace(err) != command.ExitRefused || !strings.Contains(alone.r.out.String(), "taken back: cp-2 went on alone; the site has two control planes as before") {
+		t.Errorf("%v: %s", err, alone.r.out.String())
+	}
 	g := newThreeRun(t, func(n int, g *growthRun) {
 		if n == 2 {
 			put(t, g.store.PutWidenPlan(widePlan("p1", widen.Whole)))

@@ -180,7 +180,7 @@ func (h *here) cluster(ctx context.Context, f *replace.Facts, job Job) {
 		return
 	}
 	lock, err := api.ConfigMap(ctx, system, lockName)
-	f.Lock = carry.Fact(lock[lockKey], err)
+	f.Lock, f.InForce = carry.Fact(lock[lockKey], err), replace.InForce(lock)
 	name, next := names(job)
 	if name != "" {
 		h.oldInAPI(ctx, f, api, name)

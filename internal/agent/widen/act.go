@@ -50,10 +50,18 @@ func (h *here) copyPlan(ctx context.Context, job Job) error {
 	})
 }
 
+// dropLock deletes the lock. The Node of the host that wrote it names the plan, too: that may be the
+// other host, and its Node may be gone with it.
 func (h *here) dropLock(ctx context.Context, job Job) error {
 	return h.in(func(api API) error {
-		if err := api.SetAnnotations(ctx, h.Host, map[string]*string{Annotation: nil}); err != nil {
-			return err
+		for _, name := range []string{job.Plan.Survivor, job.Plan.Peer} {
+			node, err := api.NodeOf(ctx, name)
+			if err == nil && node.There {
+				err = api.SetAnnotations(ctx, name, map[string]*string{Annotation: nil})
+			}
+			if err != nil {
+				return err
+			}
 		}
 		return api.Unlock(ctx, system, lockName, lockKey, job.Plan.ID)
 	})
@@ -166,11 +174,11 @@ func (h *here) addLearner(ctx context.Context, job Job) error {
 }
 
 // dropLearner removes the member of the third host. A voter stays, and so does a learner that the
-// plan does not name and that started once: it is the other host's.
+// plan does not name and that started once under another name: it is the other host's.
 func (h *here) dropLearner(ctx context.Context, job Job) error {
 	err := h.change(ctx, func(ctx context.Context, c Etcd, members []state.EtcdMember) error {
 		for _, m := range learners(members) {
-			if m.ID == job.Plan.Third || job.Plan.Third == 0 && m.Name == "" {
+			if job.Plan.Member(m.ID, m.Name) {
 				return c.RemoveMember(ctx, m.ID)
 			}
 		}

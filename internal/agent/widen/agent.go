@@ -81,7 +81,8 @@ func (a *Agent) Nodes(list []state.Node) {
 	a.mu.Lock()
 	fresh := plan != "" && a.heard == ""
 	if fresh {
-		a.heardAt = a.Now()
+		// A plan that this host took for ended is news, too.
+		a.heardAt, a.rested = a.Now(), ""
 	}
 	a.heard = plan
 	a.mu.Unlock()

@@ -39,10 +39,13 @@ type pair struct {
 	node    bool
 	looks   [2]int
 	late    bool // the third host has not started
+	waits   bool // the etcd keepers do not let it vote yet
+	off     int  // the host that has no power, -1 for none
+	sole    int  // the one that went on alone
 }
 
 func newPair(t *testing.T) *pair {
-	p := &pair{roots: [2]string{t.TempDir(), t.TempDir()}, voters: 2}
+	p := &pair{roots: [2]string{t.TempDir(), t.TempDir()}, voters: 2, off: -1, sole: -1}
 	for i := range p.done {
 		p.done[i] = make(map[widen.Act]bool)
 	}
@@ -56,9 +59,16 @@ func (p *pair) look(i int, job Job) widen.Facts {
 	if p.voters == 3 {
 		record = state.EtcdMajority
 	}
+	voters, name := p.voters, "cp-3"
+	if p.sole == i {
+		record, voters = state.EtcdSole, 1
+	}
+	if p.late {
+		name = ""
+	}
 	f := widen.Facts{
-		Now: noon, Host: names[i], Peer: names[1-i], ControlPlanes: 2, Plan: job.Plan, Wish: job.Wish, Record: state.Known(record), PeerRecord: state.Known(record), Contact: state.Known(true), Serves: state.Known(true),
-		StandIn: state.Known(false), Voters: state.Known(p.voters), Learner: state.Known(p.learner), LearnerKnown: !p.late, Behind: state.Known(uint64(0)), Word: state.Known(p.words[i]),
+		Now: noon, Host: names[i], Peer: names[1-i], ControlPlanes: 2, Plan: job.Plan, Wish: job.Wish, Record: state.Known(record), PeerRecord: state.Known(record), Contact: state.Known(p.off < 0), Serves: state.Known(true),
+		StandIn: state.Known(false), Voters: state.Known(voters), Learner: state.Known(p.learner), LearnerName: name, Behind: state.Known(uint64(0)), Word: state.Known(p.words[i]),
 		OthersServe: state.Known(true), Asks: newcomer, AskedAt: noon, Arch: state.Known(true), Ready: state.Known(p.voters == 3), Pod: is(widen.PutPod), Boots: is(widen.KubeletBoot),
 		Runs: state.Known(!p.done[i][widen.EndRing]), Paired: state.Known(!p.done[i][widen.EndPair]), Kubelets: is(widen.GivePod), Podmans: state.Known(!p.done[i][widen.StopEtcd]), Halted: is(widen.StopEtcd),
 		Maintained: state.Known(p.done[0][widen.Maintain]), Dressed: is(widen.Dress), Target: state.Known(true), Room: state.Known(true), Ships: state.Known(true), Lock: state.Known(p.lock), Told: state.Known(p.told),
@@ -72,7 +82,7 @@ func (p *pair) look(i int, job Job) widen.Facts {
 
 // keepers let the third member vote once both have the word that names it.
 func (p *pair) keepers() {
-	if p.learner != 0 && p.words[0].Member == p.learner && p.words[1] == p.words[0] {
+	if !p.waits && p.learner != 0 && p.words[0].Member == p.learner && p.words[1] == p.words[0] {
 		p.learner, p.voters = 0, 3
 	}
 }
@@ -132,6 +142,9 @@ func (p *pair) play(t *testing.T, stop func() bool) {
 		for i := range agents {
 			if p.lock.ID != "" {
 				agents[i].Nodes([]state.Node{{Name: "cp-1", Annotations: map[string]string{Annotation: p.lock.ID}}})
+			}
+			if i == p.off {
+				continue
 			}
 			_, err := agents[i].Step(t.Context())
 			switch {
@@ -216,6 +229,119 @@ func TestAPlanIsTakenBackOnBothHosts(t *testing.T) {
 	}
 	if w, err := p.store(0).WidenWish(); w != nil || err != nil {
 		t.Errorf("the wish is left: %+v, %v", w, err)
+	}
+}
+
+// lose takes the power from a host at a stage of its plan's copy; the other one goes on alone.
+func (p *pair) lose(t *testing.T, i int, at widen.Stage) {
+	t.Helper()
+	p.waits, p.late = true, at != widen.LettingIn
+	if err := p.store(0).PutWidenWish(wish); err != nil {
+		t.Fatal(err)
+	}
+	p.play(t, func() bool { return p.learner != 0 })
+	if at == widen.TakingBack {
+		abort := wish
+		abort.Abort = true
+		if err := p.store(0).PutWidenWish(abort); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.play(t, func() bool { b := p.plan(t, 1); return b != nil && b.Stage == at })
+	if at != widen.TakingBack && (p.learner == 0 || !p.node) {
+		t.Fatalf("nothing is left to take back: %v", p.log)
+	}
+	p.off, p.sole, p.log = i, 1-i, nil
+}
+
+// ended reports whether a host has ended the plan, and nothing of the third one is left in the cluster.
+func (p *pair) ended(t *testing.T, i int) bool {
+	h := p.plan(t, i)
+	return h != nil && h.Stage == widen.Aborted && p.lock.ID == "" && p.learner == 0 && !p.node && p.words[i] == state.EtcdThirdWord{}
+}
+
+// TestASurvivorOfEitherHostTakesThePlanBackThoughItIsCutAnywhere loses either host for a while, in every
+// stage in which two vote. The survivor ends the plan and deletes the lock, though it is cut at any of
+// its effects. The other one comes back, finds no such plan, ends its own, and writes nothing again.
+func TestASurvivorOfEitherHostTakesThePlanBackThoughItIsCutAnywhere(t *testing.T) {
+	for lost := range names {
+		for _, stage := range []widen.Stage{widen.Coming, widen.LettingIn, widen.TakingBack} {
+			for _, after := range []bool{false, true} {
+				for at := 0; ; at++ {
+					p := newPair(t)
+					p.lose(t, lost, stage)
+					p.cut = powercut.Cut{At: at, After: after}
+					p.play(t, func() bool { return p.ended(t, 1-lost) })
+					done := p.cut.At == at
+					p.cut, p.off, p.sole = powercut.Cut{}, -1, -1
+					log := len(p.log)
+					p.play(t, func() bool { return p.ended(t, lost) && p.ended(t, 1-lost) })
+					for _, did := range p.log[log:] {
+						if !strings.HasSuffix(did, string(widen.DropWord)) {
+							t.Errorf("%s lost in %s, cut %d: after it came back %s", names[lost], stage, at, did)
+						}
+					}
+					if at > 0 && done { // the run ended before the cut
+						if at < 4 {
+							t.Fatalf("only %d effects: %v", at, p.log)
+						}
+						break
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestAHostThatComesBackInTheMiddleTakesThePlanBackWithTheOther: the survivor has told the cluster that
+// the plan is taken back, and is one of a pair again before it has ended it.
+func TestAHostThatComesBackInTheMiddleTakesThePlanBackWithTheOther(t *testing.T) {
+	p := newPair(t)
+	p.lose(t, 0, widen.Coming)
+	agent := p.agent(1)
+	copies := agent.World.Do[widen.CopyPlan]
+	agent.World.Do[widen.CopyPlan] = func(ctx context.Context, job Job) error {
+		return errors.Join(copies(ctx, job), powercut.Err)
+	}
+	if _, err := agent.Step(t.Context()); !errors.Is(err, powercut.Err) || p.lock.Plan.Stage != widen.TakingBack || p.lock.Plan.Alone != "cp-2" {
+		t.Fatalf("%v, %+v", err, p.lock)
+	}
+	p.off, p.sole = -1, -1
+	p.play(t, func() bool { return p.ended(t, 0) && p.ended(t, 1) })
+	if a := p.plan(t, 0); a.Ended != "cp-2 went on alone" {
+		t.Errorf("%+v", a)
+	}
+}
+
+// TestAPlanThatWasTakenForEndedIsNewsOnceANodeNamesItAgain: the host that carries it was off while it
+// had changed nothing yet, and goes on.
+func TestAPlanThatWasTakenForEndedIsNewsOnceANodeNamesItAgain(t *testing.T) {
+	p := newPair(t)
+	a := p.agent(1)
+	over := widen.Plan{Format: widen.Format, ID: "p1", Widens: true, Survivor: names[0], Peer: names[1], New: wish.New, Stage: widen.Aborted}
+	if err := a.Store.PutWidenPlan(over); err != nil {
+		t.Fatal(err)
+	}
+	step := func(want int) {
+		t.Helper()
+		if _, err := a.Step(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if p.looks[1] != want {
+			t.Errorf("%d looks, want %d", p.looks[1], want)
+		}
+	}
+	step(1)
+	step(1)
+	again := over
+	again.Stage = widen.Coming
+	p.lock = widen.Copy{ID: "p1", Plan: again}
+	a.Nodes([]state.Node{{Name: "cp-1", Annotations: map[string]string{Annotation: "p1"}}})
+	if _, err := a.Step(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if b := p.plan(t, 1); b.Stage != widen.Coming {
+		t.Errorf("%+v", b)
 	}
 }
 

@@ -32,7 +32,8 @@ import (
 // cluster is an API of values.
 type cluster struct {
 	maps   map[string]map[string]string
-	marks  map[string]string // annotations of cp-1
+	marks  map[string]string // annotations of cp-1 and cp-2
+	lost   string            // a host whose Node is gone
 	graves map[string]retired.Host
 	node   Node
 	did    []string
@@ -67,8 +68,11 @@ func (c *cluster) Unlock(_ context.Context, ns, name, key, value string) error {
 }
 
 func (c *cluster) SetAnnotations(_ context.Context, node string, values map[string]*string) error {
+	if node == c.lost {
+		return errors.New("not found")
+	}
 	for k, v := range values {
-		if delete(c.marks, k); v != nil {
+		if c.marks[k] = strings.TrimPrefix(c.marks[k], node+" p1"); v != nil {
 			c.marks[k] = node + " " + *v
 		}
 	}
@@ -105,7 +109,7 @@ func (c *cluster) DeleteNode(_ context.Context, name, uid string) error {
 
 func (c *cluster) NodeOf(_ context.Context, name string) (Node, error) {
 	if name != "cp-3" {
-		return Node{}, nil
+		return Node{There: name != c.lost}, nil
 	}
 	return c.node, nil
 }
@@ -276,11 +280,27 @@ func TestTheLockHasThePlanAndWhatTheOtherHostTells(t *testing.T) {
 	if f := l.look(t.Context(), job); f.Lock.Value.ID != "" || l.api.marks[Annotation] != "" {
 		t.Errorf("%+v, %v", f.Lock, l.api.marks)
 	}
+	// The host that wrote the lock is lost, for a while or with its Node.
+	for _, lost := range []string{"", "cp-1"} {
+		l.do(widen.CopyPlan, job)
+		l.api.lost, l.Host = lost, "cp-2"
+		l.do(widen.DropLock, job)
+		l.Host, l.api.lost = "cp-1", ""
+		if f := l.look(t.Context(), job); f.Lock.Value.ID != "" || (l.api.marks[Annotation] != "") != (lost != "") {
+			t.Errorf("lost %q: %+v, %v", lost, f.Lock, l.api.marks)
+		}
+	}
 	// Another plan's lock is only known by its ID, and is not written into.
 	text, _ := json.Marshal(replace.Plan{ID: "p9", New: replace.New{Name: "cp-2"}})
 	l.api.maps[system+"/"+lockName] = map[string]string{lockKey: "p9", lockCopy: string(text)}
-	if f := l.look(t.Context(), job); f.Lock.Value != (widen.Copy{ID: "p9"}) {
+	f = l.look(t.Context(), job)
+	if f.Lock.Value != (widen.Copy{ID: "p9"}) {
 		t.Errorf("%+v", f.Lock)
+	}
+	if shut := replace.Closed(widen.Gates(f, wish)); !slices.ContainsFunc(shut, func(g replace.Gate) bool {
+		return g.ID == "work" && strings.Contains(g.Words, "is under way: the plan p9")
+	}) {
+		t.Errorf("the gate does not say what goes on: %+v", shut)
 	}
 	for _, act := range []widen.Act{widen.CopyPlan, widen.Tell} {
 		if err := l.world().Do[act](t.Context(), job); err == nil {
@@ -321,13 +341,20 @@ func TestOnlyALearnerOfThePlanComesAndGoes(t *testing.T) {
 	}
 	for sentence, m := range map[string]state.EtcdMember{
 		"a voter":                    {ID: 7, Name: "cp-3"},
-		"another learner":            {ID: 8, Name: "cp-2", Learner: true},
+		"the other host's":           {ID: 8, Name: "cp-2", Learner: true},
 		"one that is not the plan's": {ID: 8, Learner: true},
 	} {
 		l.ring.status.Members = []state.EtcdMember{{ID: 1, Name: "cp-1"}, {ID: 2, Name: "cp-2"}, m}
 		if err := l.dropLearner(t.Context(), job); !errors.Is(err, errMembers) {
 			t.Errorf("%s is removed: %v", sentence, err)
 		}
+	}
+	// The copy of the other host may be older than the member: it knows it by its name.
+	job.Plan.Third, l.ring.did = 0, nil
+	l.ring.status.Members[2] = state.EtcdMember{ID: 7, Name: "cp-3", Learner: true}
+	l.do(widen.DropLearner, job)
+	if want := []string{"removes 7"}; !slices.Equal(l.ring.did, want) {
+		t.Errorf("%q", l.ring.did)
 	}
 }
 
@@ -513,8 +540,14 @@ func TestADoorOpensForTheMachineThatThePlanNames(t *testing.T) {
 		t.Errorf("the other host: %q, %v, %q", said, err, relayed)
 	}
 	put(widen.TakingBack, 7)
-	if _, _, err := ask("cp-1", "cp-3", "new"); err == nil || !strings.Contains(err.Error(), "is taken back") {
-		t.Error(err)
+	// The host that went on alone asks no lost one.
+	for _, name := range names {
+		if _, _, err := ask(name, "cp-3", "new"); err == nil || !strings.Contains(err.Error(), "is taken back") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if len(relayed) != 1 {
+		t.Errorf("asked %q", relayed)
 	}
 	put(widen.Aborted, 7)
 	if _, mine, err := ask("cp-1", "cp-3", "new"); mine || err != nil {

@@ -102,7 +102,7 @@ func (h *here) keeperless(ctx context.Context, f *widen.Facts) {
 
 func count(f *widen.Facts, members []state.EtcdMember) {
 	voters, learner := carry.Members(members)
-	f.Voters, f.Learner, f.LearnerKnown = state.Known(voters), state.Known(learner.ID), learner.Name != ""
+	f.Voters, f.Learner, f.LearnerName = state.Known(voters), state.Known(learner.ID), learner.Name
 }
 
 // disk reads this host's own files.
@@ -196,6 +196,7 @@ func (h *here) cluster(ctx context.Context, f *widen.Facts) {
 		return
 	}
 	f.Lock, f.Told = locked(lock)
+	f.InForce = replace.InForce(lock)
 	record, err := api.ConfigMap(ctx, annotation.RecordNamespace, annotation.RecordName)
 	f.Work = carry.Fact(hold.Of(carry.Fact(record[annotation.RecordKey], err), nil).Rewrite, err)
 	if h.Backup != nil {

@@ -81,7 +81,9 @@ type Facts struct {
 	// From the API of the cluster.
 
 	// Lock is the ID in the cluster's copy of the plan, empty if there is no copy.
-	Lock      state.Fact[string]
+	Lock state.Fact[string]
+	// InForce says what that plan does, and how it is followed; empty if that is not known.
+	InForce   string
 	OldNode   state.Fact[Node]
 	Pods      state.Fact[int] // pods that are bound to the old Node
 	Tombstone state.Fact[bool]

@@ -150,7 +150,7 @@ func (f Facts) gateBackup(w Wish) Gate {
 func (f Facts) gateLock() Gate {
 	switch {
 	case f.Lock.Known && f.Lock.Value != "" && (f.Plan == nil || f.Plan.ID != f.Lock.Value):
-		return shut("work", "kubectl -n "+LockNamespace+" get configmap "+LockName+" -o yaml", "another change of the control planes is under way")
+		return LockedBy(f.InForce)
 	case !f.Lock.Known:
 		return shut("work", statusShow, "the API does not say whether another change of the control planes is under way")
 	}

@@ -37,5 +37,19 @@ func InForce(lock map[string]string) string {
 	case p.Shrinks:
 		does = "takes " + p.Old.Name + " out: one control plane stays"
 	}
-	return fmt.Sprintf("the plan %s of %s %s; to follow it, on %s: %s", id, p.By, does, p.Survivor, command(Facts{Plan: &p}))
+	carrier := p.Survivor
+	if p.Alone != "" {
+		does, carrier = does+", and is taken back since "+p.Alone+" went on alone", p.Alone
+	}
+	return fmt.Sprintf("the plan %s of %s %s; to follow it, on %s: %s", id, p.By, does, carrier, command(Facts{Plan: &p}))
+}
+
+// LockedBy is the closed gate of a plan that waits for the one that holds the lock, with the words of
+// InForce if there are any.
+func LockedBy(inForce string) Gate {
+	words := "another change of the control planes is under way"
+	if inForce != "" {
+		words += ": " + inForce
+	}
+	return shut("work", "kubectl -n "+LockNamespace+" get configmap "+LockName+" -o yaml", "%s", words)
 }

@@ -34,6 +34,14 @@ func TestTheLockSaysWhichPlanIsInForce(t *testing.T) {
 		}
 	}
 	widens := Plan{ID: "p1", Widens: true, Survivor: "cp-1", New: New{Name: "cp-3"}, By: "ada"}
+	alone := widens
+	alone.Alone = "cp-2"
+	if got, want := InForce(map[string]string{LockKey: "p1", LockCopy: text(alone)}), "the plan p1 of ada brings cp-3 as the third control plane, and is taken back since cp-2 went on alone; to follow it, on cp-2: sudo holdfast topology apply"; got != want {
+		t.Errorf("%q", got)
+	}
+	if g := LockedBy("the plan p1"); g.Open || g.Words != "another change of the control planes is under way: the plan p1" {
+		t.Errorf("%+v", g)
+	}
 	for _, c := range []struct {
 		lock map[string]string
 		want string

@@ -78,8 +78,10 @@ type Plan struct {
 	Reloaded bool `json:"reloaded,omitempty"`
 	// Newcomer is the machine that was let in.
 	Newcomer Newcomer `json:"newcomer,omitzero"`
-	// Ended says why a plan was taken back.
+	// Ended says why a plan was taken back. Alone is, of a plan of decide/widen, the host that went on
+	// alone and takes it back.
 	Ended string `json:"ended,omitempty"`
+	Alone string `json:"alone,omitempty"`
 }
 
 // Old is the host that was lost.

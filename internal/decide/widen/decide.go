@@ -124,7 +124,7 @@ func says(format string, of ...func(Facts) string) func(Facts) string {
 func next(f Facts) string { return f.Plan.New.Name }
 func here(f Facts) string { return f.Host }
 func there(f Facts) string {
-	if f.carries() {
+	if f.Plan.Survivor == f.Host {
 		return f.Plan.Peer
 	}
 	return f.Plan.Survivor

@@ -19,17 +19,17 @@ type Facts struct {
 
 	// From the report of this host's etcd keeper, or of its etcd while kubelet runs it.
 
-	Peer         string // the other host
-	Record       state.Fact[state.EtcdState]
-	PeerRecord   state.Fact[state.EtcdState] // as the peer states it in the present membership
-	Contact      state.Fact[bool]
-	Serves       state.Fact[bool] // etcd here has a leader and answers
-	StandIn      state.Fact[bool]
-	Voters       state.Fact[int]
-	Learner      state.Fact[state.MemberID] // zero if there is none
-	LearnerKnown bool                       // the learner started once
-	Behind       state.Fact[uint64]         // the entries that the third member lacks
-	Word         state.Fact[state.EtcdThirdWord]
+	Peer        string // the other host
+	Record      state.Fact[state.EtcdState]
+	PeerRecord  state.Fact[state.EtcdState] // as the peer states it in the present membership
+	Contact     state.Fact[bool]
+	Serves      state.Fact[bool] // etcd here has a leader and answers
+	StandIn     state.Fact[bool]
+	Voters      state.Fact[int]
+	Learner     state.Fact[state.MemberID] // zero if there is none
+	LearnerName string                     // of the learner, empty until it started once
+	Behind      state.Fact[uint64]         // the entries that the third member lacks
+	Word        state.Fact[state.EtcdThirdWord]
 
 	// OthersServe is true if the etcds of both other members answered a moment ago, as voters that
 	// know the leader.
@@ -61,12 +61,14 @@ type Facts struct {
 
 	// Lock is the cluster's copy of the plan, empty if there is none. Told is what the peer of the plan
 	// says about itself beside it.
-	Lock   state.Fact[Copy]
-	Told   state.Fact[Progress]
-	Given  state.Fact[bool] // the name of the third host may have a Node
-	Node   state.Fact[bool] // the third host has a Node, a tombstone or another object of the plan
-	Backup state.Fact[time.Time]
-	Work   state.Fact[string]
+	Lock state.Fact[Copy]
+	// InForce says what the plan of the lock does, and how it is followed; empty if that is not known.
+	InForce string
+	Told    state.Fact[Progress]
+	Given   state.Fact[bool] // the name of the third host may have a Node
+	Node    state.Fact[bool] // the third host has a Node, a tombstone or another object of the plan
+	Backup  state.Fact[time.Time]
+	Work    state.Fact[string]
 	// ControlPlanes is the number of control planes that the site has for its life.
 	ControlPlanes int
 }
@@ -100,8 +102,12 @@ const (
 func yes(f state.Fact[bool]) bool { return state.Is(f, true) }
 func no(f state.Fact[bool]) bool  { return state.Is(f, false) }
 
-// carries reports whether this host carries the plan.
-func (f Facts) carries() bool { return f.Plan.Survivor == f.Host }
+// carries reports whether this host carries the plan. Until the third member votes a host that went on
+// alone does: the other one may never come back, and to take the plan back needs nothing of it. It also
+// deletes the lock of a plan that it knows to be taken back.
+func (f Facts) carries() bool {
+	return f.Plan.Survivor == f.Host || f.alone() && (Handing.After(f.Plan.Stage) || f.Plan.Stage == Aborted)
+}
 
 func (f Facts) waits() bool {
 	return f.Asks.Machine.UUID+f.Asks.Machine.Serial != "" && f.Now.Sub(f.AskedAt).Abs() <= asking

@@ -75,7 +75,7 @@ func (f Facts) gateBackup(w Wish) replace.Gate {
 func (f Facts) gateWork() replace.Gate {
 	switch {
 	case f.Lock.Known && f.Lock.Value.ID != "" && (f.Plan == nil || f.Plan.ID != f.Lock.Value.ID):
-		return shut("work", "kubectl -n "+replace.LockNamespace+" get configmap "+replace.LockName+" -o yaml", "another change of the control planes is under way")
+		return replace.LockedBy(f.InForce)
 	case !f.Lock.Known:
 		return shut("work", statusShow, "the API does not say whether another change of the control planes is under way")
 	case !f.Work.Known:

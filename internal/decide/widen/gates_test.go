@@ -149,3 +149,84 @@ func TestWhatPeopleReadOfASiteThatWidensIsApproved(t *testing.T) {
 	text.WriteString(replace.InForce(map[string]string{replace.LockKey: "p1", replace.LockCopy: `{"id":"p1","widens":true,"survivor":"cp-1","by":"ada","new":{"name":"cp-3"}}`}) + "\n")
 	golden.Check(t, "words.txt", []byte(text.String()))
 }
+
+// TestAHostWhosePlanWasTakenBackFollowsTheNextOneOfTheOther: it carried the one before.
+func TestAHostWhosePlanWasTakenBackFollowsTheNextOneOfTheOther(t *testing.T) {
+	w := newWide()
+	w.hosts[0].stage = Aborted
+	f := w.facts(0)
+	next := plan(Coming, false)
+	next.ID, next.Survivor, next.Peer = "p2", names[1], names[0]
+	f.Lock = state.Known(Copy{ID: "p2", Plan: next})
+	if d := Decide(f); d.Rule != "take" || d.Plan.ID != "p2" {
+		t.Errorf("%+v", d)
+	}
+	for sentence, change := range map[string]func(*Facts){
+		"the lock is unknown":    func(f *Facts) { f.Lock.Known = false },
+		"a plan of other hosts":  func(f *Facts) { f.Lock.Value.Plan.Peer = "cp-9" },
+		"its own is not over":    func(f *Facts) { f.Plan.Stage = Coming },
+		"the next one, too, is":  func(f *Facts) { f.Lock.Value.Plan.Stage = Aborted },
+		"nobody carries it here": func(f *Facts) { f.Lock.Value.Plan = Plan{} },
+	} {
+		f := w.facts(0)
+		f.Lock = state.Known(Copy{ID: "p2", Plan: next})
+		change(&f)
+		if d := Decide(f); d.Rule == "take" {
+			t.Errorf("%s: %+v", sentence, d)
+		}
+	}
+}
+
+// TestOnlyWhatIsKnownTakesAPlanBack: the host that carries it was off, and the other one may have ended it.
+func TestOnlyWhatIsKnownTakesAPlanBack(t *testing.T) {
+	w := newWide()
+	w.hosts[0].stage, w.hosts[0].word = Coming, 1
+	for sentence, c := range map[string]struct {
+		rule   string
+		change func(*Facts)
+	}{
+		"the cluster has no such plan":    {"back.gone", func(*Facts) {}},
+		"the lock is unknown":             {"far", func(f *Facts) { f.Lock.Known = false }},
+		"the members are unknown":         {"far", func(f *Facts) { f.Voters.Known = false }},
+		"an old list":                     {"far", func(f *Facts) { f.Voters = state.Known(1) }},
+		"three vote: a person deleted it": {"copy", func(f *Facts) { f.Voters = state.Known(3) }},
+		"the cluster has it":              {"far", func(f *Facts) { f.Lock.Value = Copy{ID: "p1", Plan: plan(Coming, false)} }},
+		"the other one takes it back":     {"back.followed", func(f *Facts) { f.Lock.Value = Copy{ID: "p1", Plan: plan(TakingBack, false)} }},
+		"it says so, and not the lock yet": {"back.followed", func(f *Facts) {
+			f.Lock.Value, f.Told.Value.Stage = Copy{ID: "p1", Plan: plan(Coming, false)}, TakingBack
+		}},
+		"what it says is unknown": {"far", func(f *Facts) {
+			f.Lock.Value, f.Told = Copy{ID: "p1", Plan: plan(Coming, false)}, state.Fact[Progress]{}
+		}},
+	} {
+		f := w.facts(0)
+		c.change(&f)
+		if d := Decide(f); d.Rule != c.rule {
+			t.Errorf("%s: %+v", sentence, d)
+		}
+	}
+}
+
+// TestALearnerWithoutANameIsOfAPlanThatTheClusterHas: of one that was ended nothing is left, so it is
+// another plan's.
+func TestALearnerWithoutANameIsOfAPlanThatTheClusterHas(t *testing.T) {
+	w := newWide()
+	w.hosts[0].stage, w.lock, w.member = TakingBack, TakingBack, listed
+	w.told = Progress{Stage: TakingBack}
+	f := w.facts(0)
+	if d := Decide(f); d.Rule != "back.learner" {
+		t.Errorf("%+v", d)
+	}
+	f.Lock.Value = Copy{ID: "p9"}
+	if d := Decide(f); d.Act == DropLearner {
+		t.Errorf("%+v", d)
+	}
+	f.LearnerName = "cp-3"
+	if d := Decide(f); d.Rule != "back.learner" {
+		t.Errorf("by its name: %+v", d)
+	}
+	f.LearnerName = names[1]
+	if d := Decide(f); d.Act == DropLearner {
+		t.Errorf("the other host's: %+v", d)
+	}
+}

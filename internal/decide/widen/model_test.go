@@ -21,6 +21,7 @@ var cuts = flag.Int("cuts", 2, "power cuts in each history of the model")
 type side struct {
 	up, etcd, static, pod, boots, halted bool
 	word                                 int8 // 0 none, 1 one comes, 2 it may vote
+	dead                                 bool // it will never come back
 	record                               state.EtcdState
 	ring                                 bool // Corosync and Pacemaker are there
 	paired, dressed                      bool
@@ -36,7 +37,7 @@ const (
 )
 
 type wide struct {
-	hosts      [2]side // the first one carries the plan
+	hosts      [2]side // the plan was begun on the first one
 	member     int8    // of the third host
 	started    bool    // its etcd started once
 	third      bool    // the third host is up
@@ -44,6 +45,7 @@ type wide struct {
 	asks       bool
 	lock       Stage
 	lockNoted  bool
+	closed     bool // the lock was deleted
 	told       Progress
 	maintained bool
 	given      bool
@@ -91,7 +93,12 @@ func (w wide) runs(m int) bool {
 	return w.hosts[m].up && w.hosts[m].etcd
 }
 
-func (w wide) alone() bool { return w.hosts[0].record == state.EtcdSole }
+// sole returns the host that went on alone, -1 for none.
+func (w wide) sole() int {
+	return slices.IndexFunc(w.hosts[:], func(h side) bool { return h.record == state.EtcdSole })
+}
+
+func (w wide) alone() bool { return w.sole() >= 0 }
 
 // voters is the number of voters, serves whether more than half of them run.
 func (w wide) voters() int {
@@ -107,7 +114,7 @@ func (w wide) voters() int {
 func (w wide) serves() bool {
 	n := 0
 	for m := range 3 {
-		if w.runs(m) && (m == 0 || !w.alone()) {
+		if w.runs(m) && (m == w.sole() || !w.alone()) {
 			n++
 		}
 	}
@@ -145,7 +152,10 @@ func (w wide) facts(i int) Facts {
 		if w.member == listed {
 			learner = thirdID
 		}
-		f.Voters, f.Learner, f.LearnerKnown = state.Known(w.voters()), state.Known(learner), w.started
+		f.Voters, f.Learner = state.Known(w.voters()), state.Known(learner)
+		if w.started {
+			f.LearnerName = "cp-3"
+		}
 	}
 	if w.third && w.started {
 		f.Behind = state.Known(uint64(0))
@@ -175,9 +185,9 @@ func (w wide) acted(t *testing.T, i int, d Decision) []wide {
 	case WritePlan:
 		h.stage, h.noted, h.named = d.Plan.Stage, d.Plan.Third != 0, d.Plan.Newcomer == machine
 	case CopyPlan:
-		n.lock, n.lockNoted = h.stage, h.noted
+		n.lock, n.lockNoted, n.closed = h.stage, h.noted, false
 	case DropLock:
-		n.lock, n.told = "", Progress{}
+		n.lock, n.told, n.closed = "", Progress{}, true
 	case Tell:
 		n.told = w.facts(i).Progress()
 	case PutWord:
@@ -241,7 +251,7 @@ func (w wide) starts(i int) bool {
 	case h.record == state.EtcdSole:
 		return true
 	}
-	return w.contact() && h.ring && !w.maintained
+	return w.contact() && h.ring && !w.maintained && w.hosts[1-i].record != state.EtcdSole // such a peer lets it join
 }
 
 func (w wide) happens() []wide {
@@ -260,27 +270,29 @@ func (w wide) happens() []wide {
 			n.asks = n.asks && i != 0 // who asked is forgotten over a boot
 			n.cuts--
 		})
-		add(!h.up, func(n *wide) { n.hosts[i].up = true })
+		add(!h.up && !h.dead, func(n *wide) { n.hosts[i].up = true })
+		add(!h.up && !h.dead && o.record == state.EtcdSole, func(n *wide) { n.hosts[i].dead = true })
 		add(w.starts(i), func(n *wide) { n.hosts[i].etcd = true })
 		both := w.contact() && w.runs(0) && w.runs(1)
 		// The etcd keepers do these.
 		add(both && h.record == state.EtcdPair && h.word == 2 && w.member == listed && w.started && (o.record == state.EtcdPair && o.word == 2 || o.record == state.EtcdMajority),
 			func(n *wide) { n.hosts[i].record = state.EtcdMajority })
+		// Of two that read that the other one gave its right up nobody takes over.
+		add(h.up && h.etcd && !o.up && h.record == state.EtcdPair && o.record == state.EtcdPair && !w.maintained, func(n *wide) { n.hosts[i].record = state.EtcdSole })
+		add(h.record == state.EtcdSole && w.contact() && h.etcd && h.word == 0 && w.member != listed, func(n *wide) { // the peer joins again
+			n.hosts[i].record, n.hosts[1-i].record, n.hosts[1-i].etcd = state.EtcdPair, state.EtcdPair, true
+		})
 		add(both && h.record == state.EtcdMajority && w.member != votes && (h.word != 2 || w.member == none), func(n *wide) { n.hosts[i].record = state.EtcdPair })
 		add(both && h.record == state.EtcdPair && o.record == state.EtcdMajority && w.member == votes, func(n *wide) { n.hosts[i].record = state.EtcdMajority })
 	}
 	a, b := w.hosts[0], w.hosts[1]
 	add(w.contact() && w.runs(0) && w.runs(1) && w.third && a.record == state.EtcdMajority && b.record == state.EtcdMajority && a.word == 2 && w.member == listed, func(n *wide) { n.member = votes })
-	add(a.up && a.etcd && !b.up && a.record == state.EtcdPair && !w.maintained, func(n *wide) { n.hosts[0].record = state.EtcdSole })
-	add(w.alone() && w.contact() && a.etcd && a.word == 0 && w.member != listed, func(n *wide) { // the peer joins again
-		n.hosts[0].record, n.hosts[1].record, n.hosts[1].etcd = state.EtcdPair, state.EtcdPair, true
-	})
 	add(!w.asks && w.third && a.up && a.stage == Coming && w.given && !w.started, func(n *wide) { n.asks = true })
 	add(w.asks && w.member == listed && a.noted && a.named && !w.started && w.third, func(n *wide) { n.started, n.asks = true, false })
 	add(w.third && w.cuts > 0 && w.started, func(n *wide) { n.third, n.ready, n.cuts = false, false, n.cuts-1 })
 	add(!w.third, func(n *wide) { n.third = true })
 	add(w.third && w.member == votes && !w.ready && w.serves(), func(n *wide) { n.ready = true })
-	add(!w.abort && Handing.After(a.stage), func(n *wide) { n.abort = true })
+	add(!w.abort && !a.dead && Handing.After(a.stage), func(n *wide) { n.abort = true })
 	return out
 }
 
@@ -299,6 +311,7 @@ func (w wide) mistakes() (out []string) {
 		is(h.record == state.EtcdSole && w.member == votes, "%s went on alone among three", names[i])
 		is(h.stage == Aborted && (h.word != 0 && i == 0 || w.member == votes || h.boots || h.static), "%s took the plan back, and something is left", names[i])
 	}
+	is(w.hosts[0].record == state.EtcdSole && w.hosts[1].record == state.EtcdSole, "two histories")
 	is(w.maintained && w.member != votes, "Pacemaker takes over no more, and two vote")
 	a, b := w.hosts[0], w.hosts[1]
 	is(a.noted && !a.named, "the plan names a member, and not the machine that may start it")
@@ -318,6 +331,8 @@ func (w wide) mistaken(i int, d Decision) string {
 		return "Pacemaker goes into maintenance too early"
 	case d.Act == GivePod && (!h.halted || h.etcd):
 		return "two starters of one etcd"
+	case d.Act == CopyPlan && w.closed && h.stage != Planned: // all gates of one that is planned are looked at again
+		return names[i] + " brings a plan back that was ended"
 	case d.Rule == "nothing-fits" || d.Words == "" || d.Act == WritePlan && d.Plan == nil:
 		return "not explained"
 	}
@@ -362,7 +377,11 @@ func explore(t *testing.T, cuts int8) (used map[string]int, states int, bad stri
 			if _, seen := before[n]; !seen {
 				queue = append(queue, n)
 			}
-			before[n] = append(before[n], w)
+			if n.abort == w.abort { // each state has an end without a person
+				before[n] = append(before[n], w)
+			} else if before[n] == nil {
+				before[n] = []wide{}
+			}
 		}
 	}
 	if used["dress.whole"] == 0 {
@@ -416,6 +435,31 @@ func TestEachNeedOfThePlanIsNecessary(t *testing.T) {
 		"a survivor waits for a lost host": {"over.await", func(r *rule) {
 			r.when = func(f Facts) bool { return f.Lock.Known && f.Lock.Value.ID == f.Plan.ID && !f.far() }
 		}, ""},
+		"a survivor leaves the plan to the host that is lost":      {"back.apart", off, ""},
+		"a survivor leaves a plan that had not begun to that host": {"planned.apart", off, ""},
+		"a survivor does not take the end of a plan": {"take", func(r *rule) {
+			was := r.when
+			r.when = func(f Facts) bool { return was(f) && !f.Lock.Value.Plan.Stage.Over() }
+		}, ""},
+		"a copy that was ended is never taken again": {"take", func(r *rule) {
+			was := r.when
+			r.when = func(f Facts) bool { return was(f) && (f.Plan == nil || f.Plan.Stage != Aborted) }
+		}, ""},
+		"a survivor knows the third host's member only by the plan": {"back.learner", func(r *rule) {
+			r.when = func(f Facts) bool {
+				return f.Learner.Known && f.Learner.Value != 0 && (f.Learner.Value == f.Plan.Third || f.Plan.Third == 0 && f.LearnerName == "")
+			}
+		}, "back.alone"},
+		"a host that was off goes on with a plan that is taken back":           {"back.followed", off, ""},
+		"a host that was off goes on with a plan that the cluster has no more": {"back.gone", off, ""},
+		"a host that was off brings a plan back that was ended": {"copy", func(r *rule) {
+			r.when = func(f Facts) bool {
+				return (yes(f.Kubelets) || !yes(f.Halted)) && f.Lock.Known && (f.gone() || f.Lock.Value.Plan.Stage != f.Plan.Stage)
+			}
+		}, "back.gone"},
+		"a host that was off waits for one that has ended the plan": {"back.far", func(r *rule) {
+			r.when = func(f Facts) bool { return !f.far() && !f.alone() }
+		}, ""},
 		"the cluster's copy stays old": {"copy", off, ""},
 		"the other host does not tell": {"tell", off, ""},
 	} {
@@ -426,6 +470,8 @@ func TestEachNeedOfThePlanIsNecessary(t *testing.T) {
 			}
 			if _, n, bad := explore(t, 1); bad == "" {
 				t.Errorf("none of %d states shows that it is needed", n)
+			} else {
+				t.Log(bad[:min(len(bad), 300)])
 			}
 		})
 	}
@@ -474,7 +520,9 @@ func (w wide) next(t *testing.T, used map[string]int) (out []wide, wrong []strin
 // over reports whether the plan is at its end on both hosts.
 func (w wide) over() bool {
 	a, b := w.hosts[0], w.hosts[1]
-	return a.stage.Over() && w.lock == "" && (b.stage == "" || b.stage.Over()) && b.word == 0
+	ended := func(h side) bool { return h.dead || (h.stage == "" || h.stage.Over()) && h.word == 0 }
+	left := w.member == listed || w.given && w.member != votes
+	return ended(a) && (a.dead || a.stage != "") && ended(b) && w.lock == "" && !left && (a.dead || b.dead || b.stage == "" || a.stage == b.stage)
 }
 
 func allRules() (out []rule) {

@@ -40,6 +40,9 @@ var order = map[Stage]int{Planned: 1, Coming: 2, LettingIn: 3, TakingBack: 4, Ha
 // Over reports whether a plan is at its end.
 func (s Stage) Over() bool { return s == Whole || s == Aborted }
 
+// back reports whether a plan is taken back, or was.
+func (s Stage) back() bool { return s == TakingBack || s == Aborted }
+
 // After reports whether a stage comes later than another one.
 func (s Stage) After(o Stage) bool { return order[s] > order[o] }
 
@@ -62,8 +65,9 @@ type Plan struct {
 	// Newcomer is the machine that was let in, Third its member of etcd.
 	Newcomer replace.Newcomer `json:"newcomer,omitzero"`
 	Third    state.MemberID   `json:"third,omitempty"`
-	// Ended says why a plan was taken back.
+	// Ended says why a plan was taken back. Alone is the host that went on alone and took it back.
 	Ended string `json:"ended,omitempty"`
+	Alone string `json:"alone,omitempty"`
 }
 
 // Wish is the wish of a person for the agent, by a command.
@@ -97,4 +101,10 @@ func (p Plan) Word() state.EtcdThirdWord {
 		w.Member = p.Third
 	}
 	return w
+}
+
+// Member reports whether a learner is the third host's. Etcd's names are those of the hosts. A copy may
+// be older than the plan and name no member; then one that never started is.
+func (p Plan) Member(id state.MemberID, name string) bool {
+	return id == p.Third || name == p.New.Name || p.Third == 0 && name == ""
 }

@@ -10,7 +10,7 @@ var takeRules = []rule{{
 	step: "W1", id: "take", act: WritePlan,
 	when: func(f Facts) bool {
 		c := f.Lock
-		return c.Known && c.Value.ID != "" && c.Value.Plan.Peer == f.Host && (f.Plan == nil && !c.Value.Plan.Stage.Over() || f.Plan != nil && newer(c.Value.Plan, *f.Plan))
+		return c.Known && c.Value.ID != "" && c.Value.Plan.Peer == f.Host && (f.fresh(c.Value.Plan) || f.Plan != nil && newer(c.Value.Plan, *f.Plan))
 	},
 	words: func(f Facts) string {
 		return "this host keeps a copy of the plan of " + f.Lock.Value.Plan.Survivor + " for a third control plane"
@@ -18,18 +18,26 @@ var takeRules = []rule{{
 	plan: func(f Facts) *Plan { p := f.Lock.Value.Plan; return &p },
 }}
 
-// newer reports whether a copy is of another plan, which begins only after this one is over, or is of
-// a later stage.
-func newer(p, own Plan) bool {
-	return p.ID != own.ID && own.Stage.Over() && !p.Stage.Over() || p.ID == own.ID && p.Stage.After(own.Stage)
+// fresh reports whether this host has no copy of a plan yet, and nothing that is not over. A host that
+// went on alone takes one that is over, too: nobody else deletes its lock.
+func (f Facts) fresh(p Plan) bool {
+	return (f.Plan == nil || f.Plan.Stage.Over() && f.Plan.ID != p.ID) && (!p.Stage.Over() || f.alone())
 }
+
+// newer reports whether a copy is of a later stage, or of a plan that this host took for ended.
+func newer(p, own Plan) bool {
+	return p.ID == own.ID && (p.Stage.After(own.Stage) || own.Stage == Aborted && !p.Stage.Over())
+}
+
+// gone reports whether the cluster has no such plan any more.
+func (f Facts) gone() bool { return f.Lock.Known && f.Lock.Value.ID != f.Plan.ID }
 
 // goneRules end a copy whose plan the cluster has no more. While it can be taken back, its host may
 // carry it no longer: the one that did went on alone, and did not wait for this one.
 var goneRules = []rule{{
 	step: "W2", id: "gone", act: WritePlan,
 	when: func(f Facts) bool {
-		return f.Lock.Known && f.Lock.Value.ID != f.Plan.ID && Handing.After(f.Plan.Stage) && state.Is(f.Voters, 2)
+		return f.gone() && Handing.After(f.Plan.Stage) && state.Is(f.Voters, 2)
 	},
 	words: says("the cluster has no plan for %s any more", next), plan: to(Aborted),
 }}
@@ -57,18 +65,20 @@ var restRules = []rule{
 
 // overRules have the other host tell that it knows the end; overCarrierRules wait for that, so that no
 // copy of a plan that is over stays behind.
-var overRules = []rule{{
+var overWordRules = []rule{{
 	step: "W2", id: "over.word", act: DropWord, when: func(f Facts) bool { return !f.said() },
 	words: says("the etcd keeper of %s learns that %s does not come", here, next),
-}, {
+}}
+
+var overRules = concat(overWordRules, []rule{{
 	step: "W7", id: "over.tell", act: Tell,
 	when: func(f Facts) bool {
 		return f.Lock.Known && f.Lock.Value.ID == f.Plan.ID && f.Told.Known && f.Told.Value.Stage != f.Plan.Stage
 	},
 	words: says("%s tells that it knows the end of the plan", here),
-}}
+}})
 
-var overCarrierRules = append([]rule{
+var overCarrierRules = concat(overWordRules, []rule{
 	{
 		step: "W7", id: "over.copy", act: CopyPlan,
 		when: func(f Facts) bool {
@@ -89,18 +99,22 @@ var overCarrierRules = append([]rule{
 		step: "W7", id: "over.unknown", act: Wait, when: func(f Facts) bool { return !f.Lock.Known },
 		words: says("the API does not say whether the cluster's copy of the plan is gone"),
 	},
-}, restRules...)
+}, takeRules, restRules)
 
 // farOver reports whether the other host knows the end, or never said that it has a copy. One that has
 // a copy all the same ends it by itself, once the cluster has none.
 func (f Facts) farOver() bool { return f.far() || f.Told.Known && f.Told.Value.Stage == "" }
 
 // copyRules keep the cluster's copy as new as the plan, for the other host. A host whose etcd the plan
-// has stopped first starts it again.
+// has stopped first starts it again. A copy that is gone is written again only once three vote: until
+// then the other host went on alone, took the plan back, and deleted it.
 var copyRules = []rule{{
 	step: "W1", id: "copy", act: CopyPlan,
 	when: func(f Facts) bool {
-		return (yes(f.Kubelets) || !yes(f.Halted)) && f.Lock.Known && (f.Lock.Value.ID != f.Plan.ID || f.Lock.Value.Plan.Stage != f.Plan.Stage)
+		if f.gone() {
+			return (yes(f.Kubelets) || !yes(f.Halted)) && (state.Is(f.Voters, 3) || !Handing.After(f.Plan.Stage))
+		}
+		return (yes(f.Kubelets) || !yes(f.Halted)) && f.Lock.Known && f.Lock.Value.Plan.Stage != f.Plan.Stage
 	},
 	words: says("the cluster gets the plan, which is the lock for other work on hosts, too"),
 }}
@@ -130,6 +144,14 @@ var plannedRules = []rule{
 		words: says("the plan is taken back, as was asked"),
 		plan: func(f Facts) *Plan {
 			return with(f, func(p *Plan) { p.Stage, p.Ended = Aborted, "an administrator took it back" })
+		},
+	},
+	{
+		// The lost host cannot be replaced while the lock is there.
+		step: "W1", id: "planned.apart", act: WritePlan, when: Facts.alone,
+		words: func(f Facts) string { return "the plan is taken back: " + apart(f) },
+		plan: func(f Facts) *Plan {
+			return with(f, func(p *Plan) { p.Stage, p.Ended, p.Alone = Aborted, apart(f), f.Host })
 		},
 	},
 	{step: "W1", id: "planned.lock-unknown", act: Wait, when: func(f Facts) bool { return !f.Lock.Known }, words: says("the API does not answer: nothing was changed yet")},
@@ -171,8 +193,36 @@ var leaveRules = []rule{
 	{
 		step: "W2", id: "back.apart", act: WritePlan, when: func(f Facts) bool { return apart(f) != "" },
 		words: func(f Facts) string { return "the plan is taken back: " + apart(f) },
-		plan:  func(f Facts) *Plan { return with(f, func(p *Plan) { p.Stage, p.Ended = TakingBack, apart(f) }) },
+		plan: func(f Facts) *Plan {
+			return with(f, func(p *Plan) {
+				p.Stage, p.Ended = TakingBack, apart(f)
+				if f.alone() {
+					p.Alone = f.Host
+				}
+			})
+		},
 	},
+	{
+		// This host was off meanwhile.
+		step: "W2", id: "back.followed", act: WritePlan, when: Facts.takenBack,
+		words: says("the plan is taken back: %s went on alone, and began that", there),
+		plan: func(f Facts) *Plan {
+			return with(f, func(p *Plan) { p.Stage, p.Ended, p.Alone = TakingBack, there(f)+" went on alone", there(f) })
+		},
+	},
+	{
+		step: "W2", id: "back.gone", act: WritePlan, when: func(f Facts) bool { return f.gone() && state.Is(f.Voters, 2) },
+		words: says("the plan is taken back: the cluster has no such plan any more, since %s went on alone and ended it", there),
+		plan: func(f Facts) *Plan {
+			return with(f, func(p *Plan) { p.Stage, p.Ended, p.Alone = TakingBack, there(f)+" went on alone", there(f) })
+		},
+	},
+}
+
+// takenBack reports whether the other host began to take the plan back, as the cluster's copy or it
+// itself says. It does so only after it went on alone.
+func (f Facts) takenBack() bool {
+	return f.Lock.Known && f.Lock.Value.ID == f.Plan.ID && (f.Lock.Value.Plan.Stage.back() || f.told(func(p Progress) bool { return p.Stage.back() }))
 }
 
 // alone reports whether this host went on without the other one, which may never come back.
@@ -228,7 +278,7 @@ var comingRules = concat(leaveRules, copyRules, wordRules, farRules, []rule{
 	{
 		step: "W3", id: "coming.ready", act: Wait,
 		when: func(f Facts) bool {
-			return !f.Learner.Known || f.Learner.Value == 0 || !f.LearnerKnown
+			return !f.Learner.Known || f.Learner.Value == 0 || f.LearnerName == ""
 		},
 		words: says("waits until etcd of %s runs and has its data", next),
 	},
@@ -289,7 +339,7 @@ var backRules = concat(copyRules, []rule{
 		words: says("waits until etcd tells its members"), way: explainEtcd,
 	},
 	{
-		step: "W2", id: "back.far", act: Wait, when: func(f Facts) bool { return !f.far() && !f.alone() },
+		step: "W2", id: "back.far", act: Wait, when: func(f Facts) bool { return !f.far() && !f.alone() && !f.gone() },
 		words: says("waits until the etcd keeper of %s knows that %s does not come", there, next),
 	},
 	{
@@ -332,10 +382,14 @@ var maintainRules = []rule{
 	},
 }
 
-// thirdListed reports whether etcd lists a learner that is, or was to be, the third host's. One that
-// the plan does not name was never started; the peer's own joins only once the word is gone.
+// thirdListed reports whether etcd lists a learner that is, or was to be, the third host's. The peer's
+// own joins only once the word is gone. If the cluster has no such plan any more, its learner went
+// before, and one without a name is another plan's.
 func (f Facts) thirdListed() bool {
-	return f.Learner.Known && f.Learner.Value != 0 && (f.Learner.Value == f.Plan.Third || f.Plan.Third == 0 && !f.LearnerKnown)
+	if !f.Learner.Known || f.Learner.Value == 0 || f.gone() && f.LearnerName == "" && f.Learner.Value != f.Plan.Third {
+		return false
+	}
+	return f.Plan.Member(f.Learner.Value, f.LearnerName)
 }
 
 var peerMaintainedRules = []rule{{
