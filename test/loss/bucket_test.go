@@ -15,7 +15,9 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -111,15 +113,23 @@ func TestASiteIsRestoredFromABucket(t *testing.T) {
 		t.Fatal(err)
 	}
 	inside := netip.AddrPortFrom(gateway, bucketPort).String()
-	l, err := s.Lab.Listen(t.Context(), inside)
-	if err != nil {
-		t.Fatal(err)
-	}
-	stop := b.serve(l)
+	stop := b.serveIn(s, inside)
 	before := s.fill()
 	began := time.Now()
 	s.holdfast("backup", "configure", "--lab", *labName, "--yes", "-f", b.config(inside, owner.Recipient().String()))
 	t.Logf("the first backup lay in the bucket after %.0f s", time.Since(began).Seconds())
+
+	outside, err := new(net.ListenConfig).Listen(t.Context(), "tcp", here.String()+":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.serve(outside)
+	targets := b.config(outside.Addr().String(), owner.Recipient().String())
+	// Where the private key is, somebody opens a copy and tells the site: the next backup has that, too.
+	first := s.newest(targets)
+	s.holdfast("backup", "inspect", first, "--targets", targets, "--identity", identity)
+	s.holdfast("backup", "prove", "--lab", *labName, strings.TrimSuffix(path.Base(first), backup.SentSuffix))
+	s.holdfast("backup", "now", "--lab", *labName, "--reason", "the last one")
 	before.late()
 	if err := s.Down(t.Context()); err != nil {
 		t.Fatal(err)
@@ -127,21 +137,35 @@ func TestASiteIsRestoredFromABucket(t *testing.T) {
 	stop()
 
 	lost := time.Now()
-	outside, err := new(net.ListenConfig).Listen(t.Context(), "tcp", here.String()+":0")
-	if err != nil {
-		t.Fatal(err)
+	last := s.newest(targets)
+	if last == first {
+		t.Fatalf("the bucket has no other backup than %s", first)
 	}
-	b.serve(outside)
-	targets := b.config(outside.Addr().String(), owner.Recipient().String())
+	again := filepath.Join(dir, "site")
+	s.holdfast("restore", "--from", last, "--targets", targets, "--identity", identity, "--dir", again)
+	before.restored(t, again, lost, func(r site) { b.serveIn(r, inside) })
+}
+
+// serveIn serves the bucket at an address of a lab.
+func (b *bucket) serveIn(s site, address string) (stop func()) {
+	b.Helper()
+	l, err := s.Lab.Listen(b.Context(), address)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return b.serve(l)
+}
+
+// newest returns the URL of the newest good backup in the bucket.
+func (s site) newest(targets string) string {
+	s.Helper()
 	var list struct {
 		Newest string `json:"newest"`
 	}
 	if err := json.Unmarshal([]byte(s.holdfast("backup", "list", "--from", "s3://backups", "--targets", targets, "-o", "json")), &list); err != nil || list.Newest == "" {
-		t.Fatalf("the newest good backup of the bucket: %+v, %v", list, err)
+		s.Fatalf("the newest good backup of the bucket: %+v, %v", list, err)
 	}
-	site := filepath.Join(dir, "site")
-	s.holdfast("restore", "--from", list.Newest, "--targets", targets, "--identity", identity, "--dir", site)
-	before.restored(t, site, lost)
+	return list.Newest
 }
 
 // holdfast runs a command on this machine, and returns what it prints for programs.

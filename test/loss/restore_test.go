@@ -36,13 +36,13 @@ func TestASiteIsRestoredOnBlankHosts(t *testing.T) {
 	}
 
 	lost := time.Now()
-	site := filepath.Join(dir, "site")
-	out, err := host.Run(t.Context(), host.Command(*program, "restore", "--from", file, "--dir", site))
+	again := filepath.Join(dir, "site")
+	out, err := host.Run(t.Context(), host.Command(*program, "restore", "--from", file, "--dir", again))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("%s", out)
-	before.restored(t, site, lost)
+	before.restored(t, again, lost, func(site) {})
 }
 
 // before is what a site had before it was lost.
@@ -71,10 +71,12 @@ func (b before) late() {
 	b.create(secretOf("late", "after"))
 }
 
-// restored installs the restored site on blank hosts, and checks that it is the one of before.
-func (b before) restored(t *testing.T, dir string, lost time.Time) {
+// restored installs the restored site on blank hosts, and checks that it is the one of before. found is
+// called once it is up: what is outside of the site is there again.
+func (b before) restored(t *testing.T, dir string, lost time.Time, found func(site)) {
 	t.Helper()
 	r := up(t, cmp.Or(*after, *planes), "--restored="+dir)
+	found(r)
 	t.Logf("restored %.0f s after the hosts were lost", time.Since(lost).Seconds())
 	r.eventually(5*time.Minute, "the site is whole", func() error { return r.Whole(t.Context()) })
 	r.has("till", "before")
