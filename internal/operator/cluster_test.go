@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr/testr"
 	operatorv1 "github.com/openshift/api/operator/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -191,7 +190,7 @@ func (c *cluster) end(ctx context.Context, p *corev1.Pod) {
 // operator runs the operator with its own account until stop is called.
 func (c *cluster) operator() (stop func()) {
 	c.t.Helper()
-	manager, err := newManager(c.asOperator(), managing{health: "127.0.0.1:0", metrics: "0", twoNode: true}, testr.NewWithOptions(c.t, testr.Options{}))
+	manager, err := newManager(c.asOperator(), managing{health: "127.0.0.1:0", metrics: "0", twoNode: true}, logOf(c.t))
 	must(c.t, err)
 	authorities := filepath.Join(c.t.TempDir(), "ca.crt")
 	must(c.t, os.WriteFile(authorities, []byte("authorities"), 0o600))

@@ -16,7 +16,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/go-logr/logr/testr"
 
 	"github.com/holdfast/holdfast/internal/decide/clusterhealth"
 	"github.com/holdfast/holdfast/internal/decide/handover"
@@ -31,7 +30,7 @@ import (
 // stop is called.
 func (c *cluster) judge() (stop func()) {
 	c.t.Helper()
-	manager, err := newManager(c.asOperator(), managing{health: "127.0.0.1:0", metrics: "0", twoNode: true}, testr.NewWithOptions(c.t, testr.Options{}))
+	manager, err := newManager(c.asOperator(), managing{health: "127.0.0.1:0", metrics: "0", twoNode: true}, logOf(c.t))
 	must(c.t, err)
 	must(c.t, addHealth(manager))
 	return c.run(manager)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/go-logr/logr/testr"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -23,7 +22,7 @@ import (
 // operator's account, until stop is called.
 func (c *cluster) configure() (stop func()) {
 	c.t.Helper()
-	manager, err := newManager(c.asOperator(), managing{health: "127.0.0.1:0", metrics: "0", twoNode: true}, testr.NewWithOptions(c.t, testr.Options{}))
+	manager, err := newManager(c.asOperator(), managing{health: "127.0.0.1:0", metrics: "0", twoNode: true}, logOf(c.t))
 	must(c.t, err)
 	must(c.t, addMachineConfig(manager, true, nil))
 	return c.run(manager)

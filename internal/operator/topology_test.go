@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr/testr"
 	configv1 "github.com/openshift/api/config/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -16,7 +15,7 @@ import (
 func TestAnOperatorEndsWhenTheNumberOfControlPlanesChanges(t *testing.T) {
 	c := newCluster(t)
 	start := func(twoNode bool) (ended chan error, stop func()) {
-		manager, err := newManager(c.asOperator(), managing{health: "127.0.0.1:0", metrics: "0", twoNode: twoNode}, testr.NewWithOptions(t, testr.Options{}))
+		manager, err := newManager(c.asOperator(), managing{health: "127.0.0.1:0", metrics: "0", twoNode: twoNode}, logOf(t))
 		must(t, err)
 		must(t, manager.Add(&topologyWatch{manager, twoNode}))
 		ctx, cancel := context.WithCancel(t.Context())
