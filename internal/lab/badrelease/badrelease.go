@@ -18,7 +18,7 @@ import (
 // Kind is one way of being bad.
 type Kind struct {
 	Name string
-	// What says what is wrong with it.
+	// What tells a person the fault.
 	What string
 	// Quiet: the bad program runs on, where another kind has one at the same place that ends.
 	Quiet bool

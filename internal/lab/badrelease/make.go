@@ -36,7 +36,7 @@ func Copy(from, to string) error {
 }
 
 // Make makes a bad release in a folder out of a good one. program is what the bad program is.
-// What lies in the folder is replaced, if it is a release.
+// It replaces a release that lies in the folder.
 func Make(k Kind, from, to string, program []byte) error {
 	err := place(to, func(part string) error {
 		if err := copied(from, part); err != nil {

@@ -364,7 +364,7 @@ func TestU17_OneOfThreeThatIsLostForGoodInAnUpgradeIsReplacedAndTheUpgradeEnds(t
 			l.wish.Release = oldOne
 		}
 	}
-	// Who goes on has to go back where only one of both runs the new release at a level that it keeps.
+	// If only one of both runs the new release, and keeps its level, a person who goes on has to go back.
 	on := func(l *trio) {
 		a, b := l.planes[l.stay()[0]], l.planes[l.stay()[1]]
 		if l.lost != "" && a.release != b.release {
