@@ -51,7 +51,7 @@ func PeerServes(ctx context.Context, self string, list []state.Node) state.Fact[
 		if n.Name == self || !n.ControlPlane() || len(n.Addresses) == 0 {
 			continue
 		}
-		switch said := probe.Serves(ctx, serverAt(n.Addresses[0].String()), authorities); {
+		switch said := nodeServes(ctx, n); {
 		case state.Is(said, true):
 			return said
 		case !said.Known:
@@ -64,9 +64,12 @@ func PeerServes(ctx context.Context, self string, list []state.Node) state.Fact[
 // Spare asks all other control planes of a list of nodes: etcd of three keeps its majority without
 // this host if two others serve. few is true if the list has only one other.
 func Spare(ctx context.Context, self string, list []state.Node) (spare state.Fact[bool], few bool) {
-	return spared(self, list, func(n state.Node) state.Fact[bool] {
-		return probe.Serves(ctx, serverAt(n.Addresses[0].String()), authorities)
-	})
+	return spared(self, list, func(n state.Node) state.Fact[bool] { return nodeServes(ctx, n) })
+}
+
+// nodeServes asks the API server of a node that has an address.
+func nodeServes(ctx context.Context, n state.Node) state.Fact[bool] {
+	return probe.Serves(ctx, serverAt(n.Addresses[0].String()), authorities)
 }
 
 func spared(self string, list []state.Node, serves func(state.Node) state.Fact[bool]) (spare state.Fact[bool], few bool) {
