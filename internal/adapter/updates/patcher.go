@@ -270,7 +270,25 @@ func (run runner) within(ctx context.Context, limit time.Duration, c host.Cmd) (
 	limited, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no end after %s", limit))
 	defer cancel()
 	c.Grace = grace
-	return run(limited, c)
+	out, err := run(limited, c)
+	return out, plainly(err)
+}
+
+// plainly leaves our own settings out of the command that an error names: a person reads
+// it in the status, and types it without them. The unit's journal has what was said.
+func plainly(err error) error {
+	failed, ok := errors.AsType[*host.RunError](err)
+	if !ok {
+		return err
+	}
+	short := *failed
+	short.Cmd.Args = nil
+	for _, a := range failed.Cmd.Args {
+		if name, _, _ := strings.Cut(a, "="); !slices.Contains([]string{"--quiet", "--option", "--setopt", "--exclude"}, name) {
+			short.Cmd.Args = append(short.Cmd.Args, a)
+		}
+	}
+	return &short
 }
 
 const (

@@ -180,7 +180,7 @@ func TestARealAptSaysThatARepositoryIsAwayAndCompletesWhatWasCutOff(t *testing.T
 	d.offers("libc6", "2", "")
 	d.offers("openssl", "2", "")
 	d.must(os.Rename(d.at("repository"), d.at("away")))
-	if r := d.asks(false); r.Phase != updates.Failed || !strings.HasPrefix(r.Error, "nothing was changed: run apt-get") || d.has("libc6") != "1 installed" {
+	if r := d.asks(false); r.Phase != updates.Failed || !strings.HasPrefix(r.Error, "nothing was changed: run apt-get update: ") || d.has("libc6") != "1 installed" {
 		t.Errorf("%+v", r)
 	}
 	d.must(os.Rename(d.at("away"), d.at("repository")))

@@ -159,7 +159,7 @@ func (f Facts) whence() string {
 	for _, h := range f.Hosts {
 		word := map[Source]string{Here: "checked by this command", Asked: "checked just now by its agent", Published: "published by its agent", Unasked: "not checked"}[h.Source]
 		if h.Source == Published {
-			word += sprintf(" %d minutes ago", int(f.At.Sub(h.To).Minutes()))
+			word += " " + page.Duration(f.At.Sub(h.To)) + " ago"
 		}
 		by[word] = append(by[word], h.Name)
 	}
