@@ -205,7 +205,7 @@ func (tr *trial) statusSays(end string, w ways) {
 		says := map[string]bool{
 			isThere: s.Phase == cluster.Proving && s.To == w.to && s.WayBack == "open" && s.Held == "",
 			isBack:  s.WayBack == "" && s.From == w.from,
-			waits:   s.WayBack == "open" && strings.Contains(s.Held, "went back: "),
+			waits:   s.WayBack == "open" && heldByReturn(s),
 		}
 		if !says[end] {
 			return fmt.Errorf("it is %s, from %s to %s, way back %q, held %q: %s", s.Phase, s.From, s.To, s.WayBack, s.Held, s.Why)
@@ -213,3 +213,6 @@ func (tr *trial) statusSays(end string, w ways) {
 		return nil
 	})
 }
+
+// heldByReturn reports whether an upgrade waits for a person because a host went back.
+func heldByReturn(s people.Status) bool { return strings.Contains(s.Held, "went back: ") }

@@ -229,17 +229,12 @@ func (tr *trial) ended(w ways, returning bool) (string, error) {
 	case errBack == nil && tr.completed(w.from) == nil:
 		return isBack, nil
 	}
-	for _, h := range tr.ControlPlanes() {
-		n, err := tr.node(h)
-		if err != nil {
-			return "", err
-		}
-		said, err := annotation.Decode[annotation.Host](n.Annotations[annotation.HostOf])
-		if err == nil && said.Journal.Step == parachute.Returned && said.Journal.Upgrade != "" && !returning {
-			return waits, nil
-		}
+	// A host that went back may try again by itself: what holds the upgrade is what counts.
+	s, err := tr.upgradeStatus()
+	if err == nil && !returning && heldByReturn(s) {
+		return waits, nil
 	}
-	return "", fmt.Errorf("there: %w; back: %w", errThere, errBack)
+	return "", fmt.Errorf("there: %w; back: %w; held: %q (%w)", errThere, errBack, s.Held, err)
 }
 
 // start returns the words with which a person begins the upgrade.
