@@ -14,11 +14,13 @@ import (
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/observe"
+	"github.com/holdfast/holdfast/internal/adapter/pacemaker"
 	"github.com/holdfast/holdfast/internal/adapter/podman"
 	"github.com/holdfast/holdfast/internal/adapter/records"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/parachute"
 	"github.com/holdfast/holdfast/internal/install/release"
 	"github.com/holdfast/holdfast/internal/model/payload"
+	"github.com/holdfast/holdfast/internal/model/state"
 	unit "github.com/holdfast/holdfast/internal/render/host"
 )
 
@@ -67,6 +69,8 @@ type machine struct {
 	store   Store
 	pods    Pods
 	systemd func(ctx context.Context, args ...string) ([]byte, error)
+	// members tells the membership of Corosync.
+	members func(ctx context.Context) state.Fact[state.Membership]
 	// itself is true for the agent: the process counts as the daemon.
 	itself bool
 }
@@ -80,7 +84,7 @@ func ThisHost(kind parachute.Kind, releases Releases) Host {
 }
 
 func newMachine(kind parachute.Kind, releases Releases) machine {
-	m := machine{root: "/", kind: kind, store: NewStore("/")}
+	m := machine{root: "/", kind: kind, store: NewStore("/"), members: pacemaker.Members}
 	m.systemd = func(ctx context.Context, args ...string) ([]byte, error) {
 		return host.Run(ctx, host.Command("systemctl", args...))
 	}
@@ -286,7 +290,7 @@ func (m machine) startOne(ctx context.Context, d daemon, runs bool) error {
 				return err
 			}
 		}
-		return m.systemctl(ctx, "start", "--no-block", unit.PacemakerUnit)
+		return m.startPacemaker(ctx)
 	case runs:
 		return nil
 	case d.unit == unit.AgentUnit:

@@ -34,6 +34,9 @@ func onDisk(t *testing.T, kind parachute.Kind) (m machine, current *string, orde
 	t.Helper()
 	root, now, said := t.TempDir(), oldOne, []string{}
 	m = machine{root: root, kind: kind, store: NewStore(root)}
+	m.members = func(context.Context) state.Fact[state.Membership] {
+		return state.Known(state.Membership{Members: []string{"cp-1", "cp-2"}, Quorate: true})
+	}
 	m.systemd = func(_ context.Context, args ...string) ([]byte, error) {
 		said = append(said, strings.Join(args, " "))
 		if args[0] == "is-active" {
@@ -185,7 +188,7 @@ func TestOnlyWhatDoesNotRunIsStartedAndTheAgentLast(t *testing.T) {
 		want []string
 	}{
 		{parachute.Worker, []string{"daemon-reload", "restart containerd.service", "restart kubelet.service", "restart --no-block holdfast-agent.service"}},
-		{parachute.OfTwo, []string{"daemon-reload", "restart containerd.service", "restart podman-etcd.service", "try-restart kubelet.service", "start --no-block pacemaker.service", "restart --no-block holdfast-agent.service"}},
+		{parachute.OfTwo, []string{"daemon-reload", "restart containerd.service", "restart podman-etcd.service", "try-restart kubelet.service", "is-active pacemaker.service", "start --no-block pacemaker.service", "restart --no-block holdfast-agent.service"}},
 	} {
 		m, _, orders := onDisk(t, c.kind)
 		for _, d := range daemonsOf(c.kind) { // no process runs these files

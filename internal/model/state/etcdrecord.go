@@ -36,6 +36,12 @@ var etcdStates = []EtcdState{EtcdNone, EtcdLearner, EtcdVoter, EtcdPair, EtcdTak
 // without its peer.
 func (s EtcdState) Leads() bool { return s == EtcdTakingOver || s == EtcdSole }
 
+// Behind reports whether the data directory that belongs to a record of this state may lack
+// acknowledged writes, so that no host ever goes on with it without its peer.
+func (s EtcdState) Behind() bool {
+	return s == EtcdNone || s == EtcdLearner || s == EtcdVoter || s == EtcdDeparting
+}
+
 // MemberID is the id that etcd gave to a member, or to a cluster; zero is no
 // member. It is printed in hex, as etcdctl prints it.
 type MemberID uint64
