@@ -85,6 +85,12 @@ func (h Host) common(ctx context.Context, j parachute.Journal, kind parachute.Ki
 	return f, nil
 }
 
+// calm is for how long other control planes have to be known to serve before a host begins its
+// second and last attempt. After a cut of a minute a site of two on two busy cores answered
+// slowly for some twenty seconds, and the attempt that began in them was undone (lab,
+// 2026-11-27).
+const calm = time.Minute
+
 // facts returns what the agent decides from.
 func (a *Agent) facts(turn state.Fact[annotation.Turn]) gather {
 	return func(ctx context.Context, j parachute.Journal) (parachute.Facts, error) {
@@ -92,6 +98,10 @@ func (a *Agent) facts(turn state.Fact[annotation.Turn]) gather {
 		if err != nil {
 			return f, err
 		}
+		if !state.Is(f.PeerServes, true) {
+			a.missed = a.Now()
+		}
+		f.PeerBack = !a.missed.IsZero() && a.Now().Sub(a.missed) < calm
 		if turn.Known {
 			f.Turn, f.Closed = state.Known(turn.Value.Of()), state.Known(turn.Value.Closed)
 		}

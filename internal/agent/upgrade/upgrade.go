@@ -157,6 +157,9 @@ type Agent struct {
 	// freed is since when others of the new release lead and may have the virtual IPs.
 	// Only the loop that acts uses it.
 	freed time.Time
+	// missed is when no other control plane was known to serve last. Only the loop that acts
+	// uses it.
+	missed time.Time
 	// rising is what was last said of a raise.
 	rising string
 	// at and held are for those who are told.

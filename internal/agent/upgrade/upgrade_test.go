@@ -180,6 +180,46 @@ func TestATurnThatIsTakenBackLetsTheHostServeAgain(t *testing.T) {
 	}
 }
 
+// looksFor has the agent look once a second until its journal is as wanted, for so long at most.
+func (w *world) looksFor(most time.Duration, until func(parachute.Journal) bool) bool {
+	w.t.Helper()
+	for end := w.now.Add(most); w.now.Before(end); {
+		if until(w.journal()) {
+			return true
+		}
+		w.now = w.now.Add(time.Second)
+		w.operator()
+		w.agent.Nodes(w.nodes())
+		_, err := w.agent.step(w.t.Context())
+		w.expect(err)
+	}
+	return until(w.journal())
+}
+
+// The last attempt is not begun in the seconds in which a site comes together again.
+func TestASecondAttemptBeginsOnceThePeerHasServedForAMinute(t *testing.T) {
+	w := newWorld(t)
+	w.turn(parachute.Go)
+	at := func(s parachute.Step) func(parachute.Journal) bool {
+		return func(j parachute.Journal) bool { return j.Step == s }
+	}
+	if !w.looksFor(time.Minute, at(parachute.Prepare)) {
+		t.Fatalf("the first attempt does not begin: %+v", w.journal())
+	}
+	w.peer = state.Fact[bool]{}
+	if !w.looksFor(time.Minute, at(parachute.Returned)) {
+		t.Fatalf("it goes on without its peer: %+v", w.journal())
+	}
+	w.peer = state.Known(true)
+	second := func(j parachute.Journal) bool { return j.Attempts == 2 }
+	if w.looksFor(calm-2*time.Second, second) {
+		t.Errorf("the second attempt begins at once: %+v", w.journal())
+	}
+	if !w.looksFor(5*time.Second, second) {
+		t.Errorf("the second attempt does not begin: %+v", w.journal())
+	}
+}
+
 func TestAnAdministratorGoesBackFromAnAcceptedHost(t *testing.T) {
 	w := newWorld(t)
 	w.turn(parachute.Go)

@@ -55,6 +55,9 @@ type Facts struct {
 	// Serves is true while this host's etcd commits and its API server answers; a
 	// worker never serves. PeerServes is true while another control plane does.
 	Serves, PeerServes state.Fact[bool]
+	// PeerBack is true while the other control planes have been known to serve for less than a
+	// minute since they were not.
+	PeerBack bool
 	// Spare is true while two other control planes serve, so that etcd of three keeps its majority
 	// without this host. Few is true if only one other has a Node. Both are asked of OfMore alone.
 	Spare state.Fact[bool]
@@ -469,6 +472,9 @@ func (d decision) begin() (Action, bool) {
 	if d.j.Upgrade == turn.Value.Upgrade {
 		if d.j.Failed || d.j.Attempts >= MaxAttempts {
 			return Action{Hold, d.j, fmt.Sprintf("the host went back in attempt %d and does not try again: %s", d.j.Attempts, d.j.Why)}, true
+		}
+		if d.f.PeerBack { // a site that has just come together is busy, and the last attempt would be undone
+			return Action{}, false
 		}
 		attempts += d.j.Attempts
 	}

@@ -210,6 +210,7 @@ func TestWhatAHostDoesNext(t *testing.T) {
 		{Accepted, "of three, one of the other two does not serve, and an administrator goes back", ofThree(state.Known(false), false, func(_ *Journal, f *Facts) { f.Turn.Value.Wish = GoBack })},
 		{Accepted, "of three, the third one was taken out, and an administrator goes back", ofThree(state.Known(false), true, func(_ *Journal, f *Facts) { f.Turn.Value.Wish = GoBack })},
 		{Returned, "it tries again", nil},
+		{Returned, "it would try again, and its peer serves again only now", func(_ *Journal, f *Facts) { f.PeerBack = true }},
 		{Returned, "its daemons were not started again", func(_ *Journal, f *Facts) { f.Daemons = false }},
 		{Returned, "it has tried twice", func(j *Journal, _ *Facts) { j.Attempts, j.Why = 2, "boot 2 without having been accepted" }},
 		{Returned, "the new release failed there", func(j *Journal, _ *Facts) { j.Failed, j.Why = true, "not accepted" }},
