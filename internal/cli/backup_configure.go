@@ -68,7 +68,7 @@ file has mistakes; 8 not confirmed; 7 refused, nothing was written.`,
     sftp: {server: backup.example.com, user: shop-1, path: /backups, hostKeys: [ssh-ed25519 AAAA...], password: PW}`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			config, err := f.read(streams.In)
+			config, err := f.read(streams)
 			c, err := f.open(cmd.Context(), err, positive(f.timeout))
 			if err != nil {
 				return err
@@ -87,11 +87,12 @@ file has mistakes; 8 not confirmed; 7 refused, nothing was written.`,
 }
 
 // read reads the file.
-func (f *backupConfigureFlags) read(in io.Reader) (model.Config, error) {
+func (f *backupConfigureFlags) read(streams Streams) (model.Config, error) {
 	if f.file == "" {
 		return model.Config{}, errors.New("--file: name the file with the configuration of backups; holdfast backup configure --help has an example")
 	}
-	data, err := readFile(in, f.file)
+	warnOfReaders(streams.Err, f.file)
+	data, err := readFile(streams.In, f.file)
 	if err != nil {
 		return model.Config{}, fmt.Errorf("--file: %w", err)
 	}

@@ -62,8 +62,8 @@ type SFTP struct {
 	// Server is a name or an address, with an optional port.
 	Server string `json:"server"`
 	User   string `json:"user"`
-	// HostKeys are the public keys of the server, as ssh-keyscan prints them without the
-	// name. No other key is accepted.
+	// HostKeys are the public keys of the server, as ssh-keyscan prints them with or without the
+	// name, or their fingerprints. No other key is accepted.
 	HostKeys   []string    `json:"hostKeys"`
 	Password   secret.Text `json:"password,omitempty"`
 	PrivateKey secret.Text `json:"privateKey,omitempty"`

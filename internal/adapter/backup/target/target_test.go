@@ -29,6 +29,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/model/backup"
 	"github.com/holdfast/holdfast/internal/model/secret"
+	"github.com/holdfast/holdfast/internal/testkit/sshdtest"
 )
 
 func must(t testing.TB, err error) {
@@ -131,7 +132,11 @@ func serveSFTP(c net.Conn, config *ssh.ServerConfig) {
 
 func everyTarget(t *testing.T) map[string]backup.Target {
 	far, _ := sftpTarget(t)
-	return map[string]backup.Target{"directory": directoryTarget(t), "S3": s3Target(t, nil), "SFTP": far}
+	out := map[string]backup.Target{"directory": directoryTarget(t), "S3": s3Target(t, nil), "SFTP": far}
+	if sshdtest.Here(t) {
+		out["OpenSSH"] = backup.Target{Name: "real", SFTP: &sshdtest.Start(t, "127.0.0.1", "").SFTP}
+	}
+	return out
 }
 
 func TestWhatIsSentIsReadBackAndCanBeReplacedAndRemoved(t *testing.T) {
