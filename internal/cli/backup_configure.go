@@ -65,7 +65,13 @@ file has mistakes; 8 not confirmed; 7 refused, nothing was written.`,
   - name: bucket
     s3: {endpoint: https://s3.example.com, bucket: shop-1, accessKey: AK, secretKey: SK}
   - name: office
-    sftp: {server: backup.example.com, user: shop-1, path: /backups, hostKeys: [ssh-ed25519 AAAA...], password: PW}`,
+    sftp:
+      server: backup.example.com        # or backup.example.com:2022, [2001:db8::1]:2022
+      user: shop-1
+      path: /backups
+      hostKeys: [ssh-ed25519 AAAA...]   # the server's own; or its line of known_hosts, or SHA256:...
+      privateKey: |                     # one that nobody else uses; or password: PW
+        -----BEGIN OPENSSH PRIVATE KEY-----`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			config, err := f.read(streams)

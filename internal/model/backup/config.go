@@ -3,6 +3,7 @@ package backup
 import (
 	"cmp"
 	"fmt"
+	"net/netip"
 	"regexp"
 	"slices"
 	"strings"
@@ -113,7 +114,13 @@ func (s S3) String() string {
 }
 
 // String describes the folder of a server without credentials.
-func (s SFTP) String() string { return "sftp://" + s.User + "@" + s.Server + s.Path }
+func (s SFTP) String() string {
+	server := s.Server
+	if a, err := netip.ParseAddr(server); err == nil && a.Is6() {
+		server = "[" + server + "]"
+	}
+	return "sftp://" + s.User + "@" + server + s.Path
+}
 
 // hideUser removes the part of a URL before an @. A URL with a password there is refused, and
 // the refusal must not print the password either.

@@ -103,7 +103,7 @@ func (l *Line) pass(to, from net.Conn, w *way) {
 // deliver delivers each parcel at its time.
 func (l *Line) deliver(to, from net.Conn, w *way, parcels <-chan parcel) {
 	for p := range parcels {
-		time.Sleep(time.Until(p.at))
+		time.Sleep(time.Until(p.at)) //nolint:forbidigo // a line is as long as it is
 		w.under.Add(-int64(len(p.data)))
 		if l.silent.Load() {
 			continue

@@ -64,7 +64,7 @@ func Start(t testing.TB, ip, dir string) *Server {
 	me, err := user.Current()
 	must(t, err)
 	if me.Uid == "0" {
-		must(t, os.MkdirAll("/run/sshd", 0o755)) //nolint:gosec // sshd insists on these rights
+		must(t, os.MkdirAll("/run/sshd", 0o755))
 	}
 	if dir == "" {
 		dir = t.TempDir()
@@ -118,11 +118,13 @@ func (s *Server) run(t testing.TB, config string) {
 	}()
 	s.Stop = func() { stop(); <-ended }
 	t.Cleanup(s.Stop)
+	tries := time.NewTicker(20 * time.Millisecond)
+	defer tries.Stop()
 	for !s.speaks() {
 		select {
 		case <-ended:
 			t.Fatal(err)
-		case <-time.After(20 * time.Millisecond):
+		case <-tries.C:
 		}
 	}
 }

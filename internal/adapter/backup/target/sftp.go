@@ -96,10 +96,24 @@ func (s *server) login(address string, config *ssh.ClientConfig) error {
 	return nil
 }
 
+// answer gives a password to servers that want it as an answer. It answers one question, and none
+// whose answer would be shown.
+func answer(password secret.Text) ssh.KeyboardInteractiveChallenge {
+	return func(_, _ string, questions []string, shown []bool) ([]string, error) {
+		switch {
+		case len(questions) == 0: // servers may end with such a one
+			return nil, nil
+		case len(questions) == 1 && !shown[0]:
+			return []string{password.Reveal()}, nil
+		}
+		return nil, errors.New("the server asks more than a password")
+	}
+}
+
 // proof returns how the account proves itself.
 func proof(s backup.SFTP) ([]ssh.AuthMethod, error) {
 	if s.PrivateKey == "" {
-		return []ssh.AuthMethod{ssh.Password(s.Password.Reveal())}, nil
+		return []ssh.AuthMethod{ssh.Password(s.Password.Reveal()), ssh.KeyboardInteractive(answer(s.Password))}, nil
 	}
 	key, err := ssh.ParsePrivateKey([]byte(s.PrivateKey.Reveal()))
 	if err != nil {
@@ -167,7 +181,7 @@ func (s *server) free(folder string) (n int64, known bool) {
 	if err != nil || v.Blocks == 0 { // some file systems have no size
 		return 0, false
 	}
-	return int64(min(v.Bavail*v.Frsize, math.MaxInt64)), true //nolint:gosec // bounded
+	return int64(min(v.Bavail*v.Frsize, math.MaxInt64)), true
 }
 
 // requests is how many packets of 32 KiB are on their way at once. One alone would cost a round trip

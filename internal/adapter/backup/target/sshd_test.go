@@ -77,11 +77,15 @@ func TestAServerOrAnAccountThatIsNotTheConfiguredOneIsToldWithWhatToDoAndWithout
 		says   []string
 	}{
 		"another key": {func(f *backup.SFTP) { f.HostKeys = other.SFTP.HostKeys }, ErrOtherServer, []string{"it has ssh-ed25519 SHA256:"}},
-		"another fingerprint": {func(f *backup.SFTP) { f.HostKeys = []string{ssh.FingerprintSHA256(other.HostKeys[1])} }, ErrOtherServer,
-			[]string{"it has ssh-ed25519 " + ssh.FingerprintSHA256(s.HostKeys[0]) + " and ecdsa-sha2-nistp256 " + ssh.FingerprintSHA256(s.HostKeys[1])}},
+		"another fingerprint": {
+			func(f *backup.SFTP) { f.HostKeys = []string{ssh.FingerprintSHA256(other.HostKeys[1])} }, ErrOtherServer,
+			[]string{"it has ssh-ed25519 " + ssh.FingerprintSHA256(s.HostKeys[0]) + " and ecdsa-sha2-nistp256 " + ssh.FingerprintSHA256(s.HostKeys[1])},
+		},
 		"another kind": {func(f *backup.SFTP) { f.HostKeys = []string{otherKind} }, ErrOtherServer, []string{"kinds ", "ssh-ed25519", "ssh-keyscan"}},
-		"another account's key": {func(f *backup.SFTP) { f.PrivateKey = other.SFTP.PrivateKey }, ErrAccount,
-			[]string{"authorized_keys of " + s.SFTP.User, fingerprint(other.SFTP.PrivateKey)}},
+		"another account's key": {
+			func(f *backup.SFTP) { f.PrivateKey = other.SFTP.PrivateKey }, ErrAccount,
+			[]string{"authorized_keys of " + s.SFTP.User, fingerprint(other.SFTP.PrivateKey)},
+		},
 		"nobody":             {func(f *backup.SFTP) { f.User = "nobody" }, ErrAccount, nil},
 		"a password":         {func(f *backup.SFTP) { f.PrivateKey, f.Password = "", "S3cr3t" }, ErrAccount, []string{"compare user and password"}},
 		"no server":          {func(f *backup.SFTP) { f.Server = gone.Address }, unix.ECONNREFUSED, nil},
