@@ -25,6 +25,8 @@ import (
 // connectLimit bounds the time until a server has accepted the login.
 const connectLimit = 30 * time.Second
 
+var errNoAnswer = fmt.Errorf("the server did not accept the login within %s", connectLimit)
+
 // server is a folder of an SSH server.
 type server struct {
 	backup.SFTP
@@ -54,7 +56,7 @@ func openSFTP(ctx context.Context, s backup.SFTP) (Target, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, connectLimit)
+	ctx, cancel := context.WithTimeoutCause(ctx, connectLimit, errNoAnswer)
 	defer cancel()
 	for {
 		out, seen := &server{SFTP: s}, len(pinned.seen)
@@ -74,7 +76,7 @@ func openSFTP(ctx context.Context, s backup.SFTP) (Target, error) {
 // connect connects and logs in.
 func (s *server) connect(ctx context.Context, address string, config *ssh.ClientConfig) (err error) {
 	if s.conn, err = (&net.Dialer{}).DialContext(ctx, "tcp", address); err != nil {
-		return err
+		return causeOf(ctx, err)
 	}
 	defer s.until(ctx)()
 	if err := s.login(address, config); err != nil {
