@@ -89,7 +89,7 @@ func (s *server) connect(ctx context.Context, address string, config *ssh.Client
 func (s *server) login(address string, config *ssh.ClientConfig) error {
 	c, channels, requests, err := ssh.NewClientConn(s.conn, address, config)
 	if err != nil {
-		return s.refusal(err)
+		return s.refusal(err, config.HostKeyAlgorithms)
 	}
 	s.ssh = ssh.NewClient(c, channels, requests)
 	if s.client, err = sftp.NewClient(s.ssh); err != nil {
@@ -125,10 +125,10 @@ func proof(s backup.SFTP) ([]ssh.AuthMethod, error) {
 }
 
 // refusal adds to the error of a login what a person has to do.
-func (s *server) refusal(err error) error {
-	none, kinds := errors.AsType[*ssh.AlgorithmNegotiationError](err)
+func (s *server) refusal(err error, asked []string) error {
+	none, is := errors.AsType[*ssh.AlgorithmNegotiationError](err)
 	switch {
-	case kinds && none.What == "host key":
+	case is && slices.Equal(none.SupportedAlgorithms, asked): // and not those of a cipher, say
 		return fmt.Errorf("%w: it has keys of the kinds %s; %s", ErrOtherServer, strings.Join(none.RequestedAlgorithms, ", "), compareKeys)
 	case !strings.Contains(err.Error(), "unable to authenticate"): // the library has no error of its own for it
 		return err
