@@ -65,10 +65,16 @@ file has mistakes; 8 not confirmed; 7 refused, nothing was written.`,
   - name: bucket
     s3: {endpoint: https://s3.example.com, bucket: shop-1, accessKey: AK, secretKey: SK}
   - name: office
-    sftp: {server: backup.example.com, user: shop-1, path: /backups, hostKeys: [ssh-ed25519 AAAA...], password: PW}`,
+    sftp:
+      server: backup.example.com        # or backup.example.com:2022, [2001:db8::1]:2022
+      user: shop-1
+      path: /backups
+      hostKeys: [ssh-ed25519 AAAA...]   # the server's own; or its line of known_hosts, or SHA256:...
+      privateKey: |                     # one that nobody else uses; or password: PW
+        -----BEGIN OPENSSH PRIVATE KEY-----`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			config, err := f.read(streams.In)
+			config, err := f.read(streams)
 			c, err := f.open(cmd.Context(), err, positive(f.timeout))
 			if err != nil {
 				return err
@@ -87,11 +93,12 @@ file has mistakes; 8 not confirmed; 7 refused, nothing was written.`,
 }
 
 // read reads the file.
-func (f *backupConfigureFlags) read(in io.Reader) (model.Config, error) {
+func (f *backupConfigureFlags) read(streams Streams) (model.Config, error) {
 	if f.file == "" {
 		return model.Config{}, errors.New("--file: name the file with the configuration of backups; holdfast backup configure --help has an example")
 	}
-	data, err := readFile(in, f.file)
+	warnOfReaders(streams.Err, f.file)
+	data, err := readFile(streams.In, f.file)
 	if err != nil {
 		return model.Config{}, fmt.Errorf("--file: %w", err)
 	}

@@ -50,7 +50,7 @@ gives another one; 2 wrong usage.`,
 }
 
 func (f *backupFetchFlags) run(ctx context.Context, streams Streams, url string) error {
-	p, isFile, err := f.place(url)
+	p, isFile, err := f.place(streams, url)
 	switch {
 	case err != nil:
 		return err

@@ -45,7 +45,7 @@ ends with a list of the backups in it.`
 var limitsOfFetch = target.Limits{Idle: time.Minute}
 
 // place returns the place that a text names, unless it is a file of this machine.
-func (f *fromFlags) place(text string) (p model.Place, isFile bool, err error) {
+func (f *fromFlags) place(streams Streams, text string) (p model.Place, isFile bool, err error) {
 	if !model.IsURL(text) {
 		file := strings.TrimPrefix(text, "file://")
 		info, err := os.Stat(file)
@@ -57,6 +57,7 @@ func (f *fromFlags) place(text string) (p model.Place, isFile bool, err error) {
 	}
 	var config model.Config
 	if f.targets != "" {
+		warnOfReaders(streams.Err, f.targets)
 		data, err := os.ReadFile(f.targets)
 		if err == nil {
 			config, err = model.Parse(data, nil)
@@ -75,10 +76,18 @@ func (f *fromFlags) place(text string) (p model.Place, isFile bool, err error) {
 	return p, false, nil
 }
 
+// warnOfReaders says that others can read a file with accounts. It goes on: on a stick, where modes
+// cannot be changed, the file may be all that is left of a site.
+func warnOfReaders(errs io.Writer, file string) {
+	if info, err := os.Stat(file); err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o077 != 0 {
+		_, _ = fmt.Fprintf(errs, "warning: %s has accounts in it, and others of this machine can read it (mode %04o): chmod 600 %[1]s\n", file, info.Mode().Perm())
+	}
+}
+
 // local returns a file of this machine with the backup that a text names. The caller calls done.
 func (f *fromFlags) local(ctx context.Context, streams Streams, text, scratch string) (file string, done func() error, err error) {
 	nothing := func() error { return nil }
-	p, isFile, err := f.place(text)
+	p, isFile, err := f.place(streams, text)
 	switch {
 	case err != nil:
 		return "", nothing, err
@@ -294,7 +303,7 @@ func (l placeList) print(out io.Writer, wide bool) error {
 
 // printPlace lists a place for `backup list --from`.
 func (f *fromFlags) printPlace(ctx context.Context, streams Streams, text, format string) error {
-	p, isFile, err := f.place(text)
+	p, isFile, err := f.place(streams, text)
 	if err != nil {
 		return err
 	}

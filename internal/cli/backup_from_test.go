@@ -139,7 +139,7 @@ func TestABackupOfATargetIsListedFetchedComparedAndOpenedWithoutASite(t *testing
 func TestAFetchThatBreaksSaysWhatToType(t *testing.T) {
 	targets, _, id := bucketWithBackup(t)
 	f := fromFlags{targets: targets, wait: func(context.Context, int) error { return nil }}
-	p, _, err := f.place("s3://shop-1/all/shop.example.com/cp-1/" + id + ".tar.age")
+	p, _, err := f.place(Streams{Err: &bytes.Buffer{}}, "s3://shop-1/all/shop.example.com/cp-1/"+id+".tar.age")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 
@@ -122,6 +123,7 @@ func (r *Run) upload(ctx context.Context, t backup.Target, file string, sent bac
 	}
 	defer func() { _ = to.Close() }()
 	limits := target.Limits{Idle: r.limits.Idle, BytesPerSecond: r.limits.BytesPerSecond}
+	r.clear(ctx, to, t.Name, entry, limits)
 	if err := target.Send(ctx, to, backup.SentName(entry.Site, entry.Host, entry.ID), file, sent, limits); err != nil {
 		return err
 	}
@@ -133,6 +135,25 @@ func (r *Run) upload(ctx context.Context, t backup.Target, file string, sent bac
 	sum := sha256.Sum256(text)
 	return target.SendFrom(ctx, to, backup.SentEntryName(entry.Site, entry.Host, entry.ID), bytes.NewReader(text),
 		backup.File{Size: int64(len(text)), SHA256: hex.EncodeToString(sum[:])}, limits)
+}
+
+// clear removes what copies that were cut off have left in the folder of this host at a target. An
+// account that may not list leaves it there, and one that may not remove says so.
+func (r *Run) clear(ctx context.Context, to target.Target, name string, entry backup.Entry, l target.Limits) {
+	entries, _, err := r.Catalogue.List()
+	if err != nil {
+		return
+	}
+	files, err := target.List(ctx, to, path.Dir(backup.SentName(entry.Site, entry.Host, entry.ID)), l)
+	if err != nil {
+		return
+	}
+	for _, left := range backup.CutOff(files, entry, name, entries) {
+		if err := target.Remove(ctx, to, left); err != nil {
+			r.state.Left = append(r.state.Left, fmt.Sprintf("%s at %s, which was cut off: %v", left, name, err))
+			return
+		}
+	}
 }
 
 // remove removes the backups that the request names: at the targets first, then on this host.

@@ -37,6 +37,8 @@ const (
 	SentSuffix    = ".tar.age"
 	// SentEntrySuffix is that of the entry. An entry holds no secret.
 	SentEntrySuffix = ".json"
+	// HalfSuffix ends the name of a file that is being written.
+	HalfSuffix = ".part"
 )
 
 // idTime is the form of the time in an id, in UTC, so that ids of one host sort by time.

@@ -145,6 +145,32 @@ targets:
 	}
 }
 
+func TestAKeyOfAServerIsReadInEachFormInWhichPeopleHaveIt(t *testing.T) {
+	const printed = "SHA256:tujdUdNSzjIqBiJjDwtzQs2/zwHDHwel9Z6oCScY3AU"
+	for text, kind := range map[string]string{
+		hostKey:                                "ssh-ed25519",
+		hostKey + " root@attic\n":              "ssh-ed25519",
+		"attic.example.com " + hostKey:         "ssh-ed25519",
+		"[2001:db8::1]:2022 " + hostKey:        "ssh-ed25519",
+		"|1|c2FsdA==|aGFzaA== " + hostKey:      "ssh-ed25519",
+		"# attic:22 SSH-2.0\nattic " + hostKey: "ssh-ed25519",
+		printed:                                "",
+	} {
+		got, err := ParseHostKey(text)
+		if err != nil || got.Kind != kind || got.Fingerprint != printed {
+			t.Errorf("%q: %+v %v", text, got, err)
+		}
+	}
+	for _, text := range []string{
+		"", "attic", printed[:len(printed)-1], printed + "=", "MD5:00:11", "@revoked attic " + hostKey, "@cert-authority *.example.com " + hostKey,
+		hostKey + "\n" + hostKey, "attic " + hostKey + "\nattic " + hostKey, "ssh-rsa " + strings.Fields(hostKey)[1],
+	} {
+		if got, err := ParseHostKey(text); err == nil {
+			t.Errorf("%q: %+v", text, got)
+		}
+	}
+}
+
 func TestATargetWithoutARecipientIsAMistake(t *testing.T) {
 	_, err := Parse([]byte("targets: [{name: nas, directory: {path: /mnt/nas}}]"), nil)
 	if err == nil || !strings.Contains(err.Error(), "recipients: Required value: there are targets, and backups leave a host only encrypted") {

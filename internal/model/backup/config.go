@@ -3,6 +3,7 @@ package backup
 import (
 	"cmp"
 	"fmt"
+	"net/netip"
 	"regexp"
 	"slices"
 	"strings"
@@ -62,8 +63,8 @@ type SFTP struct {
 	// Server is a name or an address, with an optional port.
 	Server string `json:"server"`
 	User   string `json:"user"`
-	// HostKeys are the public keys of the server, as ssh-keyscan prints them without the
-	// name. No other key is accepted.
+	// HostKeys are the public keys of the server, as ssh-keyscan prints them with or without the
+	// name, or their fingerprints. No other key is accepted.
 	HostKeys   []string    `json:"hostKeys"`
 	Password   secret.Text `json:"password,omitempty"`
 	PrivateKey secret.Text `json:"privateKey,omitempty"`
@@ -113,7 +114,13 @@ func (s S3) String() string {
 }
 
 // String describes the folder of a server without credentials.
-func (s SFTP) String() string { return "sftp://" + s.User + "@" + s.Server + s.Path }
+func (s SFTP) String() string {
+	server := s.Server
+	if a, err := netip.ParseAddr(server); err == nil && a.Is6() {
+		server = "[" + server + "]"
+	}
+	return "sftp://" + s.User + "@" + server + s.Path
+}
 
 // hideUser removes the part of a URL before an @. A URL with a password there is refused, and
 // the refusal must not print the password either.

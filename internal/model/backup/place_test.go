@@ -17,6 +17,7 @@ func placesKnown() []Target {
 		{Name: "deep", S3: &S3{Endpoint: "https://s3.example.com", Bucket: "deep-1", Prefix: "a/b"}},
 		{Name: "attic", SFTP: &SFTP{Server: "backup.example.com", User: "shop", Path: "/backups"}},
 		{Name: "port", SFTP: &SFTP{Server: "[2001:db8::1]:2222", User: "shop", Path: "/b"}},
+		{Name: "six", SFTP: &SFTP{Server: "2001:db8::2", User: "shop", Path: "/c"}},
 	}
 }
 
@@ -39,6 +40,7 @@ func TestAPlaceIsFoundAmongTheTargetsOrInTheEnvironmentAndMistakesAreToldWithout
 		{"sftp://shop@backup.example.com/backups/site/cp-1/x.tar.age", nil},
 		{"sftp://backup.example.com:22/backups", nil},
 		{"sftp://shop@[2001:db8::1]:2222/b/site/", nil},
+		{"sftp://shop@[2001:db8::2]/c/site/", nil},
 		{"sftp://shop@backup.example.com/elsewhere", nil},
 		{"sftp://else@backup.example.com/backups", nil},
 		{"sftp://shop:S3cr3t@backup.example.com/backups/../x?a=S3cr3t", nil},

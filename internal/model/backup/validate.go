@@ -174,8 +174,8 @@ func (s SFTP) mistakes(p *field.Path) field.ErrorList {
 		out = append(out, field.Required(p.Child("hostKeys"), "without the key of the server nobody knows whose disk it is: compare what ssh-keyscan prints with the server's own keys"))
 	}
 	for i, text := range s.HostKeys {
-		if _, err := HostKey(text); err != nil {
-			out = append(out, invalid(p.Child("hostKeys").Index(i), "must be a public key such as: ssh-ed25519 AAAA..."))
+		if _, err := ParseHostKey(text); err != nil {
+			out = append(out, invalid(p.Child("hostKeys").Index(i), "must be one public key of the server, such as ssh-ed25519 AAAA..., its line of known_hosts, or its fingerprint SHA256:..."))
 		}
 	}
 	return append(out, s.accessMistakes(p)...)

@@ -123,6 +123,7 @@ var layers = map[string]layer{
 	"internal/testkit/netnstest":    lab,
 	"internal/testkit/porttest":     lab,
 	"internal/testkit/powercut":     lab,
+	"internal/testkit/sshdtest":     lab,
 	"cmd":                           binary,
 	"test":                          lab,
 	"hack/mutate":                   lab,

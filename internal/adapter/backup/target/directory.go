@@ -43,9 +43,6 @@ func (d directory) mounted() error {
 
 func (d directory) at(name string) string { return filepath.Join(d.Path, filepath.FromSlash(name)) }
 
-// half ends the name of a file that is being written.
-const half = ".part"
-
 // Put implements Target. It looks for the marker again before the file appears, because a
 // mount may go meanwhile.
 func (d directory) Put(ctx context.Context, name string, from io.ReadSeeker, size int64) error {
@@ -56,14 +53,14 @@ func (d directory) Put(ctx context.Context, name string, from io.ReadSeeker, siz
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	if err := writeHalf(path+half, from, size); err != nil {
-		return errors.Join(err, host.RemoveFile(path+half))
+	if err := writeHalf(path+backup.HalfSuffix, from, size); err != nil {
+		return errors.Join(err, host.RemoveFile(path+backup.HalfSuffix))
 	}
 	if err := errors.Join(context.Cause(ctx), d.mounted()); err != nil {
-		return errors.Join(err, host.RemoveFile(path+half))
+		return errors.Join(err, host.RemoveFile(path+backup.HalfSuffix))
 	}
-	if err := os.Rename(path+half, path); err != nil {
-		return errors.Join(err, host.RemoveFile(path+half))
+	if err := os.Rename(path+backup.HalfSuffix, path); err != nil {
+		return errors.Join(err, host.RemoveFile(path+backup.HalfSuffix))
 	}
 	return host.SyncDir(filepath.Dir(path))
 }

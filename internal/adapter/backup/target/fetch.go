@@ -82,7 +82,7 @@ func (f Fetch) run(ctx context.Context) error {
 }
 
 // Part returns the path of the bytes that are there already.
-func (f Fetch) Part() string { return f.File + half }
+func (f Fetch) Part() string { return f.File + backup.HalfSuffix }
 
 // try goes on with the copy, and returns how many bytes it got.
 func (f Fetch) try(ctx context.Context) (n int64, err error) {

@@ -1,11 +1,13 @@
 package target
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"net"
 	"os"
 	"path"
@@ -17,10 +19,13 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/holdfast/holdfast/internal/model/backup"
+	"github.com/holdfast/holdfast/internal/model/secret"
 )
 
 // connectLimit bounds the time until a server has accepted the login.
 const connectLimit = 30 * time.Second
+
+var errNoAnswer = fmt.Errorf("the server did not accept the login within %s", connectLimit)
 
 // server is a folder of an SSH server.
 type server struct {
@@ -30,81 +35,116 @@ type server struct {
 	ssh    *ssh.Client
 }
 
-// ErrOtherServer is returned if a server has none of the pinned keys.
-var ErrOtherServer = errors.New("the server has another key than the configuration names: either its keys were changed, or it is another machine")
+// Errors of a server with SFTP.
+var (
+	// ErrAccount is returned if a server does not let the account in.
+	ErrAccount = errors.New("the server does not let the account in")
+	// ErrNoRoom is returned if a file does not fit on the disk of a server.
+	ErrNoRoom = errors.New("the disk of the server is full")
+)
 
 func openSFTP(ctx context.Context, s backup.SFTP) (Target, error) {
 	address, err := s.Address()
 	if err != nil {
 		return nil, err
 	}
-	config, err := access(s)
+	auth, err := proof(s)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, connectLimit)
+	pinned, err := pinsOf(s.HostKeys)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, connectLimit, errNoAnswer)
 	defer cancel()
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
-	if err != nil {
-		return nil, err
+	for {
+		out, seen := &server{SFTP: s}, len(pinned.seen)
+		err := out.connect(ctx, address, &ssh.ClientConfig{User: s.User, Timeout: connectLimit, Auth: auth, HostKeyCallback: pinned.check, HostKeyAlgorithms: pinned.algorithms()})
+		switch {
+		case err == nil:
+			return out, nil
+		case len(pinned.seen) > seen && len(pinned.kinds()) > 0: // it may have a key of another kind, too
+		case len(pinned.seen) > 0 && errors.Is(err, ErrOtherServer):
+			return nil, pinned.refusal()
+		default:
+			return nil, err
+		}
 	}
-	out := &server{SFTP: s, conn: conn}
-	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
-	defer stop()
-	if err := out.login(address, config); err != nil {
-		return nil, errors.Join(causeOf(ctx, err), out.Close())
+}
+
+// connect connects and logs in.
+func (s *server) connect(ctx context.Context, address string, config *ssh.ClientConfig) (err error) {
+	if s.conn, err = (&net.Dialer{}).DialContext(ctx, "tcp", address); err != nil {
+		return causeOf(ctx, err)
 	}
-	return out, nil
+	defer s.until(ctx)()
+	if err := s.login(address, config); err != nil {
+		_ = s.Close() // there is nothing to lose on it, and the first error says what is wrong
+		return causeOf(ctx, err)
+	}
+	return nil
 }
 
 func (s *server) login(address string, config *ssh.ClientConfig) error {
 	c, channels, requests, err := ssh.NewClientConn(s.conn, address, config)
 	if err != nil {
-		return err
+		return s.refusal(err, config.HostKeyAlgorithms)
 	}
 	s.ssh = ssh.NewClient(c, channels, requests)
-	s.client, err = sftp.NewClient(s.ssh)
-	return err
+	if s.client, err = sftp.NewClient(s.ssh); err != nil {
+		return fmt.Errorf("the server lets the account %s in, but gives it no SFTP: look for \"Subsystem sftp\" in its sshd_config: %w", s.User, err)
+	}
+	return nil
 }
 
-// access returns the way to log in, which accepts only the pinned keys.
-func access(s backup.SFTP) (*ssh.ClientConfig, error) {
-	config := &ssh.ClientConfig{User: s.User, Timeout: connectLimit}
-	if s.Password != "" {
-		config.Auth = append(config.Auth, ssh.Password(s.Password.Reveal()))
-	}
-	if s.PrivateKey != "" {
-		key, err := ssh.ParsePrivateKey([]byte(s.PrivateKey.Reveal()))
-		if err != nil {
-			return nil, errors.New("its private key is not readable")
+// answer gives a password to servers that want it as an answer. It answers one question, and none
+// whose answer would be shown.
+func answer(password secret.Text) ssh.KeyboardInteractiveChallenge {
+	return func(_, _ string, questions []string, shown []bool) ([]string, error) {
+		switch {
+		case len(questions) == 0: // servers may end with such a one
+			return nil, nil
+		case len(questions) == 1 && !shown[0]:
+			return []string{password.Reveal()}, nil
 		}
-		config.Auth = append(config.Auth, ssh.PublicKeys(key))
+		return nil, errors.New("the server asks more than a password")
 	}
-	var pinned []string
-	for _, text := range s.HostKeys {
-		key, err := backup.HostKey(text)
-		if err != nil {
-			return nil, errors.New("its host key is not readable")
-		}
-		pinned = append(pinned, string(key.Marshal()))
-		config.HostKeyAlgorithms = append(config.HostKeyAlgorithms, algorithms(key.Type())...)
-	}
-	config.HostKeyCallback = func(_ string, _ net.Addr, key ssh.PublicKey) error {
-		if !slices.Contains(pinned, string(key.Marshal())) {
-			return fmt.Errorf("%w: it has %s %s", ErrOtherServer, key.Type(), ssh.FingerprintSHA256(key))
-		}
-		return nil
-	}
-	return config, nil
 }
 
-// algorithms returns the algorithms with which a server may prove a key of a kind: SHA-1 is
-// not used with RSA keys.
-func algorithms(kind string) []string {
-	if kind == ssh.KeyAlgoRSA {
-		return []string{ssh.KeyAlgoRSASHA512, ssh.KeyAlgoRSASHA256}
+// proof returns how the account proves itself.
+func proof(s backup.SFTP) ([]ssh.AuthMethod, error) {
+	if s.PrivateKey == "" {
+		return []ssh.AuthMethod{ssh.Password(s.Password.Reveal()), ssh.KeyboardInteractive(answer(s.Password))}, nil
 	}
-	return []string{kind}
+	key, err := ssh.ParsePrivateKey([]byte(s.PrivateKey.Reveal()))
+	if err != nil {
+		return nil, errors.New("its private key is not readable")
+	}
+	return []ssh.AuthMethod{ssh.PublicKeys(key)}, nil
+}
+
+// refusal adds to the error of a login what a person has to do.
+func (s *server) refusal(err error, asked []string) error {
+	none, is := errors.AsType[*ssh.AlgorithmNegotiationError](err)
+	switch {
+	case is && slices.Equal(none.SupportedAlgorithms, asked): // and not those of a cipher, say
+		return fmt.Errorf("%w: it has keys of the kinds %s; %s", ErrOtherServer, strings.Join(none.RequestedAlgorithms, ", "), compareKeys)
+	case !strings.Contains(err.Error(), "unable to authenticate"): // the library has no error of its own for it
+		return err
+	case s.PrivateKey == "":
+		return fmt.Errorf("%w: compare user and password: %w", ErrAccount, err)
+	}
+	return fmt.Errorf("%w: the file authorized_keys of %s there must have the public half of privateKey, %s: %w", ErrAccount, s.User, fingerprint(s.PrivateKey), err)
+}
+
+// fingerprint returns the fingerprint of the public half of a key, which is no secret.
+func fingerprint(private secret.Text) string {
+	key, err := ssh.ParsePrivateKey([]byte(private.Reveal()))
+	if err != nil {
+		return "which is not readable"
+	}
+	return ssh.FingerprintSHA256(key.PublicKey())
 }
 
 func (s *server) at(name string) string { return path.Join(s.Path, name) }
@@ -122,21 +162,49 @@ func (s *server) Put(ctx context.Context, name string, from io.ReadSeeker, size 
 	if err := s.client.MkdirAll(path.Dir(file)); err != nil {
 		return fmt.Errorf("make the folder %s: %w", path.Dir(file), err)
 	}
-	if err := s.writeHalf(file+half, from, size); err != nil {
-		return errors.Join(err, s.gone(file+half))
+	if free, known := s.free(path.Dir(file)); known && free < size {
+		return fmt.Errorf("%w: %s has %d MiB free, and the file has %d MiB: make room there, or have fewer backups kept", ErrNoRoom, path.Dir(file), free>>20, size>>20)
 	}
-	return s.rename(file+half, file)
+	if err := s.writeHalf(file+backup.HalfSuffix, from, size); err != nil {
+		if gone := s.gone(file + backup.HalfSuffix); !errors.Is(gone, sftp.ErrSSHFxConnectionLost) { // else the next run removes it
+			err = errors.Join(err, gone)
+		}
+		return err
+	}
+	return s.rename(file+backup.HalfSuffix, file)
 }
 
+// free returns how many bytes the account can still write in a folder, if the server says so.
+func (s *server) free(folder string) (n int64, known bool) {
+	if _, can := s.client.HasExtension("statvfs@openssh.com"); !can {
+		return 0, false
+	}
+	v, err := s.client.StatVFS(folder)
+	if err != nil || v.Blocks == 0 { // some file systems have no size
+		return 0, false
+	}
+	return int64(min(v.Bavail*v.Frsize, math.MaxInt64)), true
+}
+
+// requests is how many packets of 32 KiB are on their way at once. One alone would cost a round trip
+// each; many would take a slow line longer than Limits.Idle after the last one was read.
+const requests = 16
+
+// writeHalf writes a file. Packets may arrive in any order, so what is cut off may have holes; it
+// does not have its name yet.
 func (s *server) writeHalf(file string, from io.Reader, size int64) (err error) {
 	f, err := s.client.OpenFile(file, os.O_CREATE|os.O_TRUNC|os.O_WRONLY)
 	if err != nil {
 		return fmt.Errorf("write %s: %w", file, err)
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	n, err := io.Copy(f, from)
+	defer func() {
+		if closed := f.Close(); err == nil {
+			err = closed
+		}
+	}()
+	n, err := f.ReadFromWithConcurrency(from, requests)
 	if err != nil {
-		return err
+		return s.failure(path.Dir(file), err)
 	}
 	if n != size {
 		return fmt.Errorf("the file had %d bytes, want %d", n, size)
@@ -146,6 +214,26 @@ func (s *server) writeHalf(file string, from io.Reader, size int64) (err error) 
 	}
 	return nil
 }
+
+// failure adds to an error without a reason, which is the only one that the protocol has for a full
+// disk, how much room there is.
+func (s *server) failure(folder string, err error) error {
+	if status, is := errors.AsType[*sftp.StatusError](err); !is || status.FxCode() != sftp.ErrSSHFxFailure {
+		return err
+	}
+	free, known := s.free(folder)
+	switch {
+	case !known:
+		return fmt.Errorf("the server does not say why; its disk or the quota of %s may be full: %w", s.User, err)
+	case free < full:
+		return fmt.Errorf("%w: %s has %d MiB free: make room there, or have fewer backups kept: %w", ErrNoRoom, folder, free>>20, err)
+	}
+	return fmt.Errorf("the server does not say why; %s has %d MiB free, so look at the quota of %s: %w", folder, free>>20, s.User, err)
+}
+
+// full is the room below which a disk counts as full: packets are refused one by one, and the half
+// file is still there.
+const full = 1 << 20
 
 // rename replaces a file, in one step if the server can.
 func (s *server) rename(from, to string) error {
@@ -173,19 +261,39 @@ func (s *server) Get(ctx context.Context, name string) (io.ReadSeekCloser, error
 		stop()
 		return nil, err
 	}
-	return closing{f, stop}, nil
+	return &reading{File: f, ahead: bufio.NewReaderSize(f, readAhead), stop: stop}, nil
 }
 
-// closing is a file that ends the watch over a context when it is closed.
-type closing struct {
+// readAhead is how much is asked for at once, in bytes; the library divides it into packets.
+const readAhead = requests << 15
+
+// reading is a file that is read ahead. It ends the watch over a context when it is closed.
+type reading struct {
 	*sftp.File
-	stop func() bool
+	ahead *bufio.Reader
+	stop  func() bool
+}
+
+// Read reads.
+func (r *reading) Read(p []byte) (int, error) { return r.ahead.Read(p) }
+
+// WriteTo reads to the end. That of the library would not see what was read ahead.
+func (r *reading) WriteTo(w io.Writer) (int64, error) { return r.ahead.WriteTo(w) }
+
+// Seek goes to a place.
+func (r *reading) Seek(offset int64, whence int) (int64, error) {
+	if whence == io.SeekCurrent {
+		offset -= int64(r.ahead.Buffered())
+	}
+	at, err := r.File.Seek(offset, whence)
+	r.ahead.Reset(r.File)
+	return at, err
 }
 
 // Close closes the file.
-func (c closing) Close() error {
-	c.stop()
-	return c.File.Close()
+func (r *reading) Close() error {
+	r.stop()
+	return r.File.Close()
 }
 
 // List implements Target.
@@ -212,22 +320,21 @@ func (s *server) Remove(ctx context.Context, name string) error {
 	return s.gone(s.at(name))
 }
 
-// Close implements Target.
+// farewell bounds the time for a proper end of a connection.
+const farewell = 5 * time.Second
+
+// Close implements Target. The library waits for the answer of the server, and a server that has
+// fallen silent gives none.
 func (s *server) Close() error {
-	var errs []error
+	errs := []error{s.conn.SetDeadline(time.Now().Add(farewell))}
 	if s.client != nil {
 		errs = append(errs, s.client.Close())
 	}
 	if s.ssh != nil {
 		errs = append(errs, s.ssh.Close())
 	}
-	if err := s.conn.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
-		errs = append(errs, err)
-	}
-	for i, err := range errs {
-		if errors.Is(err, net.ErrClosed) || errors.Is(err, io.EOF) {
-			errs[i] = nil
-		}
-	}
-	return errors.Join(errs...)
+	errs = append(errs, s.conn.Close())
+	return errors.Join(slices.DeleteFunc(errs, func(err error) bool {
+		return errors.Is(err, net.ErrClosed) || errors.Is(err, io.EOF) || errors.Is(err, os.ErrDeadlineExceeded)
+	})...)
 }

@@ -29,6 +29,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/model/backup"
 	"github.com/holdfast/holdfast/internal/model/secret"
+	"github.com/holdfast/holdfast/internal/testkit/sshdtest"
 )
 
 func must(t testing.TB, err error) {
@@ -79,7 +80,7 @@ func sftpTarget(t testing.TB) (backup.Target, string) {
 	must(t, err)
 	block, err := ssh.MarshalPrivateKey(own, "")
 	must(t, err)
-	config := &ssh.ServerConfig{PublicKeyCallback: func(c ssh.ConnMetadata, k ssh.PublicKey) (*ssh.Permissions, error) {
+	config := &ssh.ServerConfig{KeyboardInteractiveCallback: askPassword, PublicKeyCallback: func(c ssh.ConnMetadata, k ssh.PublicKey) (*ssh.Permissions, error) {
 		if c.User() != "shop" || !bytes.Equal(k.Marshal(), ownSigner.PublicKey().Marshal()) {
 			return nil, errors.New("nobody")
 		}
@@ -103,6 +104,33 @@ func sftpTarget(t testing.TB) (backup.Target, string) {
 		Server: l.Addr().String(), User: "shop", HostKeys: []string{string(ssh.MarshalAuthorizedKey(signer.PublicKey()))},
 		PrivateKey: secret.Text(pem.EncodeToMemory(block)), Path: dir,
 	}}, dir
+}
+
+// askPassword lets the account in that answers with its password.
+func askPassword(c ssh.ConnMetadata, ask ssh.KeyboardInteractiveChallenge) (*ssh.Permissions, error) {
+	got, err := ask("", "", []string{"Password: "}, []bool{false})
+	if err != nil || c.User() != "shop" || len(got) != 1 || got[0] != "S3cr3t" {
+		return nil, errors.New("nobody")
+	}
+	_, err = ask("", "welcome", nil, nil)
+	return &ssh.Permissions{}, err
+}
+
+func TestAPasswordIsGivenToAServerThatAsksForItAndNothingElseIsAnswered(t *testing.T) {
+	where, _ := sftpTarget(t)
+	where.SFTP.PrivateKey, where.SFTP.Password = "", "S3cr3t"
+	to, err := Open(t.Context(), where)
+	must(t, err)
+	must(t, to.Close())
+	where.SFTP.Password = "S3cr3t-other"
+	if _, err := Open(t.Context(), where); !errors.Is(err, ErrAccount) || strings.Contains(err.Error(), "S3cr3t") {
+		t.Errorf("%v", err)
+	}
+	for _, shown := range [][]bool{{true}, {false, false}} {
+		if got, err := answer("S3cr3t")("", "", make([]string, len(shown)), shown); err == nil {
+			t.Errorf("%v: %q", shown, got)
+		}
+	}
 }
 
 func serveSFTP(c net.Conn, config *ssh.ServerConfig) {
@@ -131,7 +159,11 @@ func serveSFTP(c net.Conn, config *ssh.ServerConfig) {
 
 func everyTarget(t *testing.T) map[string]backup.Target {
 	far, _ := sftpTarget(t)
-	return map[string]backup.Target{"directory": directoryTarget(t), "S3": s3Target(t, nil), "SFTP": far}
+	out := map[string]backup.Target{"directory": directoryTarget(t), "S3": s3Target(t, nil), "SFTP": far}
+	if sshdtest.Here(t) {
+		out["OpenSSH"] = backup.Target{Name: "real", SFTP: &sshdtest.Start(t, "127.0.0.1", "").SFTP}
+	}
+	return out
 }
 
 func TestWhatIsSentIsReadBackAndCanBeReplacedAndRemoved(t *testing.T) {
@@ -341,12 +373,15 @@ func TestAFileThatWasCutOffIsUnderATemporaryNameAlone(t *testing.T) {
 }
 
 func TestARateBoundsWrites(t *testing.T) {
-	to, err := Open(t.Context(), directoryTarget(t))
-	must(t, err)
-	data, want := contents(20_000)
-	began := time.Now()
-	must(t, SendFrom(t.Context(), to, "x", bytes.NewReader(data), want, Limits{BytesPerSecond: 200_000}))
-	if took := time.Since(began); took < 90*time.Millisecond {
-		t.Errorf("20 kB at 200 kB/s took %s", took)
+	for kind, where := range everyTarget(t) {
+		to, err := Open(t.Context(), where)
+		must(t, err)
+		data, want := contents(20_000)
+		began := time.Now()
+		must(t, SendFrom(t.Context(), to, "x", bytes.NewReader(data), want, Limits{BytesPerSecond: 200_000}))
+		if took := time.Since(began); took < 90*time.Millisecond {
+			t.Errorf("%s: 20 kB at 200 kB/s took %s", kind, took)
+		}
+		must(t, to.Close())
 	}
 }
