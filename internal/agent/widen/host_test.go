@@ -539,6 +539,13 @@ func TestADoorOpensForTheMachineThatThePlanNames(t *testing.T) {
 	if said, mine, err := ask("cp-2", "cp-3", "new"); said != "by the carrier" || !mine || err != nil || !slices.Equal(relayed, []string{"192.0.2.11 cp-3"}) {
 		t.Errorf("the other host: %q, %v, %q", said, err, relayed)
 	}
+	// Its etcd ran by then: a machine that asks once more has lost its disk.
+	for _, stage := range []widen.Stage{widen.LettingIn, widen.Handing, widen.Ending, widen.Dressing} {
+		put(stage, 7)
+		if said, mine, err := ask("cp-1", "cp-3", "new"); !mine || err != nil || strings.Contains(said, "cp-3 [") {
+			t.Errorf("%s: a machine that lost its disk starts as a voter: %q, %t, %v", stage, said, mine, err)
+		}
+	}
 	put(widen.TakingBack, 7)
 	// The host that went on alone asks no lost one.
 	for _, name := range names {

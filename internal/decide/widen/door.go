@@ -20,9 +20,10 @@ func (p *Plan) Brings() string {
 }
 
 // Opens reports whether the machine that asks is the one whose member the plan names: its etcd may
-// start then.
+// start then. Once the member may vote, a machine that asks has lost its disk: etcd would start from
+// nothing as a voter that has forgotten its promises.
 func (p *Plan) Opens(asks replace.Newcomer) bool {
-	return p.Brings() != "" && p.Third != 0 && p.Newcomer == asks
+	return p.Brings() != "" && p.Stage == Coming && p.Third != 0 && p.Newcomer == asks
 }
 
 // Refuses says why no machine may enter under a name; empty if one may, or if the plan says nothing

@@ -40,6 +40,7 @@ func (w *world) snapshot(i int) state.EtcdSnapshot {
 	}
 	w.blur(&s)
 	w.observeSeat(i, &s)
+	w.observeTrio(i, &s)
 	return s
 }
 
@@ -77,19 +78,20 @@ func (w *world) data(i int) state.EtcdData {
 	if d.copy == state.CopyWhole {
 		out.Cluster, out.Member = d.cluster, d.id
 		if !w.hosts[i].running {
-			out.Members = w.list(w.confAt(d.log, min(d.commit, len(d.log))), 0)
+			out.Members = w.list(i, w.confAt(d.log, min(d.commit, len(d.log))))
 		}
 	}
 	w.judge(i, &out)
 	return out
 }
 
-func (w *world) list(members []member, inSync int) []state.EtcdMember {
+// list returns members as the etcd of a host tells them.
+func (w *world) list(i int, members []member) []state.EtcdMember {
 	out := make([]state.EtcdMember, 0, 2)
 	for _, m := range members {
-		e := state.EtcdMember{ID: m.id, Learner: m.learner, Marked: m.marked, InSync: m.learner && inSync > 0}
+		e := state.EtcdMember{ID: m.id, Learner: m.learner, Marked: m.marked, InSync: m.learner && w.inSync(i, m)}
 		if m.named {
-			e.Name = "etcd"
+			e.Name = w.memberName(m)
 		}
 		out = append(out, e)
 	}
@@ -115,16 +117,19 @@ func (w *world) local(i int) state.EtcdLocal {
 		}
 		return out
 	}
-	inSync := 0
-	if h.role == leader && h.match > 0 && h.match*10 >= h.commit*9 { // etcd's own rule: 90 %
-		inSync = 1
-	}
-	out.Members = state.Known(w.list(h.members, inSync))
+	out.Members = state.Known(w.list(i, h.members))
 	out.Leader = state.Known(h.leaderID)
 	if h.leaderID == 0 {
 		out.Leaderless = w.now - h.since
 	}
 	return out
+}
+
+// inSync reports whether a leader finds that a learner lacks little: etcd's own rule is 90 %.
+func (w *world) inSync(i int, m member) bool {
+	h := &w.hosts[i]
+	f := h.follows[w.placeOf(i, m)]
+	return h.running && h.role == leader && f.match > 0 && f.match*10 >= h.commit*9
 }
 
 // The time until a host notices that nothing is committed, and the time until
@@ -304,12 +309,12 @@ func (w *world) changeMembers(i int, v state.EtcdVerdict) {
 			w.propose(i, entry{kind: remove, id: v.Member})
 		}
 	case state.EtcdAddLearner:
-		if len(h.members) == 1 {
-			w.propose(i, entry{kind: addLearner, id: w.nextID})
+		if _, lists := h.other(); len(h.members) == 1 || w.trio != nil && !lists && !h.hasLearner() {
+			w.propose(i, entry{kind: addLearner, id: w.nextID, arg: uint64(1 - i)})
 			w.nextID++
 		}
 	case state.EtcdPromote:
-		if h.matchID == v.Member && h.match*10 >= h.commit*9 {
+		if f, known := h.followed(v.Member); known && f.match*10 >= h.commit*9 {
 			w.propose(i, entry{kind: promote, id: v.Member})
 		}
 	default:
@@ -342,8 +347,9 @@ func (w *world) mark(i int, v state.EtcdVerdict) {
 
 func (w *world) moveLeader(i int, to state.MemberID) {
 	h := &w.hosts[i]
-	if h.running && h.role == leader && h.matchID == to && h.match >= h.last() {
-		w.send(msg{kind: msgTimeoutNow, from: i, to: 1 - i, fromID: h.disk.id, toID: to, term: h.disk.term})
+	o, listed := h.find(to)
+	if h.running && h.role == leader && listed && h.matchOf(to) >= h.last() {
+		w.send(msg{kind: msgTimeoutNow, from: i, to: w.placeOf(i, o), fromID: h.disk.id, toID: to, term: h.disk.term})
 	}
 }
 

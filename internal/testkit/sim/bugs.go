@@ -4,7 +4,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/holdfast/holdfast/internal/decide/narrow"
 	"github.com/holdfast/holdfast/internal/decide/replace"
+	"github.com/holdfast/holdfast/internal/decide/widen"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -30,6 +32,15 @@ type Bug struct {
 
 	// sites is true if only a site that changes shows the bug.
 	sites bool
+	// thirds is true if only a site shows it that gets a third control plane, or gives one up.
+	thirds bool
+	// wide and narrow change what an agent sees that carries such a plan out, and what it decides.
+	wide       func(*world, int, *widen.Facts)
+	wideNext   func(*world, int, widen.Facts, *widen.Decision)
+	narrow     func(*world, int, *narrow.Facts)
+	narrowNext func(*world, int, narrow.Facts, *narrow.Decision)
+	blind      bool // nobody asks whether the two others serve when a host's etcd is stopped
+	reopens    bool // the third machine gets its file of etcd again after its vote
 	// facts changes what the agent sees that carries a plan out, and decision what it decides.
 	facts    func(*replace.Facts)
 	decision func(*world, replace.Facts, *replace.Decision)

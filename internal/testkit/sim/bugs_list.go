@@ -10,7 +10,7 @@ import (
 
 // Bugs lists all bugs: first the rules of the protocol that look fussy, each
 // taken out, then mistakes that others made.
-var Bugs = slices.Concat(rulesOut, stallsOut, holes, historic, sitesOut)
+var Bugs = slices.Concat(rulesOut, stallsOut, holes, historic, sitesOut, thirdsOut)
 
 var rulesOut = []Bug{
 	{

@@ -6,26 +6,28 @@ import "github.com/holdfast/holdfast/internal/model/state"
 // after each start. Until that entry is committed, and known to the leader's
 // host, the member looks as if it had never started.
 func (w *world) tellName(i int) {
-	h := &w.hosts[i]
+	h := w.at(i)
 	m, listed := h.find(h.disk.id)
+	to, known := h.find(h.leaderID)
 	switch {
 	case !listed || m.named || h.leaderID == 0:
 	case h.role == leader:
 		w.propose(i, entry{kind: name, id: m.id})
+	case w.trio != nil && !known:
 	default:
-		w.send(msg{kind: msgName, from: i, to: 1 - i, fromID: h.disk.id, toID: h.leaderID, term: h.disk.term})
+		w.send(msg{kind: msgName, from: i, to: w.placeOf(i, to), fromID: h.disk.id, toID: h.leaderID, term: h.disk.term})
 	}
 }
 
 func (w *world) onName(m msg) {
-	if w.hosts[m.to].role == leader {
+	if w.at(m.to).role == leader {
 		w.propose(m.to, entry{kind: name, id: m.fromID})
 	}
 }
 
 // joining reports whether a host is becoming a voter again.
 func (w *world) joining(i int) bool {
-	return w.hosts[i].disk.record.State == state.EtcdLearner
+	return i < third && w.hosts[i].disk.record.State == state.EtcdLearner
 }
 
 // rejoins reports whether a host whose data directory was destroyed before may

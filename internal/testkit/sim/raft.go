@@ -24,7 +24,7 @@ type entry struct {
 	term uint64
 	kind kind
 	id   state.MemberID // of a membership change or a marker
-	arg  uint64         // number of a write, sequence of a marker
+	arg  uint64         // number of a write, sequence of a marker, place of a learner
 }
 
 type role uint8
@@ -37,6 +37,7 @@ const (
 
 type member struct {
 	id      state.MemberID
+	at      int // its place
 	learner bool
 	named   bool
 	marked  uint64
@@ -65,12 +66,16 @@ type process struct {
 	leaderID  state.MemberID
 	commit    int
 	members   []member
-	changed   int // index of the last membership change in the log
-	match     int // of the other member
-	next      int
-	matchID   state.MemberID // member that match belongs to
+	changed   int            // index of the last membership change in the log
+	follows   [places]follow // as a leader, what it knows of the others
 	lastHeard time.Duration  // last message of a leader, or, as a leader, of the other
 	since     time.Duration  // without a leader since
+}
+
+// follow is what a leader knows of the log of another member.
+type follow struct {
+	id          state.MemberID
+	match, next int
 }
 
 type msgKind uint8
@@ -120,11 +125,11 @@ func (h *host) find(id state.MemberID) (member, bool) {
 
 func (h *host) isVoter() bool { m, ok := h.find(h.disk.id); return ok && !m.learner }
 
-// other returns the other voter or learner, and false if there is none.
+// other returns the other host's voter or learner, and false if there is none.
 func (h *host) other() (member, bool) {
 	var found member
 	for _, m := range h.members {
-		if m.id != h.disk.id && (found.id == 0 || !m.learner) {
+		if m.id != h.disk.id && m.at != third && (found.id == 0 || !m.learner) {
 			found = m
 		}
 	}
@@ -144,7 +149,7 @@ func voters(members []member) (n int) {
 func applied(members []member, e entry) []member {
 	switch e.kind {
 	case addLearner:
-		return append(slices.Clone(members), member{id: e.id, learner: true})
+		return append(slices.Clone(members), member{id: e.id, at: int(e.arg), learner: true})
 	case remove:
 		return slices.DeleteFunc(slices.Clone(members), func(m member) bool { return m.id == e.id })
 	case promote, marker, name:
@@ -184,7 +189,7 @@ func (w *world) send(m msg) {
 }
 
 func (w *world) campaign(i int) {
-	h := &w.hosts[i]
+	h := w.at(i)
 	if !h.running || !h.isVoter() || h.role == leader {
 		return
 	}
@@ -192,18 +197,23 @@ func (w *world) campaign(i int) {
 	h.disk.vote = h.disk.id
 	h.role, h.leaderID = candidate, 0
 	w.trace(i, "campaigns at term %d", h.disk.term)
-	o, ok := h.other()
-	switch {
-	case voters(h.members) == 1:
+	if voters(h.members) == 1 {
 		w.lead(i)
-	case ok && !o.learner:
-		w.send(msg{kind: msgVote, from: i, to: 1 - i, fromID: h.disk.id, toID: o.id, term: h.disk.term, index: h.last(), logTerm: h.termAt(h.last())})
+		return
+	}
+	for _, o := range w.others(i) {
+		if !o.learner {
+			w.send(msg{kind: msgVote, from: i, to: w.placeOf(i, o), fromID: h.disk.id, toID: o.id, term: h.disk.term, index: h.last(), logTerm: h.termAt(h.last())})
+		}
 	}
 }
 
 func (w *world) lead(i int) {
-	h := &w.hosts[i]
-	h.role, h.leaderID, h.match, h.next, h.matchID = leader, h.disk.id, 0, h.last(), 0
+	h := w.at(i)
+	h.role, h.leaderID = leader, h.disk.id
+	for k := range h.follows {
+		h.follows[k] = follow{next: h.last()}
+	}
 	h.lastHeard = w.now
 	h.changed = h.last()
 	w.trace(i, "leads at term %d", h.disk.term)
@@ -212,7 +222,7 @@ func (w *world) lead(i int) {
 
 // propose appends an entry to the leader's log, which is not synced yet.
 func (w *world) propose(i int, e entry) {
-	h := &w.hosts[i]
+	h := w.at(i)
 	e.term = h.disk.term
 	h.disk.log = append(h.disk.log, e)
 	if e.kind == addLearner || e.kind == promote || e.kind == remove {
@@ -222,7 +232,7 @@ func (w *world) propose(i int, e entry) {
 
 // sync makes the log durable, and with it the known commit index.
 func (w *world) sync(i int) {
-	h := &w.hosts[i]
+	h := w.at(i)
 	if h.disk.synced < h.last() {
 		h.disk.synced = h.last()
 		h.disk.commit = max(h.disk.commit, h.commit)
@@ -235,7 +245,7 @@ func (w *world) sync(i int) {
 // etcd applies such a change only after it is committed, so a survivor that
 // promotes its peer may acknowledge a little more alone.
 func (w *world) advance(i int) {
-	h := &w.hosts[i]
+	h := w.at(i)
 	for h.running && h.role == leader && h.commit < h.last() {
 		k := h.quorumIndex()
 		if k <= h.commit {
@@ -248,58 +258,84 @@ func (w *world) advance(i int) {
 // quorumIndex returns the highest index that a quorum holds, or zero if that
 // entry is of an older term.
 func (h *host) quorumIndex() int {
-	mine := 0
+	var at []int
+	for _, m := range h.members {
+		if !m.learner && m.id != h.disk.id {
+			at = append(at, h.matchOf(m.id))
+		}
+	}
+	mine := 0 // a leader that is no voter commits only what all others hold
 	if h.isVoter() {
 		mine = h.disk.synced
 	}
-	k := mine
-	if o, ok := h.other(); ok && !o.learner {
-		theirs := 0
-		if h.matchID == o.id {
-			theirs = h.match
-		}
-		k = min(mine, theirs)
-	}
+	at = append(at, mine)
+	slices.Sort(at)
+	k := at[(len(at)-1)/2]
 	if h.termAt(k) != h.disk.term {
 		return 0
 	}
 	return k
 }
 
+// matchOf returns how much of the log a member is known to hold.
+func (h *host) matchOf(id state.MemberID) int { f, _ := h.followed(id); return f.match }
+
+func (h *host) followed(id state.MemberID) (follow, bool) {
+	for _, f := range h.follows {
+		if f.id == id {
+			return f, true
+		}
+	}
+	return follow{}, false
+}
+
+func (h *host) hasLearner() bool {
+	return slices.ContainsFunc(h.members, func(m member) bool { return m.learner })
+}
+
 func (w *world) commitTo(i, k int) {
-	h := &w.hosts[i]
+	h := w.at(i)
 	for h.commit < k {
 		e := h.disk.log[h.commit]
 		h.commit++
 		h.members = applied(h.members, e)
 		w.committed(i, h.commit, e)
-		if e.kind == remove && e.id == h.matchID {
-			h.matchID, h.match = 0, 0
+		for k := range h.follows {
+			if f := &h.follows[k]; e.kind == remove && e.id == f.id {
+				f.id, f.match = 0, 0
+			}
 		}
 	}
+	w.leftBehind(i)
 }
 
-// replicate sends the other member the missing entries, or a heartbeat.
+// replicate sends one of the others the missing entries, or a heartbeat.
 func (w *world) replicate(i int) {
-	h := &w.hosts[i]
-	o, ok := h.other()
-	if !ok || h.role != leader {
+	h := w.at(i)
+	all := w.others(i)
+	if len(all) == 0 || h.role != leader {
 		return
 	}
-	if h.matchID != o.id {
-		h.matchID, h.match, h.next = o.id, 0, h.last()
+	o := all[0]
+	if len(all) > 1 {
+		o = all[w.rng.IntN(len(all))]
+	}
+	to := w.placeOf(i, o)
+	f := &h.follows[to]
+	if f.id != o.id {
+		*f = follow{o.id, 0, h.last()}
 	}
 	if w.rng.IntN(3) == 0 {
-		w.send(msg{kind: msgBeat, from: i, to: 1 - i, fromID: h.disk.id, toID: o.id, term: h.disk.term, commit: min(h.match, h.commit)})
+		w.send(msg{kind: msgBeat, from: i, to: to, fromID: h.disk.id, toID: o.id, term: h.disk.term, commit: min(f.match, h.commit)})
 		return
 	}
-	n := min(h.next, h.last())
+	n := min(f.next, h.last())
 	entries := h.disk.log[n:]
 	if w.rng.IntN(2) == 0 && len(entries) > 2 { // only a part
 		entries = entries[:len(entries)/2]
 	}
 	w.send(msg{
-		kind: msgAppend, from: i, to: 1 - i, fromID: h.disk.id, toID: o.id, term: h.disk.term,
+		kind: msgAppend, from: i, to: to, fromID: h.disk.id, toID: o.id, term: h.disk.term,
 		index: n, logTerm: h.termAt(n), commit: h.commit, entries: slices.Clone(entries),
 	})
 }
@@ -307,7 +343,7 @@ func (w *world) replicate(i int) {
 // standInAnswers plays the stand-in: it votes yes, acknowledges everything, and
 // stores nothing.
 func (w *world) standInAnswers(i int) {
-	h := &w.hosts[i]
+	h := w.at(i)
 	o, ok := h.other()
 	if !ok || o.learner || h.standIn != o.id || !h.running || h.frozen > w.now || h.hung {
 		return
@@ -316,7 +352,8 @@ func (w *world) standInAnswers(i int) {
 	case candidate:
 		w.lead(i)
 	case leader:
-		h.matchID, h.match, h.lastHeard, h.progress = o.id, h.last(), w.now, w.now
+		f := &h.follows[1-i]
+		f.id, f.match, h.lastHeard, h.progress = o.id, h.last(), w.now, w.now
 		w.advance(i)
 	case follower:
 		w.campaign(i) // nudged
@@ -324,8 +361,8 @@ func (w *world) standInAnswers(i int) {
 }
 
 func (w *world) deliver(m msg) {
-	h := &w.hosts[m.to]
-	if w.cut[m.from][m.to] || w.filtered[m.from][m.to] || !h.power || !h.running || h.frozen > w.now || h.hung || h.disk.id != m.toID || !w.hosts[m.from].power {
+	h := w.at(m.to)
+	if w.cut[m.from][m.to] || w.filtered[m.from][m.to] || !h.power || !h.running || h.frozen > w.now || h.hung || h.disk.id != m.toID || !w.at(m.from).power || w.expelled(m) {
 		return
 	}
 	if m.term > h.disk.term && (m.kind != msgVote || !w.leased(m.to)) {
@@ -338,7 +375,7 @@ func (w *world) deliver(m msg) {
 	case msgAppend, msgBeat:
 		w.onAppend(m)
 	case msgVoteYes:
-		if h.role == candidate && m.term == h.disk.term {
+		if v, listed := h.find(m.fromID); h.role == candidate && m.term == h.disk.term && listed && !v.learner { // of three, too, two are enough
 			w.lead(m.to)
 		}
 	case msgAppendYes, msgAppendNo:
@@ -356,12 +393,12 @@ func (w *world) deliver(m msg) {
 // leased reports whether a member recently received a message from its leader
 // and therefore ignores candidates.
 func (w *world) leased(i int) bool {
-	h := &w.hosts[i]
+	h := w.at(i)
 	return h.leaderID != 0 && w.now-h.lastHeard < electionTimeout && w.rng.IntN(4) != 0
 }
 
 func (w *world) onVote(m msg) {
-	h := &w.hosts[m.to]
+	h := w.at(m.to)
 	if m.term < h.disk.term || m.term != h.disk.term {
 		w.send(msg{kind: msgTermUp, from: m.to, to: m.from, fromID: h.disk.id, toID: m.fromID, term: h.disk.term})
 		return
@@ -374,7 +411,7 @@ func (w *world) onVote(m msg) {
 }
 
 func (w *world) onAppend(m msg) {
-	h := &w.hosts[m.to]
+	h := w.at(m.to)
 	reply := msg{kind: msgAppendYes, from: m.to, to: m.from, fromID: h.disk.id, toID: m.fromID, term: h.disk.term}
 	if m.term < h.disk.term {
 		reply.kind = msgTermUp
@@ -384,6 +421,9 @@ func (w *world) onAppend(m msg) {
 	h.role, h.leaderID, h.lastHeard, h.progress = follower, m.fromID, w.now, w.now
 	if m.kind == msgBeat {
 		if m.commit > h.last() {
+			if w.panics(m.to) {
+				return
+			}
 			w.fail("I1", "host %d: tocommit(%d) is out of range [lastIndex(%d)]: a leader counted acknowledgements that this member never gave", m.to, m.commit, h.last())
 			return
 		}
@@ -393,7 +433,7 @@ func (w *world) onAppend(m msg) {
 		return
 	}
 	if m.index > h.last() || h.termAt(m.index) != m.logTerm {
-		reply.kind, reply.index = msgAppendNo, min(m.index-1, h.last())
+		reply.kind, reply.index = msgAppendNo, w.hint(m)
 		w.send(reply)
 		return
 	}
@@ -409,10 +449,21 @@ func (w *world) onAppend(m msg) {
 	}
 }
 
+// hint is the index from which a leader goes on after a refusal. Of three members one may be far apart,
+// so the terms are skipped at once, as etcd does.
+func (w *world) hint(m msg) int {
+	h := w.at(m.to)
+	k := min(m.index-1, h.last())
+	for w.trio != nil && k > h.commit && h.termAt(k) > m.logTerm {
+		k--
+	}
+	return k
+}
+
 // store appends the leader's entries, after it has cut those that contradict
 // them.
 func (w *world) store(m msg) {
-	h := &w.hosts[m.to]
+	h := w.at(m.to)
 	for k, e := range m.entries {
 		at := m.index + k
 		if at < h.last() && h.disk.log[at].term == e.term {
@@ -430,17 +481,20 @@ func (w *world) store(m msg) {
 }
 
 func (w *world) onReply(m msg) {
-	h := &w.hosts[m.to]
-	if h.role != leader || m.term != h.disk.term || m.fromID != h.matchID {
+	h := w.at(m.to)
+	f := &h.follows[m.from]
+	if h.role != leader || m.term != h.disk.term || m.fromID != f.id {
 		return
 	}
-	h.lastHeard, h.progress = w.now, w.now
+	if o, _ := h.find(m.fromID); !o.learner || voters(h.members) == 1 { // a learner makes no quorum
+		h.lastHeard, h.progress = w.now, w.now
+	}
 	switch {
 	case m.kind == msgAppendNo:
-		h.next = max(0, min(m.index, h.last()))
-		h.next = max(h.next, h.match)
-	case m.index > h.match:
-		h.match, h.next = m.index, m.index
+		f.next = max(0, min(m.index, h.last()))
+		f.next = max(f.next, f.match)
+	case m.index > f.match:
+		f.match, f.next = m.index, m.index
 		w.advance(m.to)
 	}
 }

@@ -18,6 +18,9 @@ const (
 
 // Run plays the schedule of a seed.
 func Run(seed uint64, opt Options) Result {
+	if opt.Thirds || opt.Bug != nil && opt.Bug.thirds {
+		return runTrio(seed, opt)
+	}
 	if opt.Sites || opt.Bug != nil && opt.Bug.sites {
 		return runSite(seed, opt)
 	}
@@ -104,7 +107,7 @@ func (w *world) strike(i int) {
 		w.crash(i)
 	case 3:
 		w.trace(-1, "FAULT the network is cut, right now")
-		w.cut = [2][2]bool{{false, true}, {true, false}}
+		w.cut = apart
 	case 4:
 		w.damage(i)
 	}
@@ -113,7 +116,7 @@ func (w *world) strike(i int) {
 func (w *world) mend() {
 	w.calm = true
 	w.trace(-1, "---- faults end, everything is mended")
-	w.cut, w.filtered = [2][2]bool{}, [2][2]bool{}
+	w.cut, w.filtered = paths{}, paths{}
 	for i := range w.hosts {
 		h := &w.hosts[i]
 		h.bmc, h.sticks, h.leaving, h.frozen = bmcWell, 0, false, 0
@@ -132,7 +135,7 @@ func (w *world) tick() {
 	w.now += min(dt, time.Minute)
 	switch n := w.rng.IntN(100); {
 	case n < 52:
-		w.raft(w.rng.IntN(2))
+		w.raft(w.rng.IntN(w.machines()))
 	case n < 82:
 		w.agent(w.rng.IntN(2))
 	case n < 90:
@@ -144,8 +147,10 @@ func (w *world) tick() {
 }
 
 func (w *world) raft(i int) {
-	w.crowd(i)
-	h := &w.hosts[i]
+	h := w.at(i)
+	if i < third {
+		w.crowd(i)
+	}
 	if len(w.msgs) > 0 && w.rng.IntN(2) == 0 {
 		k := 0
 		if w.rng.IntN(4) == 0 {
@@ -169,7 +174,9 @@ func (w *world) raft(i int) {
 	case n < 8:
 		w.replicate(i)
 	case n < 9:
-		w.standInAnswers(i)
+		if i < third {
+			w.standInAnswers(i)
+		}
 		w.tellName(i)
 	default:
 		w.timeOut(i)
@@ -180,7 +187,7 @@ func (w *world) raft(i int) {
 const mostEntries = 400
 
 func (w *world) client(i int) {
-	if w.hosts[i].last() < mostEntries {
+	if w.at(i).last() < mostEntries {
 		w.writes++
 		w.propose(i, entry{kind: write, arg: w.writes})
 	}
@@ -189,7 +196,7 @@ func (w *world) client(i int) {
 // timeOut is the election timer of a follower. For a leader it checks that a
 // quorum still answers.
 func (w *world) timeOut(i int) {
-	h := &w.hosts[i]
+	h := w.at(i)
 	if w.now-h.lastHeard < electionTimeout {
 		return
 	}
@@ -255,7 +262,7 @@ func (w *world) environment(i int) {
 		w.person(i)
 	case 5:
 		if !w.linked() && w.rng.IntN(24) == 0 {
-			w.cut = [2][2]bool{}
+			w.cut = paths{}
 			w.trace(-1, "the network is whole again")
 		}
 	}
@@ -281,6 +288,7 @@ func (w *world) corosync(i int) {
 		h.met, h.unseen, h.strayAt, h.strayed = h.joined, false, 0, false
 		h.inbox, h.inboxAt = p.published, w.now // the statement that the attribute daemon still has
 		h.fence.active = h.fence.active && h.fence.beside
+		w.syncTrio()
 		if p.ring == h.ring {
 			w.fences, w.slowFence = 0, false
 		}
@@ -382,7 +390,7 @@ func (w *world) fenceNow(i int, h, p *host, f *fence) {
 // off.
 func (w *world) person(i int) {
 	h, p := &w.hosts[i], &w.hosts[1-i]
-	if w.site != nil {
+	if w.site != nil || w.trio != nil {
 		w.confirm(i)
 		return
 	}
@@ -414,7 +422,7 @@ func (w *world) fault() {
 		w.trace(i, "FAULT etcd is killed")
 		w.crash(i)
 	case 5, 6:
-		w.cut = [2][2]bool{{false, true}, {true, false}}
+		w.cut = apart
 		w.trace(-1, "FAULT the network is cut")
 	case 7:
 		w.cut[i][1-i] = true
@@ -423,7 +431,9 @@ func (w *world) fault() {
 		h.frozen = w.now + time.Duration(w.rng.IntN(int(40*time.Second)))
 		w.trace(i, "FAULT etcd hangs")
 	case 9, 10:
-		w.leave(i)
+		if w.mayLeaveTrio() {
+			w.leave(i)
+		}
 	case 11:
 		w.breakBMC(i)
 	case 12:
@@ -476,7 +486,7 @@ func (w *world) damage(i int) {
 	w.destroyed, h.hung = true, false // a destroyed disk no longer hangs
 	other := w.hosts[1-i].disk.record.State
 	w.lost = w.lost || !w.holds(1-i) || h.disk.record.State.Leads() || !other.Leads() && other != state.EtcdPair
-	if n := w.rng.IntN(3); n > 0 || w.site != nil { // a whole machine is lost in another way there
+	if n := w.rng.IntN(3); n > 0 || w.site != nil || w.trio != nil { // a whole machine is lost in another way there
 		w.loseCopy(i, n > 1)
 		return
 	}

@@ -66,7 +66,7 @@ func TestTheSimulatorBites(t *testing.T) {
 		t.Run(b.Name, func(t *testing.T) {
 			t.Parallel()
 			if r := Run(b.Seed, Options{Bug: b}); r.Violation != nil {
-				if plain := Run(b.Seed, Options{}); plain.Violation != nil {
+				if plain := Run(b.Seed, Options{Sites: b.sites, Thirds: b.thirds}); plain.Violation != nil {
 					t.Errorf("seed %d breaks without the bug too: %s", b.Seed, plain.Violation)
 				}
 				return

@@ -190,13 +190,16 @@ func (w *world) clock(i int) time.Time {
 
 // boots reports whether a machine that is off may be switched on by anybody.
 func (w *world) boots(i int) bool {
+	if w.trio != nil {
+		return !w.trio.burnt[i]
+	}
 	return w.site == nil || i == w.site.stay || w.site.life == stands && !w.site.held
 }
 
 // bootSeat is the boot of what a host has beside etcd. With two hosts in its list
 // Corosync waits for the other one.
 func (w *world) bootSeat(h *host) {
-	if w.site == nil {
+	if w.site == nil && w.trio == nil {
 		return
 	}
 	h.seat.stopSeat()
@@ -212,10 +215,13 @@ func (s *seat) startRing() { s.runs, s.keyRan = true, s.key }
 // host that the other one does not list any more joins all the same, before it is
 // turned away: only another key keeps it out.
 func (w *world) meets() bool {
-	if w.site == nil {
+	a, b := &w.hosts[0].seat, &w.hosts[1].seat
+	switch {
+	case w.trio != nil:
+		return a.runs && b.runs
+	case w.site == nil:
 		return true
 	}
-	a, b := &w.hosts[0].seat, &w.hosts[1].seat
 	return a.runs && b.runs && a.keyRan == b.keyRan && (a.lists || b.lists) && !w.site.clash
 }
 
@@ -250,7 +256,10 @@ func (w *world) powerOfMachine(machine int) state.Fact[string] {
 
 // mayFence reports whether Pacemaker of a host knows a peer that it could fence.
 func (w *world) mayFence(i int) bool {
-	if w.site == nil {
+	switch {
+	case w.trio != nil:
+		return w.manages(i) || w.hosts[i].seat.runs && w.hosts[i].fence.sent // maintenance ends no fence that was begun
+	case w.site == nil:
 		return true
 	}
 	h := &w.hosts[i].seat
@@ -281,6 +290,9 @@ func (w *world) onShelf(do func(i int)) {
 // keeps reports whether a host has an etcd keeper that can see anything.
 func (w *world) keeps(i int) bool {
 	h := &w.hosts[i].seat
+	if w.trio != nil {
+		return h.told
+	}
 	return w.site == nil || h.runs && h.told
 }
 
@@ -310,6 +322,9 @@ func (w *world) observeSeat(i int, s *state.EtcdSnapshot) {
 // permits reports whether the etcd keeper may take a step: Pacemaker has asked for
 // it, and kubelet does not run etcd.
 func (w *world) permits(i int, v state.EtcdVerdict) bool {
+	if w.trio != nil {
+		return w.trioPermits(i, v)
+	}
 	if w.site == nil {
 		return true
 	}
@@ -320,6 +335,9 @@ func (w *world) permits(i int, v state.EtcdVerdict) bool {
 
 // spares reports whether a data directory may be lost: not the only one.
 func (w *world) spares(i int) bool {
+	if w.trio != nil {
+		return w.trioSpares(i)
+	}
 	if w.site == nil {
 		return true
 	}
@@ -342,6 +360,7 @@ func (w *world) confirm(i int) {
 
 // mendSite ends what only a person can end. No other change begins.
 func (w *world) mendSite() {
+	w.mendTrio()
 	s := w.site
 	if s == nil {
 		return

@@ -61,6 +61,7 @@ type host struct {
 	boot     int
 	bootedAt time.Duration
 	bmc      bmc
+	silent   bool          // lost with its BMC, in schedules of a third control plane
 	sticks   time.Duration // the BMC says PoweringOff until then
 
 	contact     bool
@@ -126,10 +127,10 @@ type world struct {
 	now       time.Duration
 	step      int
 	hosts     [2]host
-	cut       [2][2]bool
+	cut       paths
 	// filtered marks directions in which etcd's own traffic is lost although
 	// everything else gets through.
-	filtered [2][2]bool
+	filtered paths
 	loser    int           // in a cut: the host that nobody can reach; 2 for none
 	told     bool          // it told its peer that it yields
 	idleAt   time.Duration // start of the time in which one fault alone keeps the pair from committing
@@ -159,6 +160,7 @@ type world struct {
 	failure   *Violation
 	log       []string
 	site      *site // nil unless the site changes
+	trio      *trio // nil unless a third control plane comes, or goes
 }
 
 // Options holds the settings of a schedule.
@@ -167,6 +169,8 @@ type Options struct {
 	Bug *Bug
 	// Faults is the greatest number of faults; zero means the default.
 	Faults int
+	// Thirds plays sites of two that get a third control plane, and of three that give one up.
+	Thirds bool
 	// Sites plays sites that grow, that replace a lost machine, and that shrink.
 	Sites bool
 	// Trace records a readable log of every step.
@@ -192,7 +196,7 @@ func newWorld(seed uint64, opt Options) *world {
 	w.rooms = rand.New(rand.NewPCG(seed, 0xf011))
 	w.crowding = w.rooms.IntN(3) == 0
 	w.loser = 2
-	w.genesis = []member{{id: 1, named: true}, {id: 2, named: true}}
+	w.genesis = []member{{id: 1, named: true}, {id: 2, at: 1, named: true}}
 	w.rings = 1
 	handOver := w.rng.IntN(8) == 0
 	w.humans = w.rng.IntN(6) == 0
@@ -252,7 +256,7 @@ func (w *world) committed(i, index int, e entry) {
 
 // holds reports whether a disk holds the whole committed history.
 func (w *world) holds(i int) bool {
-	d := &w.hosts[i].disk
+	d := &w.at(i).disk
 	if d.copy != state.CopyWhole || len(d.log) < len(w.global) {
 		return false
 	}
@@ -270,6 +274,9 @@ func (w *world) check() {
 	}
 	if w.fences > 1 && !w.slowFence && !w.site.changes() {
 		w.fail("I5", "%d fences since the hosts last met", w.fences)
+	}
+	if w.trio != nil {
+		w.checkTrio()
 	}
 	if w.site != nil && w.checkSite() {
 		return // no pair yet, or none any more
@@ -342,7 +349,7 @@ func (w *world) oneFault() bool {
 }
 
 func (w *world) powerOff(i int) {
-	h := &w.hosts[i]
+	h := w.at(i)
 	if !h.power {
 		return
 	}
@@ -364,9 +371,12 @@ func (w *world) powerOff(i int) {
 }
 
 func (w *world) powerOn(i int) {
-	h := &w.hosts[i]
+	h := w.at(i)
 	h.power, h.inert, h.bootedAt, h.joined = true, true, w.now, 0
 	w.bootSeat(h)
+	if i < third {
+		w.bootMate(i)
+	}
 	h.met, h.strayAt, h.unseen, h.strayed = 0, 0, false, false
 	h.boot++
 	w.trace(i, "boots (%s)", h.disk.record.State)
@@ -374,7 +384,7 @@ func (w *world) powerOn(i int) {
 
 // crash kills etcd; it may forget a part of the commit index.
 func (w *world) crash(i int) {
-	h := &w.hosts[i]
+	h := w.at(i)
 	h.standIn = 0
 	if !h.running || h.hung { // a process that waits for its disk does not end
 		return
@@ -387,7 +397,7 @@ func (w *world) crash(i int) {
 
 // stop ends etcd cleanly; it keeps the commit index.
 func (w *world) stop(i int) {
-	h := &w.hosts[i]
+	h := w.at(i)
 	h.standIn = 0
 	if h.running && !h.hung {
 		h.disk.commit = max(h.disk.commit, h.commit)

@@ -32,6 +32,7 @@ func run(args []string, out io.Writer) int {
 	faults := flags.Int("faults", 0, "at most so many faults in a schedule (0: six)")
 	name := flags.String("bug", "", "take a rule out or put a mistake in (see docs/TRACK-RECORD.md)")
 	sites := flags.Bool("sites", false, "play sites that grow, replace a lost machine, or shrink")
+	thirds := flags.Bool("thirds", false, "play sites of two that get a third control plane, and of three that give one up")
 	list := flags.Bool("list", false, "list the bugs that can be put in, as a table")
 	first := flags.Bool("first", false, "stop at the first violation")
 	workers := flags.Int("workers", runtime.NumCPU(), "schedules at once")
@@ -41,7 +42,7 @@ func run(args []string, out io.Writer) int {
 	if *list {
 		return table(out)
 	}
-	opt := sim.Options{Faults: *faults, Sites: *sites}
+	opt := sim.Options{Faults: *faults, Sites: *sites, Thirds: *thirds}
 	if *name != "" {
 		bug, ok := sim.FindBug(*name)
 		if !ok {
@@ -63,7 +64,7 @@ func run(args []string, out io.Writer) int {
 		}
 	}
 	if len(t.failed) > 0 {
-		say(out, "replay with: go run ./internal/testkit/sim/run -replay %d %s\n", t.failed[0].Seed, replayArgs(*name, *faults, *sites))
+		say(out, "replay with: go run ./internal/testkit/sim/run -replay %d %s\n", t.failed[0].Seed, replayArgs(*name, *faults, *sites, *thirds))
 		return 1
 	}
 	return 0
@@ -80,8 +81,11 @@ func table(out io.Writer) int {
 // it.
 func say(out io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(out, format, args...) }
 
-func replayArgs(bug string, faults int, sites bool) string {
+func replayArgs(bug string, faults int, sites, thirds bool) string {
 	args := ""
+	if thirds {
+		args += "-thirds "
+	}
 	if sites {
 		args += "-sites "
 	}
