@@ -215,25 +215,17 @@ func (g *growth) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	wide, err := g.store.WidenPlan()
+	both, err := g.pairPlans()
 	if err != nil {
 		return err
 	}
-	slim, err := g.store.NarrowPlan()
-	switch {
-	case err != nil:
+	if begun, err := both.follow(ctx, g); begun || err != nil {
 		return err
-	case wide != nil && !wide.Stage.Over():
-		return g.runThree(ctx, wide)
-	case slim != nil && !slim.Stage.Over():
-		return g.runTwo(ctx, slim)
 	}
 	active := plan != nil && !plan.Stage.Over()
 	if g.abort && !active {
-		for _, drop := range []func() (bool, error){g.dropThree, g.dropTwo} {
-			if dropped, err := drop(); dropped || err != nil {
-				return err
-			}
+		if dropped, err := g.dropWish(); dropped || err != nil {
+			return err
 		}
 	}
 	switch {
@@ -249,15 +241,18 @@ func (g *growth) run(ctx context.Context) error {
 		return coded(command.ExitRefused, "refused: the plan has begun: run the command without --install-config to follow it")
 	case active && g.file == "":
 		return g.follow(ctx, plan.ID)
-	case g.file == "" && slim != nil && (plan == nil || slim.Written.After(plan.Written)) && (wide == nil || slim.Written.After(wide.Written)):
-		return g.endedTwo(slim)
-	case g.file == "" && wide != nil && (plan == nil || wide.Written.After(plan.Written)):
-		return g.endedThree(wide)
+	case g.file == "" && both.later(plan):
+		return both.ended(g)
 	case g.file == "" && plan != nil && (plan.Grows || plan.Shrinks):
 		return g.ended(plan)
 	case g.file == "":
 		return &UsageError{Err: errors.New("--install-config: is needed to begin")}
 	}
+	return g.runFile(ctx, plan, active)
+}
+
+// runFile begins what a file asks for. The plan is the last one, nil for none.
+func (g *growth) runFile(ctx context.Context, plan *decide.Plan, active bool) error {
 	file, err := g.read(ctx)
 	if err != nil {
 		return err

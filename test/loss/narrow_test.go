@@ -25,7 +25,7 @@ func TestASiteShrinksFromThreeControlPlanesToTwo(t *testing.T) {
 	s.installConfig(first, 2, "/root/two.yaml")
 	out, err := s.Sh(t.Context(), first, "holdfast topology plan --install-config /root/two.yaml")
 	for _, words := range []string{third + " goes for good, and " + first + " and " + second + " are the two control planes", "three    open", "fencing  open", "target   open"} {
-		if !strings.Contains(out, words) {
+		if !strings.Contains(fmt.Sprint(out, err), words) {
 			t.Errorf("topology plan does not say %q: %s, %v", words, out, err)
 		}
 	}
@@ -76,6 +76,7 @@ func TestASiteShrinksFromThreeControlPlanesToTwo(t *testing.T) {
 		})
 		gap := w.rec.Copy().Gap("", w.rec.At(cut), w.rec.Since())
 		t.Logf("without %s nobody wrote for %.1f s", lost, gap.Length.Seconds())
+		s.power(lost, "on")
 		s.eventually(wholeWithin, "the site is a pair with "+lost, func() error { return s.pairOf(first, second, third) })
 	}
 	w.judge()

@@ -45,10 +45,8 @@ func (h *Host) InPair(ctx context.Context, in twonode.Input) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if have.Is(in) != nil || len(h.running(ctx)) < len(units) {
-		return false, nil
-	}
-	return !slices.ContainsFunc(units, func(u string) bool { return !h.enabled(ctx, u) }), nil
+	these := have.Is(in) == nil
+	return these && len(h.running(ctx)) == len(units) && !slices.ContainsFunc(units, func(u string) bool { return !h.enabled(ctx, u) }), nil
 }
 
 // ConfigureMaintained gives Pacemaker its whole configuration at once, in maintenance: it starts, stops and
