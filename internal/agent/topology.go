@@ -51,6 +51,12 @@ func runTopology(ctx context.Context, group *errgroup.Group, s *site.Site, log *
 	}
 	net.Listen(wider.Nodes)
 	group.Go(func() error { loops.Run(ctx, wider.Task()); return nil })
+	narrower, err := newNarrowing(s, log)
+	if err != nil {
+		return err
+	}
+	net.Listen(narrower.Nodes)
+	group.Go(func() error { loops.Run(ctx, narrower.Task()); return nil })
 	return nil
 }
 

@@ -116,22 +116,27 @@ func (r *hostReplacement) dry(ctx context.Context, o replacement.Order) error {
 	if err := r.store.PutOrder(o); err != nil {
 		return err
 	}
+	return r.gatesOf(ctx, o.Wish.ID, r.store.Doing, r.store.DropOrder)
+}
+
+// gatesOf waits until the agent has looked at the gates of a wish, drops the wish, and shows the gates.
+func (r *hostReplacement) gatesOf(ctx context.Context, wish string, last func() (*replacement.Doing, error), drop func() error) error {
 	limited, stop := context.WithTimeout(ctx, gatesTime)
 	defer stop()
 	var gates []decide.Gate
 	for {
-		doing, err := r.store.Doing()
+		doing, err := last()
 		if err != nil {
-			return errors.Join(err, r.store.DropOrder())
+			return errors.Join(err, drop())
 		}
-		if doing != nil && doing.Wish == o.Wish.ID {
+		if doing != nil && doing.Wish == wish {
 			gates = doing.Gates
 		}
 		if gates != nil && len(decide.Closed(gates)) == 0 || r.sleep(limited, followEvery) != nil {
 			break // some facts are known only after a while
 		}
 	}
-	if err := r.store.DropOrder(); err != nil {
+	if err := drop(); err != nil {
 		return err
 	}
 	if gates == nil {

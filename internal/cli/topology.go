@@ -22,9 +22,9 @@ import (
 func newTopology(streams Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "topology",
-		Short: "Make one control plane of a living site two, two three, or two one",
+		Short: "Make one control plane of a living site two, two three, three two, or two one",
 		Long: `A site of one control plane becomes a site of two while it serves, a site of two one of three,
-and a site of two becomes one of one. The number of control planes stands in install-config.yaml:
+a site of three one of two, and a site of two one of one. The number of control planes stands in install-config.yaml:
 edit a copy of the site's file, and give it to these commands as root, on a control plane that stays.`,
 	}
 	cmd.AddCommand(newTopologyPlan(streams), newTopologyApply(streams))
@@ -49,17 +49,21 @@ func newTopologyPlan(streams Streams) *cobra.Command {
 		Short: "Show what this site needs to have the control planes of a file",
 		Long: `Compares an edited install-config.yaml with this site, and shows each step by which the
 site gets its control planes: packages, files and units of this host, objects of the cluster,
-and what the agent of this host does then. It changes nothing.
+and what the agent of this host does then. It changes nothing. For two of three control
+planes it tests both BMCs, and tells which gates are open.
 
 The file may differ in controlPlane.replicas, in controlPlane.fencing, which names the BMCs of
 both hosts, and in platform.baremetal.hosts. A site that grows needs virtual IPs. A file of three
 control planes has no controlPlane.fencing, and what it says of platform.baremetal.hosts stays
-as the site has it.
+as the site has it. On a site of three, controlPlane.fencing names the BMCs of the two control
+planes that stay: the third one goes.
 
 Exit codes: 0 the site can get there; 1 it failed; 2 the file is refused, and each reason is
-named with its field; 7 refused, because the site is not what the command needs.`,
+named with its field; 7 refused, because the site is not what the command needs, or a gate is
+closed.`,
 		Example: `  sudo holdfast topology plan --install-config two.yaml --address 192.0.2.12
   sudo holdfast topology plan --install-config three.yaml --new-name cp-3 --address 192.0.2.13
+  sudo holdfast topology plan --install-config two-of-three.yaml
   sudo holdfast topology plan --install-config one.yaml`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -92,6 +96,12 @@ one host after the other goes from Pacemaker to kubelet, Pacemaker and Corosync 
 cluster's objects become those of three. Two members of etcd serve all the time. A host of the
 three that is lost meanwhile has to come back before the plan goes on.
 
+With a file of two control planes, on a site of three, the agents of the two that stay set both up as
+two while three vote: packages, BMCs, files, objects, Corosync, Pacemaker. Then etcd of one host
+after the other goes from kubelet to its etcd keeper, and the third host is emptied and leaves. From
+then on either of the two may be lost. Switch the third host off when the command says so, and wipe
+its disk. If it is lost for good meanwhile, say so with --is-gone.
+
 With a file of one control plane it takes the other host out for good. Switch that one off
 first (sudo poweroff there), and wipe its disk before it gets to another network. Then this
 host gives etcd back to kubelet, with the API away for some seconds, and leaves Corosync and
@@ -103,7 +113,7 @@ host carries out, even if the command has ended or this host was booted. Run it 
 installed.
 
 You can take the plan back with --abort until this host becomes one of two, the third member
-votes, or the other host is retired. Then it only goes forward.
+votes, etcd goes to the etcd keepers, or the other host is retired. Then it only goes forward.
 
 Exit codes: 0 the plan is whole (with --abort: it is taken back); 3 it was not whole
 at the timeout, and the message says what a person has to do; 4 it was not whole at the
@@ -113,6 +123,7 @@ not confirmed; 1 it failed; 2 wrong usage, or the file is refused.`,
   sudo holdfast topology apply                  follow the plan that has begun
   sudo holdfast topology apply --abort
   sudo holdfast topology apply --install-config three.yaml --new-name cp-3 --address 192.0.2.13 --join-file cp-3.ign
+  sudo holdfast topology apply --install-config two-of-three.yaml
   sudo holdfast topology apply --install-config one.yaml --keep-bmc-account`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -140,7 +151,7 @@ not confirmed; 1 it failed; 2 wrong usage, or the file is refused.`,
 	flags.StringVar(&f.ownUser, "own-bmc-username", "", fewer+"user at this host's own BMC, whose password was changed")
 	flags.StringVar(&f.ownPassword, "own-bmc-password-file", "", fewer+"file with the new password of this host's own BMC: the other host knows the old one")
 	flags.BoolVar(&f.keepAccount, "keep-bmc-account", false, fewer+"keep the account with which the other host could switch this host off")
-	flags.StringVar(&f.gone, "is-gone", "", fewer+"serial number of the other machine, if its BMC is silent and you have seen that it has no power")
+	flags.StringVar(&f.gone, "is-gone", "", "for one or two control planes: serial number of the machine that goes, if you have seen that it has no power and will not come back")
 	flags.StringSliceVar(&f.lost, "accept-lost", nil, fewer+"volumes whose data are lost with the other host")
 	return cmd
 }
@@ -204,16 +215,16 @@ func (g *growth) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	wide, err := g.store.WidenPlan()
+	both, err := g.pairPlans()
 	if err != nil {
 		return err
 	}
-	if wide != nil && !wide.Stage.Over() {
-		return g.runThree(ctx, wide)
+	if begun, err := both.follow(ctx, g); begun || err != nil {
+		return err
 	}
 	active := plan != nil && !plan.Stage.Over()
 	if g.abort && !active {
-		if dropped, err := g.dropThree(); dropped || err != nil {
+		if dropped, err := g.dropWish(); dropped || err != nil {
 			return err
 		}
 	}
@@ -230,24 +241,34 @@ func (g *growth) run(ctx context.Context) error {
 		return coded(command.ExitRefused, "refused: the plan has begun: run the command without --install-config to follow it")
 	case active && g.file == "":
 		return g.follow(ctx, plan.ID)
-	case g.file == "" && wide != nil && (plan == nil || wide.Written.After(plan.Written)):
-		return g.endedThree(wide)
+	case g.file == "" && both.later(plan):
+		return both.ended(g)
 	case g.file == "" && plan != nil && (plan.Grows || plan.Shrinks):
 		return g.ended(plan)
 	case g.file == "":
 		return &UsageError{Err: errors.New("--install-config: is needed to begin")}
 	}
+	return g.runFile(ctx, plan, active)
+}
+
+// runFile begins what a file asks for. The plan is the last one, nil for none.
+func (g *growth) runFile(ctx context.Context, plan *decide.Plan, active bool) error {
 	file, err := g.read(ctx)
 	if err != nil {
 		return err
 	}
+	pair, err := g.two(file)
 	switch {
+	case err != nil:
+		return err
 	case fewer(file):
 		return g.shrink(ctx, plan, file)
-	case more(file) && active:
+	case (more(file) || pair) && active:
 		return coded(command.ExitRefused, "refused: a plan to %s is under way; to follow it: sudo %s", plan.Work(), plan.Command())
 	case more(file):
 		return g.beginThree(ctx, file)
+	case pair:
+		return g.beginTwo(ctx, file)
 	}
 	return g.begin(ctx, plan, file)
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/adapter/records"
 	"github.com/holdfast/holdfast/internal/adapter/redfish"
 	"github.com/holdfast/holdfast/internal/adapter/replacement"
 	"github.com/holdfast/holdfast/internal/cli/command"
@@ -48,6 +49,10 @@ type growthEffects struct {
 	here func() (*site.Site, error)
 	peer func() (string, error)
 	keep func(*site.Site) error
+	// planes returns the control planes that have a Node and vote in etcd, record the etcd keeper's
+	// record of this host.
+	planes func(context.Context) ([]planeFacts, error)
+	record func() (state.EtcdState, error)
 	// said returns what the site has today of a file, where objects of the cluster say it.
 	said func(ctx context.Context, installed, file *config.InstallConfig) (*config.InstallConfig, error)
 	// prepare gives this host and the cluster what those of two control planes have.
@@ -57,7 +62,8 @@ type growthEffects struct {
 func onThisHost() growthEffects {
 	return growthEffects{
 		lone: func(plan *replace.Plan) (*site.Site, error) { return loneSiteOf("/", plan) }, name: host.Name, own: fence.OwnIdentity, test: fence.TestDevice, steps: grow.NewHost().Steps, prepare: prepare,
-		here: func() (*site.Site, error) { s, _, err := ownSite("/"); return s, err }, peer: peerOfThisHost, keep: keepTarget, said: saidHere,
+		here: func() (*site.Site, error) { s, _, err := ownSite("/"); return s, err }, peer: peerOfThisHost, keep: keepTarget, said: saidHere, planes: planes,
+		record: func() (state.EtcdState, error) { r, err := records.Files{}.Record(); return r.State, err },
 	}
 }
 
@@ -106,7 +112,12 @@ func (g *growth) plan(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if more(file) {
+	switch pair, err := g.two(file); {
+	case err != nil:
+		return err
+	case pair:
+		return g.planTwo(ctx, file)
+	case more(file):
 		return g.planThree(file)
 	}
 	if fewer(file) {
@@ -138,9 +149,6 @@ func (g *growth) read(ctx context.Context) (*config.InstallConfig, error) {
 	have, err := g.effects.here()
 	if err != nil {
 		return nil, err
-	}
-	if have.Topology().ControlPlanes == 3 && file.ControlPlaneReplicas() == 2 {
-		return nil, coded(command.ExitRefused, "refused, nothing was changed: three control planes cannot become two yet. See: docs/runbook/grow-three.md#three-control-planes-become-two")
 	}
 	now, err := g.effects.said(ctx, have.Config, file)
 	if err != nil {

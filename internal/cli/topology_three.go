@@ -172,35 +172,21 @@ func (g *growth) dropThree() (bool, error) {
 
 // followThree shows what the agent does until the plan is over, a person is needed, or the time is up.
 func (g *growth) followThree(ctx context.Context, id string) error {
-	limited, stop := context.WithTimeoutCause(ctx, g.timeout, errNotYet)
-	defer stop()
-	said, wrote, began := "", false, g.now()
-	for {
-		plan, err := g.store.WidenPlan()
-		doing, unread := g.store.WidenDoing()
-		if err := errors.Join(err, unread); err != nil {
-			return err
-		}
-		if plan != nil && plan.ID == id && plan.Stage.Over() {
-			return g.endedThree(plan)
-		}
-		now := replacementOf(doing)
-		if now != nil && now.Words+now.Problem != said {
-			said = now.Words + now.Problem
-			g.hostReplacement.show(now)
-		}
-		if doing != nil && doing.Rule == "rest.refuse" && doing.Wish == id && g.now().Sub(began) > gatesTime {
-			return errors.Join(g.store.DropWidenWish(), g.refused(replace.Closed(doing.Gates)))
-		}
-		if doing != nil && doing.Rule == "coming.await" && !wrote {
-			if wrote, err = true, g.writeJoin(limited, g.name); err != nil {
-				return err
+	return g.followPlan(ctx, id, followed{
+		doing: func() (*replacement.Doing, error) {
+			d, err := g.store.WidenDoing()
+			return replacementOf(d), err
+		},
+		ended: func() (bool, error) {
+			plan, err := g.store.WidenPlan()
+			if err != nil || plan == nil || plan.ID != id || !plan.Stage.Over() {
+				return false, err
 			}
-		}
-		if g.sleep(limited, followEvery) != nil {
-			return g.unfinished(context.Cause(limited), now)
-		}
-	}
+			return true, g.endedThree(plan)
+		},
+		drop:  g.store.DropWidenWish,
+		joins: "coming.await",
+	})
 }
 
 // replacementOf gives a decision the form in which every plan's decisions are shown.

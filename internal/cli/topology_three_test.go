@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"os"
 	"regexp"
 	"strings"
@@ -12,8 +11,6 @@ import (
 	"github.com/holdfast/holdfast/internal/cli/command"
 	"github.com/holdfast/holdfast/internal/decide/replace"
 	"github.com/holdfast/holdfast/internal/decide/widen"
-	"github.com/holdfast/holdfast/internal/model/site"
-	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/testkit/sitetest"
 )
 
@@ -226,22 +223,5 @@ func TestAGateOfAThirdControlPlaneNamesOnlyFlagsThatTheCommandHas(t *testing.T) 
 	}
 	if seen == 0 {
 		t.Error("no gate names a flag")
-	}
-}
-
-func TestThreeControlPlanesDoNotBecomeTwoYet(t *testing.T) {
-	g := newGrowthRun(t, func(int, *growthRun) { t.Error("the command waits") })
-	three := sitetest.TwoDual
-	from, to := strings.Index(three, "controlPlane:"), strings.Index(three, "networking:")
-	three = three[:from] + "controlPlane: {replicas: 3}\n" + three[to:]
-	g.effects.here = func() (*site.Site, error) { return sitetest.New(t, three).For(state.RoleBootstrap).Settled(), nil }
-	g.address = ""
-	for what, do := range map[string]func(context.Context) error{"plan": g.plan, "apply": g.run} {
-		if err := do(t.Context()); err == nil || !strings.Contains(err.Error(), "three control planes cannot become two yet") {
-			t.Errorf("%s: %v", what, err)
-		}
-	}
-	if o, err := g.store.Order(); o != nil || err != nil || g.prepared > 0 {
-		t.Errorf("something was begun: %+v, %v", o, err)
 	}
 }

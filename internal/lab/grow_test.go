@@ -125,6 +125,22 @@ func growingSpecs() []Spec {
 	return append(out, swapped)
 }
 
+// A site of three has a list of machines, which one of two may not have beside its fencing.
+func TestTheConfigOfASiteThatShrinksToTwoIsOneOfTwo(t *testing.T) {
+	spec := Spec{Name: "site", ControlPlanes: 3}.WithDefaults()
+	own, err := NewLayout(spec).InstallConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := config.Parse(grown(t, spec, own, 2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.ControlPlaneReplicas() != 2 || len(c.ControlPlane.Fencing.Credentials) != 2 {
+		t.Errorf("%d control planes, %+v", c.ControlPlaneReplicas(), c.ControlPlane.Fencing)
+	}
+}
+
 func TestTheConfigOfAGrownSiteDiffersInItsControlPlanesAlone(t *testing.T) {
 	for _, spec := range growingSpecs() {
 		l := NewLayout(spec)

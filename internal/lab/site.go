@@ -91,6 +91,7 @@ func (l Layout) platform() document {
 // setMachines writes the list of machines into platform.baremetal of an install-config. Sites
 // of one or two control planes have none.
 func (l Layout) setMachines(metal document) {
+	delete(metal, "hosts")
 	if l.Spec.ControlPlanes > 2 {
 		metal["hosts"] = l.metalHosts()
 	}

@@ -22,7 +22,7 @@ var (
 	program = flag.String("holdfast", "../../_output/bin/holdfast", "the holdfast program")
 	planes  = flag.Int("control-planes", 2, "control planes of the site that is lost")
 	workers = flag.Int("workers", 0, "its workers")
-	cutAt   = flag.String("widen-cut", "", "STAGE:HOST of a plan for a third control plane: cut that host's power once the plan is at that stage, for example handing:cp-1")
+	cutAt   = flag.String("widen-cut", "", "STAGE:HOST of a plan by which a third control plane comes or goes: cut that host's power once the plan is at that stage, for example handing:cp-1")
 	after   = flag.Int("restored-control-planes", 0, "control planes of the site that takes its place; 0 for as many")
 )
 

@@ -36,6 +36,9 @@ func Disable(resource string) host.Cmd { return host.Command("pcs", "resource", 
 // Maintain makes Pacemaker leave every resource as it is, also when Pacemaker ends.
 func Maintain() host.Cmd { return host.Command("pcs", "property", "set", "maintenance-mode=true") }
 
+// Manage makes Pacemaker act on its resources again.
+func Manage() host.Cmd { return host.Command("pcs", "property", "set", "maintenance-mode=false") }
+
 // onCIB and onCorosync are the subcommands by which pcs changes only a file.
 // For any other subcommand it ignores the file: `pcs -f FILE cluster destroy`
 // destroys.

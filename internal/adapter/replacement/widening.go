@@ -53,5 +53,6 @@ func (s Store) PutWidenDoing(d WidenDoing) error { return s.put(WidenDoingPath, 
 func (s Store) Busy() bool {
 	p, err := s.Plan()
 	w, unread := s.WidenPlan()
-	return err != nil || unread != nil || p != nil && !p.Stage.Over() || w != nil && !w.Stage.Over()
+	n, unknown := s.NarrowPlan()
+	return err != nil || unread != nil || unknown != nil || p != nil && !p.Stage.Over() || w != nil && !w.Stage.Over() || n != nil && !n.Stage.Over()
 }

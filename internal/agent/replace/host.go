@@ -93,7 +93,7 @@ func ThisHost(o Options) World { return thisHost(o).world() }
 
 func thisHost(o Options) *here {
 	return &here{
-		Options: o, store: fence.NewStore(), run: host.Run, status: pacemaker.ReadStatus, power: fence.Power, test: newTested(fence.TestDevice, time.Now).device, off: switchOff, now: time.Now,
+		Options: o, store: fence.NewStore(), run: host.Run, status: pacemaker.ReadStatus, power: fence.Power, test: carry.NewTested(fence.TestDevice, time.Now).Device, off: switchOff, now: time.Now,
 		report: func(ctx context.Context) (state.EtcdReport, error) { return explain.Ask(ctx, state.EtcdSocketPath) },
 		own: func() (state.Machine, error) {
 			uuid, serial, err := fence.OwnIdentity()

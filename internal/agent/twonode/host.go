@@ -55,6 +55,8 @@ type Host struct {
 	// Stop has the etcd keeper stop etcd, and not start it again in this boot. It returns once etcd
 	// has ended.
 	Stop func(context.Context) error
+	// Start has the etcd keeper run etcd by parameters of Pacemaker.
+	Start func(context.Context, state.EtcdParameters) error
 	// Listens reports whether somebody listens at an address.
 	Listens func(ctx context.Context, address string) bool
 
@@ -64,7 +66,7 @@ type Host struct {
 // NewHost returns the host that this process runs on.
 func NewHost(out io.Writer) *Host {
 	return &Host{
-		Out: out, Wait: DefaultWait, Run: host.Run, Sleep: host.Sleep, Now: time.Now, Status: pacemaker.ReadStatus, Container: podman.State, Listens: listens, Stop: askToStop,
+		Out: out, Wait: DefaultWait, Run: host.Run, Sleep: host.Sleep, Now: time.Now, Status: pacemaker.ReadStatus, Container: podman.State, Listens: listens, Stop: askToStop, Start: askToStart,
 		WriteDevices: func(ctx context.Context, files records.Files, devices []state.FencingDevice) error {
 			store := fence.NewStore()
 			store.Files = files

@@ -2,7 +2,6 @@ package widen
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -31,51 +30,23 @@ func (h *here) world() World {
 // in opens the cluster and calls do with it.
 func (h *here) in(do func(API) error) error { return carry.In(h.open, do) }
 
-// copyPlan takes the lock, or writes the newer plan into it. The Node names the plan before the lock
-// is there, so that a cut in between is done again.
 func (h *here) copyPlan(ctx context.Context, job Job) error {
-	text, err := json.Marshal(job.Plan)
-	if err != nil {
-		return err
-	}
-	id := job.Plan.ID
-	return h.in(func(api API) error {
-		if err := api.SetAnnotations(ctx, h.Host, map[string]*string{Annotation: &id}); err != nil {
-			return err
-		}
-		if err := api.Lock(ctx, system, lockName, map[string]string{lockKey: id, lockCopy: string(text)}); err != nil {
-			return err
-		}
-		return api.SetLocked(ctx, system, lockName, lockKey, id, map[string]string{lockCopy: string(text)})
-	})
+	return h.in(func(api API) error { return carry.CopyPlan(ctx, api, h.Host, Annotation, job.Plan.ID, job.Plan) })
 }
 
-// dropLock deletes the lock. The Node of the host that wrote it names the plan, too: that may be the
-// other host, and its Node may be gone with it.
 func (h *here) dropLock(ctx context.Context, job Job) error {
 	return h.in(func(api API) error {
-		for _, name := range []string{job.Plan.Survivor, job.Plan.Peer} {
+		there := func(ctx context.Context, name string) (bool, error) {
 			node, err := api.NodeOf(ctx, name)
-			if err == nil && node.There {
-				err = api.SetAnnotations(ctx, name, map[string]*string{Annotation: nil})
-			}
-			if err != nil {
-				return err
-			}
+			return node.There, err
 		}
-		return api.Unlock(ctx, system, lockName, lockKey, job.Plan.ID)
+		return carry.DropLock(ctx, api, []string{job.Plan.Survivor, job.Plan.Peer}, there, Annotation, job.Plan.ID)
 	})
 }
 
 // tellProgress looks once more: what is told counts for the other host.
 func (h *here) tellProgress(ctx context.Context, job Job) error {
-	text, err := json.Marshal(h.look(ctx, job).Progress())
-	if err != nil {
-		return err
-	}
-	return h.in(func(api API) error {
-		return api.SetLocked(ctx, system, lockName, lockKey, job.Plan.ID, map[string]string{lockTold: string(text)})
-	})
+	return h.in(func(api API) error { return carry.TellPeer(ctx, api, job.Plan.ID, h.look(ctx, job).Progress()) })
 }
 
 // putWord returns once the etcd keeper has read the word: the other host relies on that.

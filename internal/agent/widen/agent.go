@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/replacement"
@@ -42,26 +41,19 @@ type Agent struct {
 	World World
 	Now   func() time.Time
 
-	mu sync.Mutex
-	// heard is the plan that a Node names, at the time at which that was heard first.
-	heard   string
-	heardAt time.Time
-	// rested is the plan of which nothing is left to do, only used by the loop.
-	rested string
-	kick   loop.Kick
+	news carry.News
+	kick loop.Kick
 }
 
 // New returns the agent of this host.
 func New(world World) *Agent {
-	return &Agent{Store: replacement.ThisStore(), World: world, Now: time.Now, kick: loop.NewKick()}
+	return &Agent{Store: replacement.ThisStore(), World: world, Now: time.Now, news: carry.News{Annotation: Annotation}, kick: loop.NewKick()}
 }
 
-// The pauses between two looks, and the limit of one run. A Node that names a plan is believed for
-// hearsay: the cluster gets the plan right after.
+// The pause between two looks, and the limit of one run.
 const (
-	often   = 2 * time.Second
-	limit   = 10 * time.Minute
-	hearsay = 10 * time.Second
+	often = 2 * time.Second
+	limit = 10 * time.Minute
 )
 
 // Task returns the task that carries plans out. If there is neither a wish nor a plan, it reads two
@@ -72,21 +64,7 @@ func (a *Agent) Task() loop.Task {
 
 // Nodes hears the API's list of nodes.
 func (a *Agent) Nodes(list []state.Node) {
-	plan := ""
-	for _, n := range list {
-		if id := n.Annotations[Annotation]; id != "" {
-			plan = id
-		}
-	}
-	a.mu.Lock()
-	fresh := plan != "" && a.heard == ""
-	if fresh {
-		// A plan that this host took for ended is news, too.
-		a.heardAt, a.rested = a.Now(), ""
-	}
-	a.heard = plan
-	a.mu.Unlock()
-	if fresh {
+	if a.news.Nodes(list, a.Now()) {
 		a.kick.Kick()
 	}
 }
@@ -123,27 +101,22 @@ func (a *Agent) job() (Job, error) {
 }
 
 // idle reports whether there is nothing to decide.
-func (a *Agent) idle(j Job) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	over := j.Plan == nil || j.Plan.Stage.Over() && a.rested == j.Plan.ID
-	return j.Wish == nil && over && (a.heard == "" || a.heard == a.rested)
+func (a *Agent) idle(j Job) bool { return j.Wish == nil && a.news.Quiet(own(j.Plan)) }
+
+// own returns what the news of a plan are compared with.
+func own(p *widen.Plan) carry.Own {
+	if p == nil {
+		return carry.Own{}
+	}
+	return carry.Own{ID: p.ID, Over: p.Stage.Over()}
 }
 
-// rest removes the wish, and remembers that nothing of the plan is left to do. A Node may name a plan
-// that the cluster does not have, since the name comes first and goes last.
+// rest removes the wish, and remembers that nothing of the plan is left to do.
 func (a *Agent) rest(d widen.Decision, f widen.Facts) error {
 	if err := errors.Join(a.tell(d, f, nil), a.Store.DropWidenWish()); err != nil {
 		return err
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	switch {
-	case f.Plan != nil && f.Plan.Stage.Over() && f.Lock.Known:
-		a.rested = f.Plan.ID
-	case f.Lock.Known && f.Lock.Value.ID != a.heard && a.Now().Sub(a.heardAt).Abs() > hearsay:
-		a.heard = "" // until a Node says it again
-	}
+	a.news.Rest(own(f.Plan), state.Fact[string]{Known: f.Lock.Known, Value: f.Lock.Value.ID}, a.Now())
 	return nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/replacement"
+	"github.com/holdfast/holdfast/internal/agent/carry"
 	"github.com/holdfast/holdfast/internal/agent/loop"
 	"github.com/holdfast/holdfast/internal/decide/replace"
 	"github.com/holdfast/holdfast/internal/decide/widen"
@@ -131,7 +132,7 @@ func (p *pair) store(i int) replacement.Store {
 }
 
 func (p *pair) agent(i int) *Agent {
-	return &Agent{World: p.world(i), Store: p.store(i), Now: func() time.Time { return noon }, kick: loop.NewKick()}
+	return &Agent{World: p.world(i), Store: p.store(i), Now: func() time.Time { return noon }, news: carry.News{Annotation: Annotation}, kick: loop.NewKick()}
 }
 
 // play has both agents take turns until they rest. After a cut the agent of that host begins anew.

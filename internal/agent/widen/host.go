@@ -182,5 +182,4 @@ const (
 	lockName = replace.LockName
 	lockKey  = replace.LockKey
 	lockCopy = replace.LockCopy
-	lockTold = widen.LockTold
 )

@@ -2,7 +2,6 @@ package widen
 
 import (
 	"context"
-	"encoding/json"
 	"net/netip"
 	"runtime"
 	"slices"
@@ -231,16 +230,10 @@ func (h *here) next(f *widen.Facts) replace.New {
 
 // locked reads the lock. What is no plan of this kind is only known by its ID.
 func locked(data map[string]string) (state.Fact[widen.Copy], state.Fact[widen.Progress]) {
-	c := widen.Copy{ID: data[lockKey]}
-	var p widen.Plan
-	if err := json.Unmarshal([]byte(data[lockCopy]), &p); err == nil && p.Widens && p.ID == c.ID {
-		c.Plan = p
+	id, plan, told := carry.Locked[widen.Plan, widen.Progress](data, func(p widen.Plan, id string) bool { return p.Widens && p.ID == id })
+	c := widen.Copy{ID: id}
+	if plan != nil {
+		c.Plan = *plan
 	}
-	var told widen.Progress
-	if text := data[lockTold]; text != "" {
-		if err := json.Unmarshal([]byte(text), &told); err != nil {
-			return state.Known(c), state.Fact[widen.Progress]{}
-		}
-	}
-	return state.Known(c), state.Known(told)
+	return state.Known(c), told
 }

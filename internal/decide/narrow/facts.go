@@ -55,10 +55,12 @@ type Facts struct {
 
 	// Lock is the cluster's copy of the plan, empty if there is none. Told is what the peer of the plan
 	// says about itself beside it.
-	Lock   state.Fact[Copy]
-	Told   state.Fact[Progress]
-	Backup state.Fact[time.Time]
-	Work   state.Fact[string]
+	Lock state.Fact[Copy]
+	// InForce says what the plan of the lock does, and how it is followed; empty if that is not known.
+	InForce string
+	Told    state.Fact[Progress]
+	Backup  state.Fact[time.Time]
+	Work    state.Fact[string]
 	// Node is true if the cluster has the Node of the host that goes, or no tombstone of it. Leaves is
 	// true if that Node is to be emptied, Empty if no pod is left on it but those of DaemonSets and
 	// static ones. Volumes names the volumes whose data lie on that host alone.

@@ -1,11 +1,10 @@
 package narrow
 
 import (
-	"fmt"
 	"net/netip"
 	"strings"
 
-	"github.com/holdfast/holdfast/internal/decide/backup"
+	"github.com/holdfast/holdfast/internal/decide/plans"
 	"github.com/holdfast/holdfast/internal/decide/replace"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
@@ -17,16 +16,15 @@ const (
 	apply       = "sudo holdfast topology apply --install-config FILE"
 )
 
-func open(id string) replace.Gate { return replace.Gate{ID: id, Open: true} }
-
-func shut(id, way, format string, a ...any) replace.Gate {
-	return replace.Gate{ID: id, Way: way, Words: fmt.Sprintf(format, a...)}
-}
+var (
+	open = plans.Open
+	shut = plans.Shut
+)
 
 // Gates returns every gate, for a wish, or for a plan that has changed nothing yet.
 func Gates(f Facts, w Wish) []replace.Gate {
 	return []replace.Gate{
-		f.gateThree(), f.gateOld(w), f.gateHands(), f.gateEtcd(), f.gateMembers(w), f.gateServe(w), f.gateBackup(w), f.gateWork(), f.gateRoom(), f.gateRelease(),
+		f.gateThree(), f.gateOld(w), f.gateHands(), f.gateEtcd(), f.gateMembers(w), f.gateServe(w), plans.Backup(f.Backup, f.Now, w.Accepts.NoBackup), f.gateWork(), plans.Room(f.Room), plans.Release(f.Ships, "it gets the parts of two"),
 		f.gateVolumes(w), f.gateFencing(), f.gateTarget(),
 	}
 }
@@ -90,40 +88,9 @@ func (f Facts) gateServe(w Wish) replace.Gate {
 	return open("serve")
 }
 
-func (f Facts) gateBackup(w Wish) replace.Gate {
-	why := backup.Before(f.Backup, f.Now)
-	if why == "" || w.Accepts.NoBackup {
-		return open("backup")
-	}
-	return shut("backup", backup.BeforeWay, "%s: the plan changes how etcd runs on both hosts", why)
-}
-
 func (f Facts) gateWork() replace.Gate {
-	switch {
-	case f.Lock.Known && f.Lock.Value.ID != "" && (f.Plan == nil || f.Plan.ID != f.Lock.Value.ID):
-		return shut("work", "kubectl -n "+replace.LockNamespace+" get configmap "+replace.LockName+" -o yaml", "another change of the control planes is under way")
-	case !f.Lock.Known:
-		return shut("work", statusShow, "the API does not say whether another change of the control planes is under way")
-	case !f.Work.Known:
-		return shut("work", statusShow, "it is unknown what else changes hosts now")
-	case f.Work.Value != "":
-		return shut("work", statusShow, "%s", f.Work.Value)
-	}
-	return open("work")
-}
-
-func (f Facts) gateRoom() replace.Gate {
-	if !yes(f.Room) {
-		return shut("room", "df -h /var/lib/etcd", "the disk of etcd on this host has no room for three of its databases, or that is unknown")
-	}
-	return open("room")
-}
-
-func (f Facts) gateRelease() replace.Gate {
-	if !yes(f.Ships) {
-		return shut("release", "ls -l /opt/holdfast/releases/current", "this host has no current release, from which it gets the parts of two, or that is unknown")
-	}
-	return open("release")
+	others := f.Lock.Value.ID != "" && (f.Plan == nil || f.Plan.ID != f.Lock.Value.ID)
+	return plans.Work(plans.Lock{Known: f.Lock.Known, Others: others, InForce: f.InForce}, f.Work)
 }
 
 func (f Facts) gateVolumes(w Wish) replace.Gate {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/decide/replace"
 	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/testkit/explore"
 )
 
 var noon = time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC)
@@ -336,47 +337,34 @@ func (w site) mistaken(i int, d Decision) string {
 // its host waits for its peer as two hosts do; no host has the rules of two while three vote; and the
 // third member leaves only a pair that can fence each other. From each one the plan can end.
 func TestASiteThatNarrowsEndsWithTwoHostsOrServesAsThree(t *testing.T) {
-	used, states, bad := explore(t, int8(*cuts))
+	used, states, bad := visit(t, int8(*cuts))
 	if bad != "" {
 		t.Fatal(bad)
 	}
 	t.Logf("%d states", states)
 	for _, r := range allRules() {
-		if used[r.id] == 0 && !slices.Contains(elsewhere, r.id) {
-			t.Errorf("rule %s was never used", r.id)
+		if used[r.ID] == 0 && !slices.Contains(elsewhere, r.ID) {
+			t.Errorf("rule %s was never used", r.ID)
 		}
 	}
 }
 
-// explore visits every state. It returns what is wrong with one of them.
-func explore(t *testing.T, cuts int8) (used map[string]int, states int, bad string) {
+// visit visits every state. It returns what is wrong with one of them.
+func visit(t *testing.T, cuts int8) (used map[string]int, states int, bad string) {
 	first := newSite()
 	first.cuts = cuts
-	used, before, queue := map[string]int{}, map[site][]site{first: nil}, []site{first}
-	for len(queue) > 0 {
-		w := queue[0]
-		queue = queue[1:]
+	used = map[string]int{}
+	before, wrong, found := explore.Visit(first, func(w site) ([]site, []string) {
 		next, wrong := w.next(t, used)
-		if found := append(w.mistakes(), wrong...); len(found) > 0 {
-			return used, len(before), fmt.Sprintf("%v: %+v", found, w)
-		}
-		for _, n := range next {
-			if _, seen := before[n]; !seen {
-				queue = append(queue, n)
-			}
-			before[n] = append(before[n], w)
-		}
+		return next, append(w.mistakes(), wrong...)
+	}, nil)
+	if len(found) > 0 {
+		return used, len(before), fmt.Sprintf("%v: %+v", found, wrong)
 	}
 	if used["forget.whole"] == 0 {
 		return used, len(before), "the site never has two control planes"
 	}
-	ends := backwards(before, site.over)
-	var stuck []site
-	for w := range before {
-		if !ends[w] {
-			stuck = append(stuck, w)
-		}
-	}
+	stuck := explore.Stuck(before, site.over)
 	if len(stuck) == 0 {
 		return used, len(before), ""
 	}
@@ -418,36 +406,14 @@ func allRules() (out []rule) {
 	return slices.Concat(out, takeRules, goneRules, overRules, restRules)
 }
 
-func backwards(before map[site][]site, wanted func(site) bool) map[site]bool {
-	leads := map[site]bool{}
-	var queue []site
-	for w := range before {
-		if wanted(w) {
-			leads[w] = true
-			queue = append(queue, w)
-		}
-	}
-	for len(queue) > 0 {
-		w := queue[0]
-		queue = queue[1:]
-		for _, b := range before[w] {
-			if !leads[b] {
-				leads[b] = true
-				queue = append(queue, b)
-			}
-		}
-	}
-	return leads
-}
-
 // elsewhere are the rules that only facts bring about which the model does not have.
 var elsewhere = []string{"rest.dry", "rest.begin", "rest.refuse", "back.unknown"}
 
 // TestEachNeedOfTheNarrowingPlanIsNecessary takes one rule out, or one need of a rule, and shows that the
 // model finds a mistake then, or a state without an end.
 func TestEachNeedOfTheNarrowingPlanIsNecessary(t *testing.T) {
-	off := func(r *rule) { r.when = func(Facts) bool { return false } }
-	need := func(when func(Facts) bool) func(*rule) { return func(r *rule) { r.when = when } }
+	off := func(r *rule) { r.When = func(Facts) bool { return false } }
+	need := func(when func(Facts) bool) func(*rule) { return func(r *rule) { r.When = when } }
 	for name, c := range map[string]struct {
 		rule   string
 		change func(*rule)
@@ -460,7 +426,7 @@ func TestEachNeedOfTheNarrowingPlanIsNecessary(t *testing.T) {
 		"the BMCs are not tested again before etcd moves": {"pairing.tested", off, ""},
 		"nobody asks the keepers":                         {"ask", off, ""},
 		"etcd moves before the records":                   {"pairing.record", off, ""},
-		"Pacemaker is never in maintenance":               {"set-up", func(r *rule) { r.act = Manage }, ""},
+		"Pacemaker is never in maintenance":               {"set-up", func(r *rule) { r.Act = Manage }, ""},
 		"nobody waits for the other two":                  {"hand.take", need(func(f Facts) bool { return yes(f.Kubelets) && f.mayHand() }), ""},
 		"both go at once": {"hand.take", need(func(f Facts) bool {
 			return yes(f.Kubelets) && yes(f.Maintained) && state.Is(f.Record, state.EtcdMajority)
@@ -479,7 +445,7 @@ func TestEachNeedOfTheNarrowingPlanIsNecessary(t *testing.T) {
 		"the objects of two stay":                          {"back.dress", off, ""},
 		"nobody waits for the peer's way back":             {"back.far", off, ""},
 		"a copy without a plan stays":                      {"gone", off, ""},
-		"a survivor waits for a lost host":                 {"over.await", need(func(f Facts) bool { return f.Lock.Known && f.Lock.Value.ID == f.Plan.ID && !f.farOver() }), ""},
+		"a survivor waits for a lost host":                 {"over.await", need(func(f Facts) bool { return f.Lock.Known && f.Lock.Value.ID == f.Plan.ID && !f.sight().FarOver() }), ""},
 		"nobody hears that the host is gone":               {"amend", off, ""},
 		"the cluster's copy stays old":                     {"copy", off, ""},
 		"the other host does not tell":                     {"tell", off, ""},
@@ -489,7 +455,7 @@ func TestEachNeedOfTheNarrowingPlanIsNecessary(t *testing.T) {
 			if c.also != "" {
 				changed(t, c.also, off)
 			}
-			if _, n, bad := explore(t, 1); bad == "" {
+			if _, n, bad := visit(t, 1); bad == "" {
 				t.Errorf("none of %d states shows that it is needed", n)
 			} else {
 				t.Log(bad[:min(len(bad), 200)])
@@ -504,7 +470,7 @@ func changed(t *testing.T, id string, change func(*rule)) {
 	n := 0
 	for _, list := range append(slices.Concat(slices.Collect(maps.Values(carrierTable)), slices.Collect(maps.Values(peerTable))), takeRules, goneRules, overRules, restRules) {
 		for k := range list {
-			if r := &list[k]; r.id == id {
+			if r := &list[k]; r.ID == id {
 				was := *r
 				t.Cleanup(func() { *r = was })
 				change(r)

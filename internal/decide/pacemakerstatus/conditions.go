@@ -152,8 +152,8 @@ func Hinted(message string) (words, command string) {
 	return words, "etcdctl " + command
 }
 
-// WidensCommand follows the plan for a third control plane, which keeps Pacemaker in maintenance
-// (docs/adr/0097).
+// WidensCommand follows the plan by which a third control plane comes or goes, which keeps Pacemaker in
+// maintenance (docs/adr/0097, docs/adr/0102).
 const WidensCommand = "holdfast topology apply"
 
 // learns begins the message of the condition Redundant while a host catches up.

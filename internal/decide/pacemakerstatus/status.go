@@ -120,7 +120,7 @@ func (v view) service() metav1.Condition {
 		return clusterService.unknown(v.Trouble)
 	}
 	if r := v.Etcd.Value.Snapshot.Record; v.cluster.Options.Maintenance && v.Etcd.Known && r.Known && r.Value.State == state.EtcdMajority {
-		return clusterService.is(false, "maintenance-mode is true: the plan for a third control plane keeps it so until Pacemaker ends"+hint(WidensCommand))
+		return clusterService.is(false, "maintenance-mode is true: a plan about a third control plane keeps it so for a while"+hint(WidensCommand))
 	}
 	if v.cluster.Options.Maintenance {
 		return clusterService.is(false, "maintenance-mode is true: Pacemaker neither starts, stops nor monitors anything"+hint("pcs property set maintenance-mode=false"))

@@ -214,8 +214,8 @@ func (d describer) follows(host, kind string, said map[string]bool) bool {
 	return false
 }
 
-// widens reports whether a host is one of three voters already, by its record: the plan for a third
-// control plane keeps Pacemaker in maintenance then (docs/adr/0097).
+// widens reports whether a host is one of three voters, by its record: a plan by which a third control
+// plane comes or goes keeps Pacemaker in maintenance then (docs/adr/0097, docs/adr/0102).
 func (d describer) widens() bool {
 	return slices.ContainsFunc(d.Hosts, func(h Host) bool { return h.Record.Known && h.Record.Value.State == state.EtcdMajority })
 }
@@ -241,7 +241,7 @@ func (r rule) finding(c metav1.Condition, host string, d describer) []finding.Fi
 		return nil
 	}
 	if r.id == ClusterInMaintenance && d.widens() {
-		r.meaning, r.command = "Raft's majority of three decides by now. Leave it so: the plan goes on.", "sudo "+pacemakerstatus.WidensCommand
+		r.meaning, r.command = "Raft's majority of three decides. Leave it so: the plan goes on.", "sudo "+pacemakerstatus.WidensCommand
 	}
 	fill := strings.NewReplacer("{host}", host, "{peer}", d.peer(host))
 	problem := fill.Replace(r.problem)

@@ -1,9 +1,9 @@
 package widen
 
 import (
-	"fmt"
 	"slices"
 
+	"github.com/holdfast/holdfast/internal/decide/plans"
 	"github.com/holdfast/holdfast/internal/decide/replace"
 )
 
@@ -36,40 +36,17 @@ const (
 	Dress       Act = "dress"        // gives this host, and the cluster, the files and objects of three
 )
 
-// Decision is the next act.
-type Decision struct {
-	// Step is W1 to W7 of docs/adr/0097; Rule is the rule that decided.
-	Step, Rule string
-	Act        Act
-	// Words say for a person what is done or waited for. Way says what the person has to type, if only
-	// a person can go on.
-	Words, Way string
-	// Plan is the plan to write before anything else happens; nil if it does not change.
-	Plan *Plan
-}
+// Decision is the next act. Its steps are W1 to W7 of docs/adr/0097.
+type Decision = plans.Decision[Act, Plan]
 
-type rule struct {
-	step, id string
-	act      Act
-	when     func(Facts) bool
-	words    func(Facts) string
-	way      string
-	plan     func(Facts) *Plan
-}
+type rule = plans.Rule[Facts, Act, Plan]
 
 // Decide returns the next act of this host. The same facts give the same decision.
 func Decide(f Facts) Decision {
 	if f.Plan != nil && f.Plan.Format > Format {
 		return Decision{Rule: "plan.newer", Act: Wait, Words: "a later release has written the plan for a third control plane: upgrade this host first", Way: statusShow}
 	}
-	for _, r := range table(f) {
-		if !r.when(f) {
-			continue
-		}
-		d := Decision{Step: r.step, Rule: r.id, Act: r.act, Words: r.words(f), Way: r.way}
-		if r.plan != nil {
-			d.Plan = r.plan(f)
-		}
+	if d, found := plans.First(table(f), f); found {
 		return d
 	}
 	return Decision{Rule: "nothing-fits", Act: Wait, Words: "no rule fits: please report this plan", Way: statusShow}
@@ -111,15 +88,10 @@ var peerTable = map[Stage][]rule{
 	Aborted:    slices.Concat(overRules, restRules),
 }
 
-func says(format string, of ...func(Facts) string) func(Facts) string {
-	return func(f Facts) string {
-		var a []any
-		for _, o := range of {
-			a = append(a, o(f))
-		}
-		return fmt.Sprintf(format, a...)
-	}
-}
+var (
+	says   = plans.Says[Facts]
+	always = plans.Always[Facts]
+)
 
 func next(f Facts) string { return f.Plan.New.Name }
 func here(f Facts) string { return f.Host }
@@ -129,8 +101,6 @@ func there(f Facts) string {
 	}
 	return f.Plan.Survivor
 }
-
-func always(Facts) bool { return true }
 
 // with returns the plan after a change.
 func with(f Facts, change func(*Plan)) *Plan {
@@ -157,3 +127,17 @@ func closed(f Facts, w Wish) []replace.Gate { return replace.Closed(Gates(f, w))
 func (p Plan) wish() Wish {
 	return Wish{ID: p.ID, New: p.New, By: p.By, Why: p.Why, NoBackup: p.NoBackup}
 }
+
+// ends are the acts of the rules that every such plan has.
+var ends = plans.Acts[Act]{Wait: Wait, CopyPlan: CopyPlan, DropLock: DropLock, Tell: Tell}
+
+// sight is what the rules at the end of a plan need to know.
+func (f Facts) sight() plans.Sight {
+	return plans.Sight{
+		Here: f.Host, There: there(f), Known: f.Lock.Known, Mine: f.Lock.Known && f.Lock.Value.ID == f.Plan.ID, Stage: string(f.Plan.Stage), Copied: string(f.Lock.Value.Plan.Stage),
+		Told: string(f.Told.Value.Stage), ToldKnown: f.Told.Known, Far: f.far(), Alone: f.alone(),
+	}
+}
+
+// toldAll reports whether the cluster has what this host would tell now, or whether that is not known.
+func (f Facts) toldAll() bool { return !f.Told.Known || f.Told.Value == f.Progress() }

@@ -6,10 +6,6 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/replace"
 )
 
-// LockTold is the key of the lock under which the host that does not carry the plan tells how far it
-// is (Progress).
-const LockTold = "told"
-
 // Brings returns the name of the host that may be installed as the third control plane, empty if none
 // may. The plan may be nil.
 func (p *Plan) Brings() string {

@@ -129,18 +129,18 @@ func TestWhatPeopleReadOfASiteThatWidensIsApproved(t *testing.T) {
 	for _, r := range allRules() {
 		facts := mine
 		switch {
-		case seen[r.id]:
+		case seen[r.ID]:
 			continue
-		case r.id == "take":
+		case r.ID == "take":
 			facts = theirs
 			facts.Lock = mine.Lock
-		case r.id == "planned.gate":
+		case r.ID == "planned.gate":
 			facts.ControlPlanes = 1
 		}
-		seen[r.id] = true
-		text.WriteString(r.step + " " + r.id + " (" + string(r.act) + "): " + r.words(facts) + "\n")
-		if r.way != "" {
-			text.WriteString("  type: " + r.way + "\n")
+		seen[r.ID] = true
+		text.WriteString(r.Step + " " + r.ID + " (" + string(r.Act) + "): " + r.Words(facts) + "\n")
+		if r.Way != "" {
+			text.WriteString("  type: " + r.Way + "\n")
 		}
 	}
 	for _, g := range Gates(Facts{Plan: f.Plan}, Wish{}) {

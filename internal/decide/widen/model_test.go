@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/decide/replace"
 	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/testkit/explore"
 )
 
 var noon = time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC)
@@ -349,51 +350,35 @@ func (w wide) mistaken(i int, d Decision) string {
 // of each host that has power starts without a person, by itself or by the next act of its own agent,
 // or its host waits for its peer as two hosts do. From each one the plan can end.
 func TestASiteThatWidensEndsWithThreeHostsOrServesAsTwo(t *testing.T) {
-	used, states, bad := explore(t, int8(*cuts))
+	used, states, bad := visit(t, int8(*cuts))
 	if bad != "" {
 		t.Fatal(bad)
 	}
 	t.Logf("%d states", states)
 	for _, r := range allRules() {
-		if used[r.id] == 0 && !slices.Contains(elsewhere, r.id) {
-			t.Errorf("rule %s was never used", r.id)
+		if used[r.ID] == 0 && !slices.Contains(elsewhere, r.ID) {
+			t.Errorf("rule %s was never used", r.ID)
 		}
 	}
 }
 
-// explore visits every state. It returns what is wrong with one of them.
-func explore(t *testing.T, cuts int8) (used map[string]int, states int, bad string) {
+// visit visits every state. It returns what is wrong with one of them.
+func visit(t *testing.T, cuts int8) (used map[string]int, states int, bad string) {
 	first := newWide()
 	first.cuts = cuts
-	used, before, queue := map[string]int{}, map[wide][]wide{first: nil}, []wide{first}
-	for len(queue) > 0 {
-		w := queue[0]
-		queue = queue[1:]
+	used = map[string]int{}
+	// Each state has an end without a person.
+	before, wrong, found := explore.Visit(first, func(w wide) ([]wide, []string) {
 		next, wrong := w.next(t, used)
-		if found := append(w.mistakes(), wrong...); len(found) > 0 {
-			return used, len(before), fmt.Sprintf("%v: %+v", found, w)
-		}
-		for _, n := range next {
-			if _, seen := before[n]; !seen {
-				queue = append(queue, n)
-			}
-			if n.abort == w.abort { // each state has an end without a person
-				before[n] = append(before[n], w)
-			} else if before[n] == nil {
-				before[n] = []wide{}
-			}
-		}
+		return next, append(w.mistakes(), wrong...)
+	}, func(from, to wide) bool { return from.abort == to.abort })
+	if len(found) > 0 {
+		return used, len(before), fmt.Sprintf("%v: %+v", found, wrong)
 	}
 	if used["dress.whole"] == 0 {
 		return used, len(before), "the site never has three control planes"
 	}
-	ends := backwards(before, wide.over)
-	var stuck []wide
-	for w := range before {
-		if !ends[w] {
-			stuck = append(stuck, w)
-		}
-	}
+	stuck := explore.Stuck(before, wide.over)
 	if len(stuck) == 0 {
 		return used, len(before), ""
 	}
@@ -407,7 +392,7 @@ func explore(t *testing.T, cuts int8) (used map[string]int, states int, bad stri
 // TestEachNeedOfThePlanIsNecessary takes one rule out, or one need of a rule, and shows that the model
 // finds a mistake then, or a state without an end.
 func TestEachNeedOfThePlanIsNecessary(t *testing.T) {
-	off := func(r *rule) { r.when = func(Facts) bool { return false } }
+	off := func(r *rule) { r.When = func(Facts) bool { return false } }
 	for name, c := range map[string]struct {
 		rule   string
 		change func(*rule)
@@ -416,49 +401,49 @@ func TestEachNeedOfThePlanIsNecessary(t *testing.T) {
 		"kubelet of the two does not start at boot":                           {"hand.boot", off, ""},
 		"Pacemaker is in maintenance before the other kubelet starts at boot": {"hand.far-boots", off, ""},
 		"etcd is stopped while the others do not serve": {"hand.stop", func(r *rule) {
-			r.when = func(f Facts) bool { return no(f.Kubelets) && (!yes(f.Halted) || yes(f.Podmans)) }
+			r.When = func(f Facts) bool { return no(f.Kubelets) && (!yes(f.Halted) || yes(f.Podmans)) }
 		}, ""},
 		"kubelet gets etcd before it was stopped":          {"hand.stop", off, ""},
-		"kubelet gets etcd while podman runs it":           {"hand.give", func(r *rule) { r.when = func(f Facts) bool { return no(f.Kubelets) } }, ""},
+		"kubelet gets etcd while podman runs it":           {"hand.give", func(r *rule) { r.When = func(f Facts) bool { return no(f.Kubelets) } }, ""},
 		"nobody goes on after a promotion that came first": {"back.late", off, ""},
 		"a copy without a plan stays":                      {"gone", off, ""},
 		"a word without a plan stays":                      {"over.word", off, ""},
 		"the member is not named":                          {"coming.noted", off, ""},
 		"the member is named, and nobody knows its machine": {"coming.await", func(r *rule) {
-			r.when = func(f Facts) bool { return state.Is(f.Learner, 0) && !f.waits() }
+			r.When = func(f Facts) bool { return state.Is(f.Learner, 0) && !f.waits() }
 		}, "coming.machine"},
 		"the learner stays":              {"back.learner", off, ""},
 		"the rest of the new host stays": {"back.new", off, ""},
 		"nobody waits for the two keepers, nor for the third host": {"letting.votes", func(r *rule) {
-			r.when = func(f Facts) bool { return !state.Is(f.Record, state.EtcdMajority) }
+			r.When = func(f Facts) bool { return !state.Is(f.Record, state.EtcdMajority) }
 		}, "letting.ready"},
 		"a survivor waits for a lost host": {"over.await", func(r *rule) {
-			r.when = func(f Facts) bool { return f.Lock.Known && f.Lock.Value.ID == f.Plan.ID && !f.far() }
+			r.When = func(f Facts) bool { return f.Lock.Known && f.Lock.Value.ID == f.Plan.ID && !f.far() }
 		}, ""},
 		"a survivor leaves the plan to the host that is lost":      {"back.apart", off, ""},
 		"a survivor leaves a plan that had not begun to that host": {"planned.apart", off, ""},
 		"a survivor does not take the end of a plan": {"take", func(r *rule) {
-			was := r.when
-			r.when = func(f Facts) bool { return was(f) && !f.Lock.Value.Plan.Stage.Over() }
+			was := r.When
+			r.When = func(f Facts) bool { return was(f) && !f.Lock.Value.Plan.Stage.Over() }
 		}, ""},
 		"a copy that was ended is never taken again": {"take", func(r *rule) {
-			was := r.when
-			r.when = func(f Facts) bool { return was(f) && (f.Plan == nil || f.Plan.Stage != Aborted) }
+			was := r.When
+			r.When = func(f Facts) bool { return was(f) && (f.Plan == nil || f.Plan.Stage != Aborted) }
 		}, ""},
 		"a survivor knows the third host's member only by the plan": {"back.learner", func(r *rule) {
-			r.when = func(f Facts) bool {
+			r.When = func(f Facts) bool {
 				return f.Learner.Known && f.Learner.Value != 0 && (f.Learner.Value == f.Plan.Third || f.Plan.Third == 0 && f.LearnerName == "")
 			}
 		}, "back.alone"},
 		"a host that was off goes on with a plan that is taken back":           {"back.followed", off, ""},
 		"a host that was off goes on with a plan that the cluster has no more": {"back.gone", off, ""},
 		"a host that was off brings a plan back that was ended": {"copy", func(r *rule) {
-			r.when = func(f Facts) bool {
+			r.When = func(f Facts) bool {
 				return (yes(f.Kubelets) || !yes(f.Halted)) && f.Lock.Known && (f.gone() || f.Lock.Value.Plan.Stage != f.Plan.Stage)
 			}
 		}, "back.gone"},
 		"a host that was off waits for one that has ended the plan": {"back.far", func(r *rule) {
-			r.when = func(f Facts) bool { return !f.far() && !f.alone() }
+			r.When = func(f Facts) bool { return !f.far() && !f.alone() }
 		}, ""},
 		"the cluster's copy stays old": {"copy", off, ""},
 		"the other host does not tell": {"tell", off, ""},
@@ -468,7 +453,7 @@ func TestEachNeedOfThePlanIsNecessary(t *testing.T) {
 			if c.also != "" {
 				changed(t, c.also, off)
 			}
-			if _, n, bad := explore(t, 1); bad == "" {
+			if _, n, bad := visit(t, 1); bad == "" {
 				t.Errorf("none of %d states shows that it is needed", n)
 			} else {
 				t.Log(bad[:min(len(bad), 300)])
@@ -483,7 +468,7 @@ func changed(t *testing.T, id string, change func(*rule)) {
 	n := 0
 	for _, list := range append(slices.Concat(slices.Collect(maps.Values(carrierTable)), slices.Collect(maps.Values(peerTable))), takeRules, goneRules, overRules, restRules) {
 		for k := range list {
-			if r := &list[k]; r.id == id {
+			if r := &list[k]; r.ID == id {
 				was := *r
 				t.Cleanup(func() { *r = was })
 				change(r)
@@ -532,26 +517,4 @@ func allRules() (out []rule) {
 		}
 	}
 	return slices.Concat(out, takeRules, goneRules, overRules, restRules)
-}
-
-func backwards(before map[wide][]wide, wanted func(wide) bool) map[wide]bool {
-	leads := map[wide]bool{}
-	var queue []wide
-	for w := range before {
-		if wanted(w) {
-			leads[w] = true
-			queue = append(queue, w)
-		}
-	}
-	for len(queue) > 0 {
-		w := queue[0]
-		queue = queue[1:]
-		for _, b := range before[w] {
-			if !leads[b] {
-				leads[b] = true
-				queue = append(queue, b)
-			}
-		}
-	}
-	return leads
 }

@@ -105,6 +105,21 @@ func (h *Host) Prepare(ctx context.Context, want *site.Site) error {
 	return h.take(ctx, last[end:])
 }
 
+// Equip gives this host the packages, files and units of one of two, and leaves site.json and the etcd
+// keeper as they are: a host of three has both until the plan goes on (docs/adr/0102). It may be run again
+// after a cut at any step.
+func (h *Host) Equip(ctx context.Context, want *site.Site) error {
+	cfg, err := h.missing(want)
+	if err != nil || cfg == nil {
+		return err
+	}
+	if err := h.bring(ctx, cfg); err != nil {
+		return err
+	}
+	last := h.last(want)
+	return h.take(ctx, last[:len(last)-1])
+}
+
 func (h *Host) take(ctx context.Context, list []doable) error {
 	for _, l := range list {
 		if h.Say != nil {

@@ -39,6 +39,18 @@ func (h *Host) Undress(ctx context.Context, want *site.Site) error {
 	case !have.Topology().Fencing:
 		return nil
 	}
+	if err := h.Strip(ctx, have, want); err != nil {
+		return err
+	}
+	if data, err = decide.Kept(want).Marshal(); err != nil {
+		return err
+	}
+	return h.Files.WriteFile(h.at(site.Path), data, state.SecretFileMode)
+}
+
+// Strip takes from this host what a control plane of one site has and that of another one lacks, and gives
+// it what the other one has, but for site.json.
+func (h *Host) Strip(ctx context.Context, have, want *site.Site) error {
 	cfg, gone, err := difference(have, want)
 	if err != nil {
 		return err
@@ -57,13 +69,8 @@ func (h *Host) Undress(ctx context.Context, want *site.Site) error {
 			}
 		}
 	}
-	if _, err := h.Files.Run(ctx, host.Command("systemctl", "daemon-reload")); err != nil {
-		return err
-	}
-	if data, err = decide.Kept(want).Marshal(); err != nil {
-		return err
-	}
-	return h.Files.WriteFile(h.at(site.Path), data, state.SecretFileMode)
+	_, err = h.Files.Run(ctx, host.Command("systemctl", "daemon-reload"))
+	return err
 }
 
 // pathsOf returns the files of a configuration. A unit that has only drop-ins is a distribution's.

@@ -124,7 +124,7 @@ func TestHostsThatMayBecomeTwoHaveThePackagesOfTwo(t *testing.T) {
 	for _, tt := range []struct {
 		planes, spare int
 		want          bool
-	}{{1, 0, false}, {1, 1, true}, {1, 2, true}, {2, 0, true}, {2, 1, true}, {3, 0, false}} {
+	}{{1, 0, false}, {1, 1, true}, {1, 2, true}, {2, 0, true}, {2, 1, true}, {3, 0, true}} {
 		if got := len(hostPackages(lab.Spec{ControlPlanes: tt.planes, SpareControlPlanes: tt.spare})) == two; got != tt.want {
 			t.Errorf("%d and %d spare: packages of two %t, want %t", tt.planes, tt.spare, got, tt.want)
 		}

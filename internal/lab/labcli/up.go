@@ -173,9 +173,9 @@ func locateRelease(given string) (string, error) {
 }
 
 // hostPackages returns the Debian packages that the hosts need, also after the site has
-// grown to two control planes.
+// grown or shrunk to two control planes.
 func hostPackages(s lab.Spec) []string {
-	if s.ControlPlanes <= 2 && s.ControlPlanes+s.SpareControlPlanes >= 2 {
+	if s.ControlPlanes+s.SpareControlPlanes >= 2 {
 		return payload.HostPackages(payload.ExtensionTwoNodeHA)
 	}
 	return payload.HostPackages()

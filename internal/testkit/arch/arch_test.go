@@ -122,6 +122,7 @@ var layers = map[string]layer{
 	"internal/testkit/sitetest":     lab,
 	"internal/testkit/netnstest":    lab,
 	"internal/testkit/porttest":     lab,
+	"internal/testkit/explore":      lab,
 	"internal/testkit/powercut":     lab,
 	"internal/testkit/sshdtest":     lab,
 	"cmd":                           binary,

@@ -27,7 +27,7 @@ var dangerous = map[string][]string{
 	"internal/adapter/pacemaker.EditCIB":      {"internal/agent/twonode"},
 	"internal/adapter/pacemaker.EditCorosync": {"internal/agent/twonode"},
 	"internal/adapter/pacemaker.ApplyCIB":     {"internal/agent/twonode"},
-	"internal/agent/carry.Administrator":      {"internal/agent/replace", "internal/agent/widen"}, // a person wished the plan
+	"internal/agent/carry.Administrator":      {"internal/agent/narrow", "internal/agent/replace", "internal/agent/widen"}, // a person wished the plan
 	"internal/adapter/pacemaker.Reload":       {"internal/agent/replace", "internal/agent/twonode"},
 	"internal/adapter/pacemaker.Forget":       {"internal/agent/replace"}, // with a proof of the same moment, or after that
 	"internal/adapter/etcd.StartStandIn":      {"internal/keeper"},
@@ -35,6 +35,7 @@ var dangerous = map[string][]string{
 	"internal/fence.Run":                      {"cmd/fence-holdfast", "internal/agent/replace", "internal/cli"}, // a replacement and quorum confirm cut the power first
 	"internal/adapter/pacemaker.Disable":      {"internal/agent/twonode"},                                       // etcd goes back to kubelet, without a peer
 	"internal/adapter/pacemaker.Maintain":     {"internal/agent/twonode", "internal/agent/widen"},               // Pacemaker ends after it
+	"internal/adapter/pacemaker.Manage":       {"internal/agent/twonode"},                                       // both etcd keepers have etcd
 	"internal/adapter/redfish.Open":           {"internal/fence", "internal/lab"},                               // all power orders take its result
 }
 

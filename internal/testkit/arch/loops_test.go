@@ -42,6 +42,7 @@ var timers = map[string]string{
 	"internal/agent/network/registration/registration.go": inAStep,
 	"internal/agent/network/balancer/balancer.go":         inAStep,
 	"internal/agent/widen/act.go":                         inAStep,
+	"internal/agent/narrow/act.go":                        inAStep,
 	"internal/agent/network/keepalived/senders.go":        ownNetwork,
 	"internal/agent/network/keepalived/run.go":            ownNetwork,
 	"internal/agent/network/keepalived/around.go":         ownNetwork,

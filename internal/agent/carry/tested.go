@@ -1,4 +1,4 @@
-package replace
+package carry
 
 import (
 	"context"
@@ -22,8 +22,8 @@ const (
 // account is what a BMC takes or refuses, whichever machine it belongs to.
 type account struct{ address, username, password string }
 
-// tested remembers what BMCs said. Only the loop uses it.
-type tested struct {
+// Tested remembers what BMCs said. Only the loop uses it.
+type Tested struct {
 	test    func(context.Context, state.FencingDevice) fence.Report
 	refused func(fence.Report) bool
 	now     func() time.Time
@@ -37,16 +37,17 @@ type said struct {
 	until  time.Time
 }
 
-func newTested(test func(context.Context, state.FencingDevice) fence.Report, now func() time.Time) *tested {
-	return &tested{
+// NewTested returns a memory of what test says.
+func NewTested(test func(context.Context, state.FencingDevice) fence.Report, now func() time.Time) *Tested {
+	return &Tested{
 		test: test, now: now, refused: func(r fence.Report) bool { return r.Repair() == state.SetAccount },
 		devices: map[state.FencingDevice]said{}, accounts: map[account]said{},
 	}
 }
 
-// device returns what the BMC says of a device, or what it said of it a short time ago. Another
+// Device returns what the BMC says of a device, or what it said of it a short time ago. Another
 // password is another account, so what a person corrects is tested at once.
-func (t *tested) device(ctx context.Context, dev state.FencingDevice) fence.Report {
+func (t *Tested) Device(ctx context.Context, dev state.FencingDevice) fence.Report {
 	now := t.now()
 	old := func(s said) bool { return !now.Before(s.until) }
 	maps.DeleteFunc(t.devices, func(_ state.FencingDevice, s said) bool { return old(s) })

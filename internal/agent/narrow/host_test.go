@@ -1,0 +1,668 @@
+package narrow
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/adapter/etcd"
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/adapter/pacemaker"
+	"github.com/holdfast/holdfast/internal/adapter/podman"
+	"github.com/holdfast/holdfast/internal/adapter/records"
+	"github.com/holdfast/holdfast/internal/adapter/replacement"
+	"github.com/holdfast/holdfast/internal/agent/twonode"
+	"github.com/holdfast/holdfast/internal/decide/narrow"
+	"github.com/holdfast/holdfast/internal/decide/replace"
+	decide "github.com/holdfast/holdfast/internal/decide/twonode"
+	"github.com/holdfast/holdfast/internal/fence"
+	"github.com/holdfast/holdfast/internal/model/retired"
+	"github.com/holdfast/holdfast/internal/model/site"
+	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/render/manifests"
+	"github.com/holdfast/holdfast/internal/testkit/powercut"
+	"github.com/holdfast/holdfast/internal/testkit/sitetest"
+)
+
+// cluster is an API of values.
+type cluster struct {
+	maps    map[string]map[string]string
+	secrets map[string]map[string][]byte
+	marks   map[string]string // annotations, by name and key
+	graves  map[string]retired.Host
+	nodes   map[string]Node
+	volumes []string
+	did     []string
+	fails   error
+}
+
+func (c *cluster) ConfigMap(_ context.Context, ns, name string) (map[string]string, error) {
+	return c.maps[ns+"/"+name], c.fails
+}
+
+func (c *cluster) Lock(_ context.Context, ns, name string, data map[string]string) error {
+	if c.maps[ns+"/"+name] == nil {
+		c.maps[ns+"/"+name] = data
+	}
+	return c.fails
+}
+
+func (c *cluster) SetLocked(_ context.Context, ns, name, key, value string, data map[string]string) error {
+	m := c.maps[ns+"/"+name]
+	if m[key] != value {
+		return errors.New("of another plan")
+	}
+	maps.Copy(m, data)
+	return nil
+}
+
+func (c *cluster) Unlock(_ context.Context, ns, name, key, value string) error {
+	if c.maps[ns+"/"+name][key] == value {
+		delete(c.maps, ns+"/"+name)
+	}
+	return nil
+}
+
+func (c *cluster) SetAnnotations(_ context.Context, node string, values map[string]*string) error {
+	for k, v := range values {
+		delete(c.marks, node+" "+k)
+		if v != nil {
+			c.marks[node+" "+k] = *v
+		}
+	}
+	return nil
+}
+
+func (c *cluster) Secret(_ context.Context, ns, name string) (map[string][]byte, error) {
+	return c.secrets[ns+"/"+name], c.fails
+}
+
+func (c *cluster) PutSecret(_ context.Context, ns, name string, data map[string][]byte) error {
+	c.secrets[ns+"/"+name] = data
+	return c.fails
+}
+
+func (c *cluster) DeleteSecret(_ context.Context, ns, name string) error {
+	delete(c.secrets, ns+"/"+name)
+	return c.fails
+}
+
+func (c *cluster) Retired(_ context.Context, name string) (retired.List, error) {
+	if h, there := c.graves[name]; there {
+		return retired.List{h}, nil
+	}
+	return nil, nil
+}
+
+func (c *cluster) Retire(_ context.Context, h retired.Host) error { c.graves[h.Name] = h; return nil }
+
+func (c *cluster) DeletePodsOn(_ context.Context, node string) error {
+	c.did = append(c.did, "pods of "+node)
+	return nil
+}
+
+func (c *cluster) DeleteNode(_ context.Context, name, uid string) error {
+	c.did = append(c.did, "node "+name+" "+uid)
+	delete(c.nodes, name)
+	return nil
+}
+
+func (c *cluster) NodeOf(_ context.Context, name string) (Node, error) { return c.nodes[name], c.fails }
+
+func (c *cluster) VolumesOf(context.Context, string) ([]string, error) { return c.volumes, c.fails }
+
+// ring is an etcd of values.
+type ring struct {
+	status etcd.MemberStatus
+	fails  error
+	did    []string
+}
+
+func (r *ring) Status(context.Context) (etcd.MemberStatus, error) { return r.status, r.fails }
+
+func (r *ring) RemoveMember(_ context.Context, id state.MemberID) error {
+	r.did = append(r.did, "removes "+id.String())
+	r.status.Members = slices.DeleteFunc(r.status.Members, func(m state.EtcdMember) bool { return m.ID == id })
+	return nil
+}
+
+func (r *ring) Close() error { return nil }
+
+// lab is cp-1 of values, of a site of three.
+type lab struct {
+	*here
+	t        *testing.T
+	api      *cluster
+	ring     *ring
+	others   map[string]etcd.MemberStatus
+	cib      string
+	commands []string
+	did      []string // by the options
+	tests    map[string]fence.Report
+	started  *state.EtcdParameters
+	fails    map[string]error // of the options
+	units    map[string]bool  // that do not start at boot, or do not run
+	clock    time.Time
+}
+
+const threeYAML = "controlPlane: {replicas: 3}\n"
+
+// sites returns the living site of three, and the target.
+func sites(t *testing.T) (*site.Site, replacement.NarrowTarget) {
+	t.Helper()
+	text := sitetest.TwoDual
+	from, to := strings.Index(text, "controlPlane:"), strings.Index(text, "networking:")
+	have := sitetest.New(t, text[:from]+threeYAML+text[to:]).For(state.RoleMaster).Settled()
+	want := *have
+	want.Config = sitetest.New(t, text).Config
+	var devices []state.FencingDevice
+	for _, c := range want.Config.ControlPlane.Fencing.Credentials {
+		devices = append(devices, state.FencingDevice{Target: c.HostName, Address: c.Address, Username: c.Username, Password: c.Password.Reveal(), UUID: "of " + c.HostName})
+	}
+	return have, replacement.NarrowTarget{Site: &want, Devices: devices}
+}
+
+func newLab(t *testing.T) *lab {
+	t.Helper()
+	root := t.TempDir()
+	have, target := sites(t)
+	voting := etcd.MemberStatus{Serves: true, Leader: 1}
+	l := &lab{
+		t: t, clock: noon, fails: map[string]error{}, units: map[string]bool{"corosync.service": true, "pacemaker.service": true},
+		api: &cluster{
+			maps: map[string]map[string]string{}, secrets: map[string]map[string][]byte{}, marks: map[string]string{}, graves: map[string]retired.Host{},
+			nodes: map[string]Node{
+				"cp-1": {There: true, UID: "u1", Address: "192.0.2.11"}, "cp-2": {There: true, UID: "u2", Address: "192.0.2.12"}, "cp-3": {There: true, UID: "u3", MachineID: "id3", Address: "192.0.2.13"},
+			},
+		},
+		ring:   &ring{status: etcd.MemberStatus{Member: 1, Leader: 1, Serves: true, Members: []state.EtcdMember{{ID: 1, Name: "cp-1"}, {ID: 2, Name: "cp-2"}, {ID: 7, Name: "cp-3"}}}},
+		others: map[string]etcd.MemberStatus{"cp-2": voting, "cp-3": voting}, cib: `<cib/>`,
+		tests: map[string]fence.Report{"cp-1": {Identity: fence.IdentityMatches}, "cp-2": {Identity: fence.IdentityMatches}},
+	}
+	done := func(what string) error { l.did = append(l.did, what); return l.fails[what] }
+	l.here = &here{
+		Options: Options{
+			Host: "cp-1", Cluster: "shop", ControlPlanes: 3, Log: log.New(io.Discard, "", 0), Own: func() (*site.Site, error) { return have, nil },
+			Manifest: func(nodes []decide.Node, self string) ([]byte, error) {
+				return []byte("pod of " + self + " beside " + nodes[1].Address), nil
+			},
+			Possible: func(*site.Site) error { return nil },
+			Equip:    func(context.Context, *site.Site) error { return done("equip") },
+			Strip:    func(context.Context, *site.Site) error { return done("strip") },
+			Dress:    func(context.Context, narrow.Plan, *site.Site) error { return done("dress") },
+			Undress:  func(context.Context, narrow.Plan, *site.Site) error { return done("undress") },
+			Restart:  func(context.Context) error { return done("restart") },
+			Backup:   func(context.Context) state.Fact[time.Time] { return state.Known(noon) },
+		},
+		root: root, files: records.Files{Root: root}, store: replacement.Store{Root: root, Write: powercut.WriteFile}, now: func() time.Time { return l.clock },
+		boot: func() (string, error) { return "boot-1", nil }, token: func() string { return "t0ken-of-the-test-abcdef" },
+		report: func(context.Context) (state.EtcdReport, error) { return state.EtcdReport{}, errors.New("no keeper") },
+		run:    l.program, open: func() (API, error) { return l.api, nil }, etcd: func() (Etcd, error) { return l.ring, nil },
+		statuses: func(_ context.Context, at map[string]string) map[string]etcd.MemberStatus {
+			out := map[string]etcd.MemberStatus{}
+			for name := range at {
+				if s, there := l.others[name]; there {
+					out[name] = s
+				}
+			}
+			return out
+		},
+		lead: func(_ context.Context, of string, _ map[string]string) (bool, error) {
+			l.did = append(l.did, "lead of "+of)
+			return true, nil
+		},
+		serves: func(context.Context, string) state.Fact[bool] { return state.Fact[bool]{} },
+		test:   func(_ context.Context, d state.FencingDevice) fence.Report { return l.tests[d.Target] },
+	}
+	l.steps = func() *twonode.Host {
+		s := twonode.NewHost(io.Discard)
+		s.Root, s.Run, s.Wait = root, l.program, time.Second
+		s.Status = func(context.Context) (pacemaker.Status, error) {
+			return pacemaker.Status{Online: []string{"cp-1", "cp-2"}}, nil
+		}
+		s.Container = func(context.Context) (podman.Process, error) { return podman.Process{}, nil }
+		s.Start = func(_ context.Context, p state.EtcdParameters) error { l.started = &p; return nil }
+		s.WriteDevices = func(_ context.Context, files records.Files, devices []state.FencingDevice) error {
+			for _, d := range devices {
+				l.put(filepath.Join(state.FencingDir, d.Target+".json"), `{"target":"`+d.Target+`"}`)
+			}
+			return nil
+		}
+		return s
+	}
+	l.put("/etc/kubernetes/manifests/etcd.yaml", "kind: Pod\n")
+	l.put("/etc/passwd", "hacluster:x:101:103::/:/bin/false\n")
+	l.put(state.EtcdDataDir+"/member/snap/db", "small")
+	l.put("/proc/locks", "")
+	if err := l.store.PutNarrowTarget(target); err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func (l *lab) program(_ context.Context, c host.Cmd) ([]byte, error) {
+	line := c.String()
+	switch {
+	case strings.HasPrefix(line, "cibadmin"):
+		return []byte(l.cib), nil
+	case strings.HasPrefix(line, "systemctl is-"):
+		if off := l.units[c.Args[len(c.Args)-1]]; off {
+			return nil, &host.RunError{Cmd: c, ExitCode: 3, Err: errors.New("inactive")}
+		}
+		return nil, nil
+	}
+	l.commands = append(l.commands, line)
+	return nil, nil
+}
+
+func (l *lab) put(path, text string) {
+	l.t.Helper()
+	if err := powercut.WriteFile(l.path(path), []byte(text), 0o600); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// corosync plays the two hosts in Corosync's cluster, which runs.
+func (l *lab) corosync() {
+	l.put("/etc/corosync/corosync.conf", "totem {\n  version: 2\n  cluster_name: shop\n  transport: knet\n  crypto_cipher: aes256\n  crypto_hash: sha256\n}\nnodelist {\n"+
+		"  node {\n    ring0_addr: 192.0.2.11\n    name: cp-1\n    nodeid: 1\n  }\n  node {\n    ring0_addr: 192.0.2.12\n    name: cp-2\n    nodeid: 2\n  }\n}\nquorum {\n  two_node: 1\n}\n")
+	l.units = map[string]bool{}
+}
+
+func (l *lab) job(stage narrow.Stage) Job {
+	return Job{Plan: &narrow.Plan{Format: narrow.Format, ID: "p1", Narrows: true, Survivor: "cp-1", Peer: "cp-2", Old: gone, Third: 7, By: "ada", Stage: stage, Begun: noon, Written: noon}}
+}
+
+func (l *lab) do(act narrow.Act, job Job) {
+	l.t.Helper()
+	if err := l.world().Do[act](l.t.Context(), job); err != nil {
+		l.t.Fatalf("%s: %v", act, err)
+	}
+}
+
+func TestTheFactsOfOneOfThreeOpenEveryGate(t *testing.T) {
+	l := newLab(t)
+	shut := func() (out []string) {
+		f := l.look(t.Context(), Job{Wish: &wish})
+		for _, g := range replace.Closed(narrow.Gates(f, wish)) {
+			if g.ID != "release" { // this host has none
+				out = append(out, g.ID+": "+g.Words)
+			}
+		}
+		return out
+	}
+	if got := shut(); len(got) > 0 {
+		t.Fatalf("%q", got)
+	}
+	if f := l.look(t.Context(), Job{Wish: &wish}); f.Peer != "cp-2" || f.Now != noon {
+		t.Errorf("%+v", f)
+	}
+	for gate, change := range map[string]func(l *lab){
+		"old":     func(l *lab) { delete(l.api.nodes, "cp-3") },
+		"hands":   func(l *lab) { l.put(state.FencingDir+"/cp-2.json", "{}") },
+		"serve":   func(l *lab) { delete(l.others, "cp-3") },
+		"fencing": func(l *lab) { l.tests["cp-2"] = fence.Report{Identity: fence.IdentityUnknown} },
+		"volumes": func(l *lab) { l.api.volumes = []string{"pvc-1"} },
+		"target":  func(l *lab) { l.Possible = func(*site.Site) error { return errors.New("no way") } },
+		"members": func(l *lab) { l.ring.status.Members[1].Learner, l.ring.status.Members[1].Name = true, "cp-2" },
+	} {
+		l = newLab(t)
+		change(l)
+		if got := shut(); !slices.ContainsFunc(got, func(s string) bool { return strings.HasPrefix(s, gate+":") }) {
+			t.Errorf("%s: %q", gate, got)
+		}
+	}
+}
+
+func TestWhatCannotBeFoundOutIsUnknown(t *testing.T) {
+	l := newLab(t)
+	l.api.fails, l.ring.fails = errors.New("no route"), errors.New("no answer")
+	l.boot = func() (string, error) { return "", errors.New("no boot") }
+	l.put(state.EtcdRecordPath, "{")
+	l.put(replacement.NarrowTracePath, "{")
+	f := l.look(t.Context(), l.job(narrow.Pairing))
+	for name, known := range map[string]bool{
+		"record": f.Record.Known, "asked": f.Asked.Known, "voters": f.Voters.Known, "listed": f.Listed.Known, "serves": f.Serves.Known, "the peer": f.PeerHere.Known, "lock": f.Lock.Known,
+		"told": f.Told.Known, "work": f.Work.Known, "node": f.Node.Known, "ring": f.Ring.Known, "set-up": f.SetUp.Known, "maintenance": f.Maintained.Known, "contact": f.Contact.Known,
+		"prepared": f.Prepared.Known, "dressed": f.Dressed.Known, "plain": f.Plain.Known, "paired": f.Paired.Known,
+	} {
+		if known {
+			t.Errorf("%s is taken for known", name)
+		}
+	}
+}
+
+// TestTheOtherHostGetsTheAccountsWithThePlanAndLosesThemWithIt: on its disk they lie in a site.json of its
+// own identity, and the lock holds no secret.
+func TestTheOtherHostGetsTheAccountsWithThePlanAndLosesThemWithIt(t *testing.T) {
+	l := newLab(t)
+	job := l.job(narrow.Planned)
+	l.do(narrow.CopyPlan, job)
+	if len(l.api.secrets) > 0 || l.api.marks["cp-1 "+Annotation] != "p1" {
+		t.Errorf("%v, %v", l.api.secrets, l.api.marks)
+	}
+	job.Plan.Stage = narrow.Preparing
+	l.do(narrow.CopyPlan, job)
+	text := string(l.api.secrets[replace.LockNamespace+"/"+targetSecret][targetKey])
+	if !strings.Contains(text, "hush-2") || strings.Contains(text, "PRIVATE KEY") || strings.Contains(l.api.maps[replace.LockNamespace+"/"+replace.LockName][replace.LockCopy], "hush") {
+		t.Errorf("the Secret has %d bytes: %s", len(text), text)
+	}
+	peer := newLab(t)
+	peer.Host, peer.api = "cp-2", l.api
+	if err := peer.store.DropNarrowTarget(); err != nil {
+		t.Fatal(err)
+	}
+	peer.do(narrow.Prepare, job)
+	got, err := peer.store.NarrowTarget()
+	if err != nil || got.Site.Topology().ControlPlanes != 2 || got.Site.Identity.ClusterID == "" || len(got.Devices) != 2 || got.Devices[1].UUID != "of cp-2" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if f := peer.look(t.Context(), job); !is(f.Prepared) || !is(f.Tested) || !is(f.Paired) || f.Peer != "cp-1" {
+		t.Errorf("%+v", f)
+	}
+	if _, err := os.Stat(peer.path(state.FencingDir + "/cp-2.json")); err == nil {
+		t.Error("a host has the device that switches itself off")
+	}
+	peer.do(narrow.Tell, job)
+	if f := l.look(t.Context(), job); !f.Told.Value.Prepared || !f.Told.Value.Tested || f.Lock.Value.Plan.Old != gone {
+		t.Errorf("%+v, %+v", f.Told, f.Lock)
+	}
+	l.do(narrow.DropLock, job)
+	if len(l.api.secrets) > 0 || len(l.api.maps) > 0 || len(l.api.marks) > 0 {
+		t.Errorf("%v, %v, %v", l.api.secrets, l.api.maps, l.api.marks)
+	}
+}
+
+// TestAHostThatIsCutWhileItIsPreparedIsKnownToHaveSomethingOfTwo, so that the way back takes it away.
+func TestAHostThatIsCutWhileItIsPreparedIsKnownToHaveSomethingOfTwo(t *testing.T) {
+	l := newLab(t)
+	job := l.job(narrow.Preparing)
+	l.fails["equip"] = powercut.Err
+	if err := l.prepare(t.Context(), job); !errors.Is(err, powercut.Err) {
+		t.Fatal(err)
+	}
+	if f := l.look(t.Context(), job); is(f.Prepared) || !is(f.Paired) {
+		t.Errorf("%+v, %+v", f.Prepared, f.Paired)
+	}
+	job.Plan.Stage = narrow.TakingBack
+	l.put("/etc/systemd/system/podman-etcd.service", "[Unit]\n") // as equip left it
+	l.fails["strip"] = powercut.Err
+	if err := l.endPair(t.Context(), job); !errors.Is(err, powercut.Err) {
+		t.Fatal(err)
+	}
+	if f := l.look(t.Context(), job); !is(f.Paired) {
+		t.Error("the way back is taken for done")
+	}
+	// The keeper's unit goes with the files: without it the keeper cannot be ended once more.
+	const ends = "systemctl disable --now --quiet podman-etcd.service"
+	if err := host.RemoveFile(l.path("/etc/systemd/system/podman-etcd.service")); err != nil || !slices.Contains(l.commands, ends) {
+		t.Errorf("%v, %q", err, l.commands)
+	}
+	delete(l.fails, "strip")
+	l.commands = nil
+	l.do(narrow.EndPair, job)
+	if slices.Contains(l.commands, ends) {
+		t.Error("a unit that is gone is ended")
+	}
+	if f := l.look(t.Context(), job); !state.Is(f.Paired, false) || !is(f.Plain) {
+		t.Errorf("%+v, %+v", f.Paired, f.Plain)
+	}
+}
+
+// TestOnlyTheCarrierChangesTheClusterAndThatItBeganIsWrittenFirst: else a plan that is taken back after a
+// cut would leave the cluster that of two.
+func TestOnlyTheCarrierChangesTheClusterAndThatItBeganIsWrittenFirst(t *testing.T) {
+	l := newLab(t)
+	job := l.job(narrow.Dressing)
+	l.fails["dress"] = powercut.Err
+	if err := l.dress(t.Context(), job); !errors.Is(err, powercut.Err) {
+		t.Fatal(err)
+	}
+	if f := l.look(t.Context(), job); is(f.Plain) || is(f.Dressed) || slices.Contains(l.did, "restart") {
+		t.Errorf("%+v, %q", f.Plain, l.did)
+	}
+	delete(l.fails, "dress")
+	first := string(l.api.secrets[manifests.NamespaceEtcd+"/"+tokenSecret][tokenKey])
+	l.token = func() string { return "another-one" }
+	l.do(narrow.Dress, job)
+	if again := string(l.api.secrets[manifests.NamespaceEtcd+"/"+tokenSecret][tokenKey]); again != first || first == "" {
+		t.Errorf("the secret of the hosts' trust is made twice: %q, %q", first, again)
+	}
+	l.ControlPlanes = 2 // the agent begins anew
+	if f := l.look(t.Context(), job); !is(f.Dressed) || is(f.Plain) {
+		t.Errorf("%+v, %+v", f.Dressed, f.Plain)
+	}
+	l.ControlPlanes = 3
+	l.fails["undress"] = powercut.Err
+	if err := l.undress(t.Context(), job); !errors.Is(err, powercut.Err) {
+		t.Fatal(err)
+	}
+	if f := l.look(t.Context(), job); is(f.Plain) {
+		t.Error("the cluster is taken for that of three")
+	}
+	delete(l.fails, "undress")
+	l.do(narrow.Undress, job)
+	if f := l.look(t.Context(), job); !is(f.Plain) {
+		t.Errorf("%+v", f.Plain)
+	}
+	peer := newLab(t)
+	peer.Host = "cp-2"
+	peer.do(narrow.Dress, job)
+	if len(peer.api.secrets) > 0 {
+		t.Errorf("the other host changes the cluster: %v", peer.api.secrets)
+	}
+}
+
+func TestBothHostsEnterTheRingByTheSameSecretAndTheKeeperIsAskedInThisBoot(t *testing.T) {
+	l := newLab(t)
+	job := l.job(narrow.Pairing)
+	if err := l.enterRing(t.Context(), job); err == nil || !strings.Contains(err.Error(), "token") {
+		t.Errorf("without a secret: %v", err)
+	}
+	l.do(narrow.PutWord, job)
+	if f := l.look(t.Context(), job); f.Word.Value != job.Plan.Word() || !f.Word.Value.Leaves || !state.Is(f.Ring, false) || f.SetUp.Known {
+		t.Errorf("%+v, %+v", f.Word, f.Ring)
+	}
+	l.corosync()
+	l.api.fails = errors.New("no route") // the nodes are Corosync's by now
+	f := l.look(t.Context(), job)
+	if !is(f.Ring) || !is(f.Contact) || !state.Is(f.SetUp, false) || !state.Is(f.Maintained, false) || !is(f.PeerHere) || !is(f.ThirdHere) || !state.Is(f.Asked, false) {
+		t.Errorf("%+v", f)
+	}
+	l.cib = `<cib><configuration><crm_config><cluster_property_set id="x"><nvpair id="y" name="maintenance-mode" value="true"/></cluster_property_set></crm_config></configuration></cib>`
+	if f := l.look(t.Context(), job); !is(f.Maintained) || !state.Is(f.SetUp, false) {
+		t.Errorf("%+v, %+v", f.Maintained, f.SetUp)
+	}
+	l.do(narrow.AskStart, job)
+	if l.started == nil || l.started.Nodes["cp-2"].String() != "192.0.2.12" {
+		t.Errorf("%+v", l.started)
+	}
+	l.put(state.EtcdWishPath, `{"wish":"started","boot":"boot-1"}`)
+	if f := l.look(t.Context(), job); !state.Is(f.Asked, false) {
+		t.Errorf("asked by a plan that was taken back in this boot: %+v", f.Asked)
+	}
+	l.put(state.EtcdParametersPath, `{"nodes":{"cp-1":"192.0.2.11","cp-2":"192.0.2.12"}}`)
+	if f := l.look(t.Context(), job); !is(f.Asked) {
+		t.Errorf("%+v", f.Asked)
+	}
+	l.boot = func() (string, error) { return "boot-2", nil }
+	if f := l.look(t.Context(), job); !state.Is(f.Asked, false) {
+		t.Error("asked in the boot before")
+	}
+	l.do(narrow.DropWord, job)
+	l.do(narrow.Manage, job)
+	if f := l.look(t.Context(), job); f.Word.Value != (state.EtcdThirdWord{}) || !slices.Contains(l.commands, "pcs property set maintenance-mode=false") {
+		t.Errorf("%+v, %q", f.Word, l.commands)
+	}
+}
+
+func TestEtcdLeavesKubeletOnlyWhileTheTwoOthersServeInThatMoment(t *testing.T) {
+	const pod = "/etc/kubernetes/manifests/etcd.yaml"
+	for sentence, c := range map[string]struct {
+		change func(l *lab, job Job)
+		taken  bool
+	}{
+		"both serve":                      {func(*lab, Job) {}, true},
+		"the peer is silent":              {func(l *lab, _ Job) { delete(l.others, "cp-2") }, false},
+		"the peer knows no leader":        {func(l *lab, _ Job) { l.others["cp-2"] = etcd.MemberStatus{Serves: true} }, false},
+		"the one that goes is silent":     {func(l *lab, _ Job) { delete(l.others, "cp-3") }, false},
+		"and somebody said that it is so": {func(l *lab, job Job) { delete(l.others, "cp-3"); job.Plan.Accepts.Gone = true }, true},
+		"nobody knows where they are":     {func(l *lab, _ Job) { l.api.fails = errors.New("no route") }, false},
+	} {
+		l := newLab(t)
+		job := l.job(narrow.Handing)
+		c.change(l, job)
+		err := l.takeEtcd(t.Context(), job)
+		_, there := os.Stat(l.path(pod))
+		if (err == nil) != c.taken || (there != nil) != c.taken || slices.Contains(l.did, "lead of cp-1") != c.taken {
+			t.Errorf("%s: %v, %v, %q", sentence, err, there, l.did)
+		}
+	}
+}
+
+func TestTheThirdMemberLeavesWithoutTheLeadWhileThePeerServes(t *testing.T) {
+	for sentence, c := range map[string]struct {
+		change func(l *lab)
+		did    []string
+		led    bool
+	}{
+		"all serve":          {func(*lab) {}, []string{"removes 7"}, true},
+		"it is lost":         {func(l *lab) { delete(l.others, "cp-3") }, []string{"removes 7"}, false},
+		"the peer is silent": {func(l *lab) { delete(l.others, "cp-2") }, nil, false},
+	} {
+		l := newLab(t)
+		c.change(l)
+		err := l.leave(t.Context(), l.job(narrow.Parting))
+		if (err == nil) != (c.did != nil) || !slices.Equal(l.ring.did, c.did) || slices.Contains(l.did, "lead of cp-3") != c.led {
+			t.Errorf("%s: %v, %q, %q", sentence, err, l.ring.did, l.did)
+		}
+	}
+	l := newLab(t)
+	l.do(narrow.Leave, l.job(narrow.Parting))
+	if f := l.look(t.Context(), l.job(narrow.Parting)); !state.Is(f.Listed, false) || !state.Is(f.Voters, 2) {
+		t.Errorf("%+v, %+v", f.Listed, f.Voters)
+	}
+}
+
+func TestAHostThatGoesIsEmptiedAndForgottenAndItsNameIsClosed(t *testing.T) {
+	l := newLab(t)
+	job := l.job(narrow.Parting)
+	l.do(narrow.AskEmpty, job)
+	if l.api.marks["cp-3 holdfast.io/drain-wanted"] != "2026-11-27T12:00:00Z" {
+		t.Errorf("%v", l.api.marks)
+	}
+	for _, c := range []struct{ leaves, empty bool }{{false, false}, {true, false}, {true, true}} {
+		n := l.api.nodes["cp-3"]
+		n.Leaves, n.Empty = c.leaves, c.empty
+		l.api.nodes["cp-3"] = n
+		if f := l.look(t.Context(), job); !state.Is(f.Leaves, c.leaves) || !state.Is(f.Empty, c.empty) || !is(f.Node) {
+			t.Errorf("%+v: %+v, %+v", c, f.Leaves, f.Empty)
+		}
+	}
+	l.do(narrow.DropOld, job)
+	if want := []string{"pods of cp-3", "node cp-3 u3"}; !slices.Equal(l.api.did, want) {
+		t.Errorf("%q", l.api.did)
+	}
+	if g := l.api.graves["cp-3"]; !g.Open() || g.UID != "u3" || g.System != "m3" || g.Machine != "id3" || !g.ControlPlane {
+		t.Errorf("%+v", g)
+	}
+	if f := l.look(t.Context(), job); !state.Is(f.Node, false) {
+		t.Errorf("%+v", f.Node)
+	}
+	delete(l.api.graves, "cp-3") // a Node that somebody else deleted has no tombstone
+	if f := l.look(t.Context(), job); !is(f.Node) {
+		t.Errorf("%+v", f.Node)
+	}
+}
+
+// TestSilenceOfAHostIsUnknownAtFirst: a busy host may miss a look, and one that is off refuses nothing.
+func TestSilenceOfAHostIsUnknownAtFirst(t *testing.T) {
+	l := newLab(t)
+	job := l.job(narrow.Forgetting)
+	said := state.Fact[bool]{}
+	l.serves = func(_ context.Context, address string) state.Fact[bool] {
+		if address != "192.0.2.13" {
+			t.Errorf("asked at %s", address)
+		}
+		return said
+	}
+	for _, c := range []struct {
+		sentence string
+		etcd     bool
+		api      state.Fact[bool]
+		after    time.Duration
+		want     state.Fact[bool]
+	}{
+		{"etcd answers", true, state.Fact[bool]{}, 0, state.Known(true)},
+		{"the API server serves", false, state.Known(true), 0, state.Known(true)},
+		{"it says that it does not", false, state.Known(false), 0, state.Known(false)},
+		{"etcd answers again", true, state.Known(false), 0, state.Known(true)},
+		{"both are silent", false, state.Fact[bool]{}, 0, state.Fact[bool]{}},
+		{"a moment later", false, state.Fact[bool]{}, 2 * time.Second, state.Fact[bool]{}},
+		{"for long enough", false, state.Fact[bool]{}, quietFor, state.Known(false)},
+		{"it is there again", false, state.Known(true), 0, state.Known(true)},
+		{"silent again", false, state.Fact[bool]{}, time.Second, state.Fact[bool]{}},
+	} {
+		l.clock, said = l.clock.Add(c.after), c.api
+		delete(l.others, "cp-3")
+		if c.etcd {
+			l.others["cp-3"] = etcd.MemberStatus{}
+		}
+		if f := l.look(t.Context(), job); f.Answers != c.want {
+			t.Errorf("%s: %+v", c.sentence, f.Answers)
+		}
+	}
+}
+
+// TestBMCsAreTestedForTheRightMachines, each from this host.
+func TestBMCsAreTestedForTheRightMachines(t *testing.T) {
+	for sentence, c := range map[string]struct {
+		report fence.Report
+		want   bool
+	}{
+		"it is well":            {fence.Report{Identity: fence.IdentityMatches}, true},
+		"named by its place":    {fence.Report{Identity: fence.IdentityNamed}, true},
+		"of an unknown machine": {fence.Report{Identity: fence.IdentityUnknown}, false},
+		"of another machine":    {fence.Report{Identity: fence.IdentityDiffers}, false},
+		"it refuses":            {fence.Report{Identity: fence.IdentityMatches, Problems: []string{"refused"}}, false},
+	} {
+		for _, of := range names {
+			l := newLab(t)
+			l.tests[of] = c.report
+			if f := l.look(t.Context(), l.job(narrow.Pairing)); !state.Is(f.Tested, c.want) {
+				t.Errorf("%s: %s: %+v", of, sentence, f.Tested)
+			}
+		}
+	}
+	l := newLab(t)
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	if got := l.tested(ctx, []state.FencingDevice{{Target: "cp-1"}, {Target: "cp-2"}}, "cp-1", "cp-2"); got.Known {
+		t.Error("a test that was ended says something")
+	}
+}
+
+func TestATargetIsReadAsItWasWrittenAndItsErrorsQuoteNothing(t *testing.T) {
+	l := newLab(t)
+	got, err := l.target()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := got.Site.Config.ControlPlane.Fencing.Credentials; len(c) != 2 || c[0].Password.Reveal() == "" || got.Site.Config.ControlPlaneReplicas() != 2 {
+		t.Errorf("%+v", c)
+	}
+	for _, text := range []string{`{"site":{"config":"hush"}}`, "hush", `{"site":"hush"}`} {
+		l.put(replacement.NarrowTargetPath, text)
+		if _, err := l.target(); err == nil || strings.Contains(err.Error(), "hush") {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}

@@ -1,0 +1,67 @@
+package plans
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/decide/backup"
+	"github.com/holdfast/holdfast/internal/decide/replace"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+const statusShow = "holdfast status"
+
+// Open is a gate that is open.
+func Open(id string) replace.Gate { return replace.Gate{ID: id, Open: true} }
+
+// Shut is a gate that is closed, with the reason and what to type.
+func Shut(id, way, format string, a ...any) replace.Gate {
+	return replace.Gate{ID: id, Way: way, Words: fmt.Sprintf(format, a...)}
+}
+
+// Backup is open if there is a good backup, or if a person goes on without one.
+func Backup(newest state.Fact[time.Time], now time.Time, without bool) replace.Gate {
+	why := backup.Before(newest, now)
+	if why == "" || without {
+		return Open("backup")
+	}
+	return Shut("backup", backup.BeforeWay, "%s: the plan changes how etcd runs on both hosts", why)
+}
+
+// Lock is what is known of the lock of all plans. Others is true if it is held by another plan, whose
+// words are InForce.
+type Lock struct {
+	Known, Others bool
+	InForce       string
+}
+
+// Work is open if nothing else changes the control planes or their hosts.
+func Work(l Lock, work state.Fact[string]) replace.Gate {
+	switch {
+	case l.Known && l.Others:
+		return replace.LockedBy(l.InForce)
+	case !l.Known:
+		return Shut("work", statusShow, "the API does not say whether another change of the control planes is under way")
+	case !work.Known:
+		return Shut("work", statusShow, "it is unknown what else changes hosts now")
+	case work.Value != "":
+		return Shut("work", statusShow, "%s", work.Value)
+	}
+	return Open("work")
+}
+
+// Room is open if the disk of etcd has room for what a plan may write on it.
+func Room(room state.Fact[bool]) replace.Gate {
+	if !state.Is(room, true) {
+		return Shut("room", "df -h /var/lib/etcd", "the disk of etcd on this host has no room for three of its databases, or that is unknown")
+	}
+	return Open("room")
+}
+
+// Release is open if this host has a current release. from says what it is needed for.
+func Release(ships state.Fact[bool], from string) replace.Gate {
+	if !state.Is(ships, true) {
+		return Shut("release", "ls -l /opt/holdfast/releases/current", "this host has no current release, from which %s, or that is unknown", from)
+	}
+	return Open("release")
+}
