@@ -26,8 +26,8 @@ func newNarrowing(s *site.Site, log *slog.Logger) (*narrow.Agent, error) {
 		Host: name, Cluster: manifests.InfrastructureName(s.Config), ControlPlanes: s.Topology().ControlPlanes,
 		Own: readSite, Manifest: controlplane.EtcdManifest,
 		Possible: func(target *site.Site) error { _, err := grow.Objects(s, target); return err },
-		Equip:    func(ctx context.Context, target *site.Site) error { return grow.NewHost().Equip(ctx, target) },
-		Strip:    stripOfTwo,
+		Equip:    func(ctx context.Context, _ *site.Site) error { return inPairUnit(ctx, host.Run, "/", pairEquip) },
+		Strip:    func(ctx context.Context, _ *site.Site) error { return inPairUnit(ctx, host.Run, "/", pairStrip) },
 		Dress: func(ctx context.Context, p decidenarrow.Plan, target *site.Site) error {
 			return dressOfTwo(ctx, s, target, p.Survivor == name)
 		},
@@ -54,26 +54,17 @@ func dressOfTwo(ctx context.Context, have, target *site.Site, carries bool) erro
 			return err
 		}
 	}
-	return grow.NewHost().Prepare(ctx, target)
-}
-
-// stripOfTwo takes the files and units of one of two from this host.
-func stripOfTwo(ctx context.Context, target *site.Site) error {
-	three, err := decidegrow.ThreeOf(target)
-	if err != nil {
-		return err
-	}
-	return grow.NewHost().Strip(ctx, target, three)
+	return inPairUnit(ctx, host.Run, "/", pairDress)
 }
 
 // undressOfTwo makes this host one of three again and, on the host that carries the plan, the cluster that
 // of three, whichever part of both was done.
 func undressOfTwo(ctx context.Context, target *site.Site, hosts []string, carries bool) error {
-	three, err := decidegrow.ThreeOf(target)
-	if err != nil {
-		return err
-	}
 	if carries {
+		three, err := decidegrow.ThreeOf(target)
+		if err != nil {
+			return err
+		}
 		changes, err := grow.Fewer(target, three)
 		if err != nil {
 			return err
@@ -86,5 +77,5 @@ func undressOfTwo(ctx context.Context, target *site.Site, hosts []string, carrie
 			return err
 		}
 	}
-	return grow.NewHost().Undress(ctx, three)
+	return inPairUnit(ctx, host.Run, "/", pairUndress)
 }

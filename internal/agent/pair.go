@@ -1,0 +1,103 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/adapter/replacement"
+	"github.com/holdfast/holdfast/internal/cli/command"
+	decidegrow "github.com/holdfast/holdfast/internal/decide/grow"
+	"github.com/holdfast/holdfast/internal/install/grow"
+	"github.com/holdfast/holdfast/internal/model/site"
+	"github.com/holdfast/holdfast/internal/model/state"
+	renderhost "github.com/holdfast/holdfast/internal/render/host"
+)
+
+// The acts of PairUnit.
+const (
+	pairEquip   = "equip"
+	pairDress   = "dress"
+	pairUndress = "undress"
+	pairStrip   = "strip"
+)
+
+// pairActs do to this host what the plan for two control planes needs. target is the site of
+// two. Each may be cut off and run again.
+var pairActs = map[string]func(ctx context.Context, h *grow.Host, target *site.Site) error{
+	pairEquip: func(ctx context.Context, h *grow.Host, target *site.Site) error { return h.Equip(ctx, target) },
+	pairDress: func(ctx context.Context, h *grow.Host, target *site.Site) error { return h.Prepare(ctx, target) },
+	pairUndress: func(ctx context.Context, h *grow.Host, target *site.Site) error {
+		three, err := decidegrow.ThreeOf(target)
+		if err != nil {
+			return err
+		}
+		return h.Undress(ctx, three)
+	},
+	pairStrip: func(ctx context.Context, h *grow.Host, target *site.Site) error {
+		three, err := decidegrow.ThreeOf(target)
+		if err != nil {
+			return err
+		}
+		return h.Strip(ctx, target, three)
+	},
+}
+
+func newPair(command.Streams) *cobra.Command {
+	acts := slices.Sorted(maps.Keys(pairActs))
+	return &cobra.Command{
+		Use:    "pair ACT",
+		Hidden: true, // nobody types it
+		Short:  "Do one act by which this host of three becomes one of two control planes",
+		Long: `Do one act of the plan by which three control planes become two (docs/adr/0102):
+` + strings.Join(acts, ", ") + `. holdfast-agent starts it as ` + renderhost.PairUnit + `, since it
+may not do this itself.`,
+		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
+		ValidArgs: acts,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if os.Geteuid() != 0 {
+				return &command.UsageError{Err: errors.New("pair changes this host: run it as root")}
+			}
+			t, err := replacement.ThisStore().NarrowTarget()
+			if err != nil {
+				return err
+			}
+			if t == nil {
+				return fmt.Errorf("%s is missing: no plan makes this host one of two control planes", replacement.NarrowTargetPath)
+			}
+			return pairActs[args[0]](cmd.Context(), grow.NewHost(), t.Site)
+		},
+	}
+}
+
+// runner runs a command of the host.
+type runner func(context.Context, host.Cmd) ([]byte, error)
+
+// inPairUnit has an act done in a unit of its own. root is "/" except in tests.
+func inPairUnit(ctx context.Context, run runner, root, act string) error {
+	if _, err := host.WriteFiles(root, []state.File{renderhost.Pair()}); err != nil {
+		return err
+	}
+	if _, err := run(ctx, host.Command("systemctl", "daemon-reload")); err != nil {
+		return err
+	}
+	unit := renderhost.PairOf(act)
+	_, err := run(ctx, host.Command("systemctl", "start", unit))
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	// systemctl says only that it failed. What is wrong is in the journal.
+	said, unread := run(ctx, host.Command("journalctl", "--unit="+unit, "--lines=1", "--output=cat", "_COMM=holdfast-agent"))
+	words := strings.TrimSpace(string(said))
+	if unread != nil || words == "" {
+		return fmt.Errorf("%w; journalctl -u %s", err, unit)
+	}
+	return fmt.Errorf("%s (journalctl -u %s)", words, unit)
+}

@@ -1,0 +1,61 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	renderhost "github.com/holdfast/holdfast/internal/render/host"
+)
+
+// The agent may not do these acts itself. Its unit has the file before systemd is told.
+func TestAnActOfThePairRunsInAUnitOfItsOwn(t *testing.T) {
+	root := t.TempDir()
+	var ran []string
+	run := func(_ context.Context, c host.Cmd) ([]byte, error) {
+		if _, err := os.Stat(filepath.Join(root, renderhost.Pair().Path)); err != nil {
+			t.Errorf("%s before the unit is there: %v", c, err)
+		}
+		ran = append(ran, c.String())
+		return nil, nil
+	}
+	for act := range pairActs {
+		ran = nil
+		if err := inPairUnit(t.Context(), run, root, act); err != nil {
+			t.Error(err)
+		}
+		if want := []string{"systemctl daemon-reload", "systemctl start holdfast-pair@" + act + ".service"}; !slices.Equal(ran, want) {
+			t.Errorf("%q, want %q", ran, want)
+		}
+	}
+	text := string(renderhost.Pair().Data)
+	if !strings.Contains(text, "holdfast-agent pair %i\n") || strings.Contains(text, "Protect") {
+		t.Errorf("it has to write what the agent may not:\n%s", text)
+	}
+}
+
+func TestAnActThatFailsSaysWhatItsUnitSaid(t *testing.T) {
+	failed := errors.New("exit status 1")
+	for said, want := range map[string]string{
+		"holdfast-agent: packages missing on this host: pcs\n": "packages missing on this host: pcs (journalctl -u holdfast-pair@equip.service)",
+		"": "exit status 1; journalctl -u holdfast-pair@equip.service",
+	} {
+		run := func(_ context.Context, c host.Cmd) ([]byte, error) {
+			switch {
+			case c.Name == "journalctl":
+				return []byte(said), nil
+			case slices.Contains(c.Args, "start"):
+				return nil, failed
+			}
+			return nil, nil
+		}
+		if err := inPairUnit(t.Context(), run, t.TempDir(), pairEquip); err == nil || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
