@@ -230,3 +230,24 @@ func TestALearnerWithoutANameIsOfAPlanThatTheClusterHas(t *testing.T) {
 		t.Errorf("the other host's: %+v", d)
 	}
 }
+
+// TestAnOldListOfMembersTakesNoPlanForward: an etcd that starts anew lists the voters of an earlier day
+// until it has read its log (the simulator, -thirds, seeds 3995 and 4768).
+func TestAnOldListOfMembersTakesNoPlanForward(t *testing.T) {
+	w := newWide()
+	w.hosts[0].stage, w.lock, w.told = TakingBack, TakingBack, Progress{Stage: TakingBack}
+	for record, rule := range map[state.EtcdState]string{
+		state.EtcdMajority: "back.late", state.EtcdLearner: "back.replay", state.EtcdVoter: "back.replay", state.EtcdPair: "back.replay",
+	} {
+		f := w.facts(0)
+		f.Voters, f.Record = state.Known(3), state.Known(record)
+		if d := Decide(f); d.Rule != rule {
+			t.Errorf("%s: %+v, want %s", record, d, rule)
+		}
+	}
+	f := w.facts(0)
+	f.Voters, f.Record = state.Known(3), state.Fact[state.EtcdState]{}
+	if d := Decide(f); d.Rule != "back.replay" {
+		t.Errorf("an unknown record: %+v", d)
+	}
+}

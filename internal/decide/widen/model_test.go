@@ -483,7 +483,7 @@ func changed(t *testing.T, id string, change func(*rule)) {
 
 // elsewhere are the rules that only facts bring about which the model does not have.
 var elsewhere = []string{
-	"rest.dry", "rest.begin", "rest.refuse", "planned.gate", "coming.machine", "coming.behind", "coming.pair", "back.unknown",
+	"rest.dry", "rest.begin", "rest.refuse", "planned.gate", "coming.machine", "coming.behind", "coming.pair", "back.unknown", "back.replay",
 }
 
 func (w wide) next(t *testing.T, used map[string]int) (out []wide, wrong []string) {
