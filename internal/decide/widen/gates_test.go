@@ -236,13 +236,14 @@ func TestALearnerWithoutANameIsOfAPlanThatTheClusterHas(t *testing.T) {
 func TestAnOldListOfMembersTakesNoPlanForward(t *testing.T) {
 	w := newWide()
 	w.hosts[0].stage, w.lock, w.told = TakingBack, TakingBack, Progress{Stage: TakingBack}
-	for record, rule := range map[state.EtcdState]string{
-		state.EtcdMajority: "back.late", state.EtcdLearner: "back.replay", state.EtcdVoter: "back.replay", state.EtcdPair: "back.replay",
-	} {
+	for _, c := range []struct {
+		record state.EtcdState
+		rule   string
+	}{{state.EtcdMajority, "back.late"}, {state.EtcdLearner, "back.replay"}, {state.EtcdVoter, "back.replay"}, {state.EtcdPair, "back.replay"}} {
 		f := w.facts(0)
-		f.Voters, f.Record = state.Known(3), state.Known(record)
-		if d := Decide(f); d.Rule != rule {
-			t.Errorf("%s: %+v, want %s", record, d, rule)
+		f.Voters, f.Record = state.Known(3), state.Known(c.record)
+		if d := Decide(f); d.Rule != c.rule {
+			t.Errorf("%s: %+v, want %s", c.record, d, c.rule)
 		}
 	}
 	f := w.facts(0)

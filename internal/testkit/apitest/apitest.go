@@ -146,11 +146,18 @@ func Unguarded(files []state.File) []state.File {
 // Kubectl runs one command as an administrator.
 func (a *API) Kubectl(t *testing.T, args ...string) string {
 	t.Helper()
-	out, err := host.Run(t.Context(), host.Command(a.kubectl, append([]string{"--kubeconfig", a.kubeconfig}, args...)...))
+	out, err := a.TryKubectl(t, args...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(out)
+	return out
+}
+
+// TryKubectl runs kubectl, which may fail.
+func (a *API) TryKubectl(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	out, err := host.Run(t.Context(), host.Command(a.kubectl, append([]string{"--kubeconfig", a.kubeconfig}, args...)...))
+	return string(out), err
 }
 
 func findAll() (map[string]string, error) {
