@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -72,9 +74,21 @@ may not do this itself.`,
 			if t == nil {
 				return fmt.Errorf("%s is missing: no plan makes this host one of two control planes", replacement.NarrowTargetPath)
 			}
-			return pairActs[args[0]](cmd.Context(), grow.NewHost(), t.Site)
+			return noted("/", func() error { return pairActs[args[0]](cmd.Context(), grow.NewHost(), t.Site) })
 		},
 	}
+}
+
+// pairFailed is why the last act failed, for the agent, which reads no journal.
+const pairFailed = "/run/holdfast/replace/pair-failed"
+
+// noted does an act, and notes why it failed. root is "/" except in tests.
+func noted(root string, act func() error) error {
+	note, failed := filepath.Join(root, pairFailed), act()
+	if failed == nil {
+		return nil
+	}
+	return errors.Join(failed, os.MkdirAll(filepath.Dir(note), 0o700), host.WriteFileAtomic(note, []byte(failed.Error()), state.SecretFileMode))
 }
 
 // runner runs a command of the host.
@@ -88,16 +102,18 @@ func inPairUnit(ctx context.Context, run runner, root, act string) error {
 	if _, err := run(ctx, host.Command("systemctl", "daemon-reload")); err != nil {
 		return err
 	}
-	unit := renderhost.PairOf(act)
+	unit, note := renderhost.PairOf(act), filepath.Join(root, pairFailed)
+	if err := os.Remove(note); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
 	_, err := run(ctx, host.Command("systemctl", "start", unit))
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
-	// systemctl says only that it failed. What is wrong is in the journal.
-	said, unread := run(ctx, host.Command("journalctl", "--unit="+unit, "--lines=1", "--output=cat", "_COMM=holdfast-agent"))
-	words := strings.TrimSpace(string(said))
-	if unread != nil || words == "" {
+	// systemctl says only that it failed. What is wrong is in the note of the unit.
+	said, unread := os.ReadFile(note)
+	if unread != nil {
 		return fmt.Errorf("%w; journalctl -u %s", err, unit)
 	}
-	return fmt.Errorf("%s (journalctl -u %s)", words, unit)
+	return fmt.Errorf("%s (journalctl -u %s)", said, unit)
 }
