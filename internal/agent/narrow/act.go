@@ -286,7 +286,7 @@ const keeperUnit = plan.UnitDir + "/" + renderhost.EtcdUnit
 
 // presently asks the other members in this moment, and returns where all three are.
 func (h *here) presently(ctx context.Context, p narrow.Plan) (peer, third bool, at map[string]string, err error) {
-	ask, stop := context.WithTimeout(ctx, asks)
+	ask, stop := context.WithTimeout(ctx, carry.EtcdTime)
 	defer stop()
 	s := h.about(Job{Plan: &p}, nil)
 	at = h.addresses(ask, s)
@@ -364,7 +364,7 @@ func (h *here) leave(ctx context.Context, job Job) error {
 	if third {
 		h.giveLead(ctx, job.Plan.Old.Name, at)
 	}
-	ctx, stop := context.WithTimeout(ctx, asks)
+	ctx, stop := context.WithTimeout(ctx, carry.EtcdTime)
 	defer stop()
 	c, err := h.etcd()
 	if err != nil {

@@ -30,7 +30,6 @@ import (
 	decide "github.com/holdfast/holdfast/internal/decide/twonode"
 	"github.com/holdfast/holdfast/internal/fence"
 	"github.com/holdfast/holdfast/internal/model/corosync"
-	"github.com/holdfast/holdfast/internal/model/etcdpod"
 	"github.com/holdfast/holdfast/internal/model/retired"
 	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -181,32 +180,12 @@ func (c client) VolumesOf(ctx context.Context, name string) ([]string, error) {
 	return out, err
 }
 
-// openEtcd opens the etcd of this host, at the loopback address of its family.
-func (h *here) openEtcd() (Etcd, error) {
-	c := etcd.Config{}
-	if p, err := h.files.Parameters(); err == nil && p.Known && p.Value.Nodes[h.Host].IsValid() {
-		own := p.Value.Nodes[h.Host]
-		c.ClientURL, c.PeerURL = etcdpod.LocalURL(own), etcdpod.PeerURL(own)
-	}
-	return etcd.Open(c)
-}
-
-// asks bounds one question to etcd, apiTime all questions to the API in one look.
-const (
-	asks    = 3 * time.Second
-	apiTime = 10 * time.Second
-)
+// openEtcd opens the etcd of this host.
+func (h *here) openEtcd() (Etcd, error) { return carry.OpenEtcd(h.files, h.Host) }
 
 // ownStatus asks the etcd of this host.
 func (h *here) ownStatus(ctx context.Context) (etcd.MemberStatus, error) {
-	ctx, stop := context.WithTimeout(ctx, asks)
-	defer stop()
-	c, err := h.etcd()
-	if err != nil {
-		return etcd.MemberStatus{}, err
-	}
-	defer c.Close() //nolint:errcheck // nothing was written
-	return c.Status(ctx)
+	return carry.EtcdStatus(ctx, h.etcd)
 }
 
 // in opens the cluster and calls do with it.

@@ -167,7 +167,7 @@ func (h *here) addresses(ctx context.Context, s subject) map[string]string {
 
 // others asks the etcds of the two other members, and whether the one that goes still serves the API.
 func (h *here) others(ctx context.Context, f *narrow.Facts, s subject) {
-	ctx, stop := context.WithTimeout(ctx, asks)
+	ctx, stop := context.WithTimeout(ctx, carry.EtcdTime)
 	defer stop()
 	at := h.addresses(ctx, s)
 	all := h.statuses(ctx, at)
@@ -251,7 +251,7 @@ func (h *here) tested(ctx context.Context, devices []state.FencingDevice, hosts 
 // cluster reads the facts from the API. If it does not answer the first question, it is asked no
 // other one.
 func (h *here) cluster(ctx context.Context, f *narrow.Facts, s subject) {
-	ctx, stop := context.WithTimeout(ctx, apiTime)
+	ctx, stop := context.WithTimeout(ctx, carry.APITime)
 	defer stop()
 	api, err := h.open()
 	if err != nil {

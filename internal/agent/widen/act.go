@@ -102,7 +102,7 @@ func (h *here) giveName(ctx context.Context, job Job) error {
 
 // change asks the etcd of this host for its members, and changes them.
 func (h *here) change(ctx context.Context, do func(ctx context.Context, c Etcd, members []state.EtcdMember) error) error {
-	ctx, stop := context.WithTimeout(ctx, asks)
+	ctx, stop := context.WithTimeout(ctx, carry.EtcdTime)
 	defer stop()
 	c, err := h.etcd()
 	if err != nil {

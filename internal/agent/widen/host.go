@@ -19,10 +19,8 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/replacement"
 	"github.com/holdfast/holdfast/internal/agent/carry"
 	"github.com/holdfast/holdfast/internal/agent/twonode"
-	"github.com/holdfast/holdfast/internal/decide/replace"
 	decide "github.com/holdfast/holdfast/internal/decide/twonode"
 	"github.com/holdfast/holdfast/internal/decide/widen"
-	"github.com/holdfast/holdfast/internal/model/etcdpod"
 	"github.com/holdfast/holdfast/internal/model/retired"
 	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -49,11 +47,8 @@ type Options struct {
 
 // API is the part of the cluster's API that the plan needs.
 type API interface {
+	carry.LockAPI
 	ConfigMap(ctx context.Context, namespace, name string) (map[string]string, error)
-	Lock(ctx context.Context, namespace, name string, data map[string]string) error
-	SetLocked(ctx context.Context, namespace, name, key, value string, data map[string]string) error
-	Unlock(ctx context.Context, namespace, name, key, value string) error
-	SetAnnotations(ctx context.Context, node string, values map[string]*string) error
 	Retired(ctx context.Context, name string) (retired.List, error)
 	Retire(ctx context.Context, h retired.Host) error
 	GiveAgain(ctx context.Context, name string, now time.Time) error
@@ -137,32 +132,12 @@ func (c client) NodeOf(ctx context.Context, name string) (Node, error) {
 	return Node{There: true, Ready: kube.NodeOf(n).Ready, UID: string(n.UID)}, nil
 }
 
-// openEtcd opens the etcd of this host, at the loopback address of its family.
-func (h *here) openEtcd() (Etcd, error) {
-	c := etcd.Config{}
-	if p, err := h.files.Parameters(); err == nil && p.Known && p.Value.Nodes[h.Host].IsValid() {
-		own := p.Value.Nodes[h.Host]
-		c.ClientURL, c.PeerURL = etcdpod.LocalURL(own), etcdpod.PeerURL(own)
-	}
-	return etcd.Open(c)
-}
-
-// asks bounds one question to etcd, apiTime all questions to the API in one look.
-const (
-	asks    = 3 * time.Second
-	apiTime = 10 * time.Second
-)
+// openEtcd opens the etcd of this host.
+func (h *here) openEtcd() (Etcd, error) { return carry.OpenEtcd(h.files, h.Host) }
 
 // ownStatus asks the etcd of this host.
 func (h *here) ownStatus(ctx context.Context) (etcd.MemberStatus, error) {
-	ctx, stop := context.WithTimeout(ctx, asks)
-	defer stop()
-	c, err := h.etcd()
-	if err != nil {
-		return etcd.MemberStatus{}, err
-	}
-	defer c.Close() //nolint:errcheck // nothing was written
-	return c.Status(ctx)
+	return carry.EtcdStatus(ctx, h.etcd)
 }
 
 // steps returns the steps of a host of two, on this host.
@@ -175,11 +150,3 @@ func (h *here) steps() *twonode.Host {
 func (h *here) plans() replacement.Store { return replacement.Store{Root: h.root} }
 
 func (h *here) path(p string) string { return filepath.Join("/", h.root, p) }
-
-// The names of the lock and of its keys.
-const (
-	system   = replace.LockNamespace
-	lockName = replace.LockName
-	lockKey  = replace.LockKey
-	lockCopy = replace.LockCopy
-)

@@ -273,7 +273,7 @@ func TestTheLockHasThePlanAndWhatTheOtherHostTells(t *testing.T) {
 	if p := f.Told.Value; p.Stage != widen.LettingIn || p.Word != job.Plan.Word() || p.Record != state.EtcdPair || !p.Target {
 		t.Errorf("%+v", f.Told)
 	}
-	if words := replace.InForce(l.api.maps[system+"/"+lockName]); !strings.Contains(words, "brings cp-3 as the third control plane; to follow it, on cp-1: sudo holdfast topology apply") {
+	if words := replace.InForce(l.api.maps[replace.LockNamespace+"/"+replace.LockName]); !strings.Contains(words, "brings cp-3 as the third control plane; to follow it, on cp-1: sudo holdfast topology apply") {
 		t.Error(words)
 	}
 	l.do(widen.DropLock, job)
@@ -292,7 +292,7 @@ func TestTheLockHasThePlanAndWhatTheOtherHostTells(t *testing.T) {
 	}
 	// Another plan's lock is only known by its ID, and is not written into.
 	text, _ := json.Marshal(replace.Plan{ID: "p9", New: replace.New{Name: "cp-2"}})
-	l.api.maps[system+"/"+lockName] = map[string]string{lockKey: "p9", lockCopy: string(text)}
+	l.api.maps[replace.LockNamespace+"/"+replace.LockName] = map[string]string{replace.LockKey: "p9", replace.LockCopy: string(text)}
 	f = l.look(t.Context(), job)
 	if f.Lock.Value != (widen.Copy{ID: "p9"}) {
 		t.Errorf("%+v", f.Lock)

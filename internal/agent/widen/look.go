@@ -74,7 +74,7 @@ func (h *here) behind(ctx context.Context, p widen.Plan) state.Fact[uint64] {
 	if err != nil {
 		return state.Fact[uint64]{}
 	}
-	ask, stop := context.WithTimeout(ctx, asks)
+	ask, stop := context.WithTimeout(ctx, carry.EtcdTime)
 	defer stop()
 	id, has, err := h.applied(ask, etcdpod.ClientURL(address))
 	if err != nil || id != p.Third {
@@ -154,7 +154,7 @@ func (h *here) othersServe(ctx context.Context, p widen.Plan) state.Fact[bool] {
 	if err != nil {
 		return state.Fact[bool]{}
 	}
-	ctx, stop := context.WithTimeout(ctx, asks)
+	ctx, stop := context.WithTimeout(ctx, carry.EtcdTime)
 	defer stop()
 	at := map[string]string{}
 	for _, n := range nodes {
@@ -184,13 +184,13 @@ func (h *here) newcomer(f *widen.Facts) {
 // cluster reads the facts from the API. If it does not answer the first question, it is asked no
 // other one.
 func (h *here) cluster(ctx context.Context, f *widen.Facts) {
-	ctx, stop := context.WithTimeout(ctx, apiTime)
+	ctx, stop := context.WithTimeout(ctx, carry.APITime)
 	defer stop()
 	api, err := h.open()
 	if err != nil {
 		return
 	}
-	lock, err := api.ConfigMap(ctx, system, lockName)
+	lock, err := api.ConfigMap(ctx, replace.LockNamespace, replace.LockName)
 	if err != nil {
 		return
 	}

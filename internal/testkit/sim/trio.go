@@ -34,7 +34,7 @@ type mate struct {
 	dressed    bool // its files are those of one of three
 	prepared   bool // it has what one of two needs, and the accounts of both BMCs
 
-	// What Pacemaker of this host knows. Both have the same while they are in contact.
+	// cib is the configuration that Pacemaker of this host has. Both have the same while they are in contact.
 	cib cib
 
 	// Until the next boot:
@@ -82,7 +82,7 @@ type trio struct {
 	retake  bool // the person takes this plan back
 	taken   int  // commands that may still be typed again after a plan was taken back
 
-	// What the cluster has.
+	// The cluster has these.
 	lock            widen.Copy
 	told            widen.Progress
 	node            bool // the third host has a Node
