@@ -56,6 +56,10 @@ type Site struct {
 //   - connect and check bound the time for which a hanging API server goes
 //     unnoticed. The first bounds a check's connect and handshake, the second its
 //     answer.
+//   - Each family has its own bind. A worker inherits a socket only with the same
+//     address and options. With one socket for both families, the former worker
+//     would close the one of IPv4 when IPv6 comes, and the kernel would reset the
+//     connections that wait in it.
 //   - A client that sends nothing costs the API servers nothing.
 //   - An API server that reports not ready gets no new connections and keeps the
 //     existing ones (L7OKC). One that accepts no connection, or does not answer,
@@ -87,7 +91,10 @@ defaults
     timeout tunnel 5m
 
 frontend vip
-    bind {{.Listen}}:9445{{.Both}}
+    bind :9445
+{{- if .V6}}
+    bind :::9445 v6only
+{{- end}}
     maxconn 40000
     tcp-request inspect-delay 10s
     tcp-request content accept if { req.len gt 0 }
@@ -115,13 +122,19 @@ backend own
 
 frontend ready
     mode http
-    bind {{.Listen}}:9444{{.Both}}
+    bind :9444
+{{- if .V6}}
+    bind :::9444 v6only
+{{- end}}
     monitor-uri /haproxy_ready
     monitor fail if { stopping }
 
 frontend monitor
     mode http
-    bind {{.Listen}}:9454{{.Both}}
+    bind :9454
+{{- if .V6}}
+    bind :::9454 v6only
+{{- end}}
     monitor-uri /haproxy_monitor
     monitor fail if { stopping }
     monitor fail if { nbsrv(api) lt 1 }
@@ -137,7 +150,7 @@ frontend stats
 // fields are the values for the template.
 type fields struct {
 	Site
-	Fingerprint, Listen, Both, ReadyPath string
+	Fingerprint, ReadyPath string
 
 	Servers []string
 }
@@ -169,11 +182,7 @@ func Fingerprint(s Site) (string, error) {
 }
 
 func (s Site) fields(fingerprint string) fields {
-	f := fields{Site: s, Fingerprint: fingerprint, ReadyPath: apilb.ReadyPath}
-	if s.V6 {
-		f.Listen, f.Both = "::", " v4v6"
-	}
-	return f
+	return fields{Site: s, Fingerprint: fingerprint, ReadyPath: apilb.ReadyPath}
 }
 
 func (f fields) render() ([]byte, error) {

@@ -139,7 +139,7 @@ func TestB44_H11_PortsAreApartAndStatisticsStayOnTheHost(t *testing.T) {
 			binds = append(binds, f[1])
 		}
 	}
-	want := ":::9445 :::9444 :::9454 127.0.0.1:29445"
+	want := ":9445 :::9445 :9444 :::9444 :9454 :::9454 127.0.0.1:29445"
 	if got := strings.Join(binds, " "); got != want {
 		t.Errorf("listens on %s, want %s", got, want)
 	}

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -207,6 +208,7 @@ func TestHardCase22_ASecondFamilyComesWithoutALostRequest(t *testing.T) {
 	s.hold(h)
 	w := s.watchOf(s.client, api(s.vips[0]), "cp-2")
 	l := s.start(s.client, api(s.vips[0]), 100)
+	socket := h.listens4()
 	start, before := time.Now(), h.pid()
 	for _, host := range s.hosts {
 		host.board.Update(func(v *state.NetworkView) {
@@ -227,4 +229,23 @@ func TestHardCase22_ASecondFamilyComesWithoutALostRequest(t *testing.T) {
 	if w.ended.Load() || !w.moves(t) {
 		t.Error("a watch on the first VIP was cut")
 	}
+	// Requests tell a closed socket only sometimes: it takes one that waits in it
+	// at that moment.
+	if now := h.listens4(); now != socket {
+		t.Errorf("haproxy closed its socket for IPv4: before %q, now %q", socket, now)
+	}
+}
+
+// listens4 returns the socket with which haproxy listens on IPv4 for the API. The
+// kernel's number of the socket tells it from another on the same port.
+func (n *node) listens4() string {
+	n.t.Helper()
+	for line := range strings.Lines(n.run("ss", "-Hltne", "sport", "=", ":9445")) {
+		fields := strings.Fields(line)
+		if i := slices.IndexFunc(fields, func(f string) bool { return strings.HasPrefix(f, "ino:") }); i > 3 && fields[3] == "0.0.0.0:9445" {
+			return fields[i]
+		}
+	}
+	n.t.Fatal("nobody listens on 0.0.0.0:9445")
+	return ""
 }
