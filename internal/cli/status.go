@@ -71,7 +71,7 @@ func (f *statusFlags) run(cmd *cobra.Command, streams Streams) error {
 	}
 	waits := func() {
 		if command.IsTerminal(streams.Err) {
-			_, _ = fmt.Fprintf(streams.Err, "The API has not answered yet; waiting up to %s. On a control plane, 'sudo holdfast status' needs no API.\n", gathering.Patience)
+			_, _ = fmt.Fprintf(streams.Err, "The API has not answered yet; waiting up to %s.\n", gathering.Patience)
 		}
 	}
 	if f.watch {

@@ -41,7 +41,9 @@ func newViewReader(ctx context.Context, f *place.Flags, waits func()) (viewReade
 		if err != nil {
 			return standing.View{}, err
 		}
-		return standing.Describe(gathererOf(p, api).Gather(ctx)), nil
+		g := gathererOf(p, api)
+		g.Waits = waits
+		return standing.Describe(g.Gather(ctx)), nil
 	}, nil
 }
 

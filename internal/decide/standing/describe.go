@@ -166,6 +166,9 @@ func (d describer) answers() bool {
 	return slices.ContainsFunc(d.Sources, func(s Source) bool { return s.Kind == FromAPI && s.Failed == "" })
 }
 
+// TakesWrites reports whether the cluster takes writes.
+func TakesWrites(f Facts) Answer { return describer{Facts: f}.writes() }
+
 // writes reports whether the cluster takes writes. An API that answers proves
 // it, because it had to ask a quorum of etcd; but an etcd without space answers, too.
 func (d describer) writes() Answer {

@@ -19,9 +19,9 @@ import (
 const (
 	Limit        = 1300 * time.Millisecond
 	membersLimit = 500 * time.Millisecond
-	// Patience bounds the time of the sources where none has told anything by Limit. An
-	// API on two slow cores takes several seconds while all pods start (measured 2026-11-27
-	// in the lab); that nothing is known would then be no answer.
+	// Patience bounds the time of the API where more time may tell something else (see
+	// Gatherer.Waits). An API on two slow cores takes several seconds while all pods start
+	// (measured 2026-11-27 in the lab).
 	Patience = 8 * time.Second
 )
 
@@ -43,8 +43,9 @@ type Gatherer struct {
 	Now     func() time.Time
 	// Limit bounds the sources; zero means the default.
 	Limit time.Duration
-	// Waits is called before the sources are asked again, because none told anything of a
-	// host in time; they then have Patience. Nil asks them only once.
+	// Waits is called before sources that were late are asked again, with Patience: if
+	// nobody told anything of a host in time, or if the API alone is late though the hosts
+	// say that etcd takes writes. Nil asks only once.
 	Waits func()
 }
 
@@ -54,10 +55,14 @@ func (g *Gatherer) Gather(ctx context.Context) standing.Facts {
 	if limit == 0 {
 		limit = Limit
 	}
-	parts, late := g.ask(ctx, limit)
-	if g.Waits != nil && late && !slices.ContainsFunc(parts, tellsOfHosts) {
+	answers := g.ask(ctx, g.Sources, limit)
+	if g.Waits != nil && g.mayBeSlow(answers) {
 		g.Waits()
-		parts, _ = g.ask(ctx, Patience)
+		g.askAgain(ctx, answers)
+	}
+	parts := make([]standing.Facts, len(answers))
+	for i, a := range answers {
+		parts[i] = a.Facts
 	}
 	f := standing.Merge(parts...)
 	f.Now = g.clock(parts)
@@ -69,8 +74,55 @@ func (g *Gatherer) Gather(ctx context.Context) standing.Facts {
 	return f
 }
 
+// answer is what a source told, and whether it was late: then its facts say only that.
+type answer struct {
+	standing.Facts
+	late bool
+}
+
+// mayBeSlow reports whether more time may give another picture. An API that is late
+// where the hosts know of no writes fits what the hosts say, and nobody waits for it.
+func (g *Gatherer) mayBeSlow(answers []answer) bool {
+	isLate := func(a answer) bool { return a.late }
+	if !slices.ContainsFunc(answers, isLate) {
+		return false
+	}
+	if !slices.ContainsFunc(answers, tellsOfHosts) {
+		return true
+	}
+	apiLate, parts := false, []standing.Facts(nil)
+	for _, a := range answers {
+		if fromAPI(a) && !a.late {
+			return false // it answered on another way, or refused
+		}
+		apiLate = apiLate || fromAPI(a)
+		parts = append(parts, a.Facts)
+	}
+	return apiLate && standing.TakesWrites(standing.Merge(parts...)) == standing.Yes
+}
+
+func fromAPI(a answer) bool {
+	return slices.ContainsFunc(a.Sources, func(s standing.Source) bool { return s.Kind == standing.FromAPI })
+}
+
 // tellsOfHosts reports whether a source listed the hosts or told of one.
-func tellsOfHosts(f standing.Facts) bool { return len(f.Hosts) > 0 || f.Nodes.Known }
+func tellsOfHosts(a answer) bool { return len(a.Hosts) > 0 || a.Nodes.Known }
+
+// askAgain replaces the answers of those that were late.
+func (g *Gatherer) askAgain(ctx context.Context, answers []answer) {
+	var late []Source
+	for i, a := range answers {
+		if a.late {
+			late = append(late, g.Sources[i])
+		}
+	}
+	again := g.ask(ctx, late, Patience)
+	for i, a := range answers {
+		if a.late {
+			answers[i], again = again[0], again[1:]
+		}
+	}
+}
 
 // clock returns the time of this host if a host was asked, otherwise the API's.
 func (g *Gatherer) clock(parts []standing.Facts) time.Time {
@@ -88,23 +140,23 @@ func (g *Gatherer) clock(parts []standing.Facts) time.Time {
 	return now
 }
 
-// ask returns in time even if a source ignores its context, and reports whether the time
-// ended before all had answered.
-func (g *Gatherer) ask(ctx context.Context, limit time.Duration) (parts []standing.Facts, late bool) {
+// ask returns in time even if a source ignores its context.
+func (g *Gatherer) ask(ctx context.Context, sources []Source, limit time.Duration) []answer {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	var mu sync.Mutex
-	parts = make([]standing.Facts, len(g.Sources))
-	for i, s := range g.Sources {
-		parts[i].Sources = []standing.Source{s.TimedOut(limit)}
+	answers := make([]answer, len(sources))
+	for i, s := range sources {
+		answers[i] = answer{late: true, Facts: standing.Facts{Sources: []standing.Source{s.TimedOut(limit)}}}
 	}
 	var group sync.WaitGroup
-	for i, s := range g.Sources {
+	for i, s := range sources {
 		group.Go(func() {
 			told := s.Gather(ctx)
+			late := errors.Is(ctx.Err(), context.DeadlineExceeded)
 			mu.Lock()
 			defer mu.Unlock()
-			parts[i] = told
+			answers[i] = answer{late: late, Facts: told}
 		})
 	}
 	all := make(chan struct{})
@@ -116,7 +168,7 @@ func (g *Gatherer) ask(ctx context.Context, limit time.Duration) (parts []standi
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	return slices.Clone(parts), errors.Is(ctx.Err(), context.DeadlineExceeded)
+	return slices.Clone(answers)
 }
 
 // graceTime is the extra time for sources that report their own time-out.
