@@ -85,6 +85,7 @@ func (d *daemon) assemble(p state.EtcdParameters) (*Keeper, error) {
 	}
 	d.bmc, d.sense, d.third = bmc, sense, third
 	sense.race.promised, sense.race.fenced = k.Wake, func() time.Duration { return d.provenOff(peer) }
+	sense.race.behind = func() bool { return behind(d.report()) }
 	d.race.Store(sense.race)
 	return k, nil
 }

@@ -39,6 +39,8 @@ type race struct {
 	fenced func() time.Duration
 	// promised is called for each promise of the peer.
 	promised func()
+	// behind reports whether this host's data may lack acknowledged writes.
+	behind func() bool
 
 	mu   sync.Mutex
 	side fencerace.Side
@@ -61,7 +63,7 @@ type race struct {
 func newRace(second bool, uptime func() time.Duration, log *slog.Logger) *race {
 	return &race{
 		uptime: uptime, log: log, side: fencerace.Side{Second: second}, wake: make(chan struct{}, 1), hurry: make(chan struct{}, 1),
-		fenced: func() time.Duration { return 0 }, promised: func() {},
+		fenced: func() time.Duration { return 0 }, promised: func() {}, behind: func() bool { return false },
 	}
 }
 
@@ -125,12 +127,14 @@ func (r *race) reach() state.Reach {
 
 // decide answers the fence agent; report holds what this host sees.
 func (r *race) decide(q state.RaceRequest, report state.EtcdReport) state.FenceRace {
+	lags := r.behind()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := r.uptime()
 	if q.Readable && r.side.Begun == 0 {
 		r.side.Begun = now
 	}
+	r.side.Behind = lags
 	side := r.side
 	side.Fault = etcdmember.Fault(report.Snapshot)
 	var turn state.FenceRace
@@ -151,6 +155,13 @@ func (r *race) decide(q state.RaceRequest, report state.EtcdReport) state.FenceR
 	return turn
 }
 
+// behind reports whether this host's data may lack acknowledged writes. A record that cannot
+// be read says nothing.
+func behind(report state.EtcdReport) bool {
+	r := report.Snapshot.Record
+	return r.Known && r.Value.State.Behind()
+}
+
 // spoke takes the boot of the peer's newest statement. A peer that was reset is
 // there again too, but is fenced nevertheless: only a fence proves that what it
 // ran is over.
@@ -169,8 +180,10 @@ const settled = 2 * time.Second
 // answer returns what this host tells its peer. A peer that is back wants to
 // know which promise this host holds, and asks for none.
 func (r *race) answer(back bool) state.RaceAnswer {
+	lags := r.behind()
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.side.Behind = lags
 	if back {
 		return state.RaceAnswer{Reach: r.side.Reach, Free: r.there && fencerace.Free(r.side, r.uptime())}
 	}
@@ -178,7 +191,7 @@ func (r *race) answer(back bool) state.RaceAnswer {
 	kept := r.side.Kept
 	out, r.side = fencerace.Answer(r.side, r.uptime())
 	if kept == 0 && r.side.Kept != 0 {
-		r.log.Info("race: this host yields to the peer", "why", r.side.Reach.Why)
+		r.log.Info("race: this host yields to the peer", "why", r.side.Reach.Why, "behind", lags)
 	}
 	return out
 }

@@ -165,3 +165,22 @@ func TestOfTwoHostsTheOneOfTheGreaterNameIsSecond(t *testing.T) {
 		}
 	}
 }
+
+func TestARecordTellsWhetherTheDataMayLackWrites(t *testing.T) {
+	of := func(s state.EtcdState) state.EtcdReport {
+		return state.EtcdReport{Snapshot: state.EtcdSnapshot{Record: state.Known(state.EtcdRecord{State: s})}}
+	}
+	for _, s := range []state.EtcdState{state.EtcdNone, state.EtcdLearner, state.EtcdVoter, state.EtcdDeparting} {
+		if !behind(of(s)) {
+			t.Errorf("%s", s)
+		}
+	}
+	for _, s := range []state.EtcdState{state.EtcdPair, state.EtcdSole, state.EtcdTakingOver, state.EtcdWidening, state.EtcdMajority} {
+		if behind(of(s)) {
+			t.Errorf("%s", s)
+		}
+	}
+	if behind(state.EtcdReport{}) {
+		t.Error("a record that nobody could read")
+	}
+}

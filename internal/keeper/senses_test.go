@@ -260,6 +260,36 @@ func TestAHostThatIsCutOffGivesWayAndItsPeerGoesFirst(t *testing.T) {
 	}
 }
 
+// TestAHostWhoseDataLackWritesGivesWayToThePeerThatItLost: both can be reached, and the first by
+// name would go first.
+func TestAHostWhoseDataLackWritesGivesWayToThePeerThatItLost(t *testing.T) {
+	now := time.Hour
+	r := newRace(false, func() time.Duration { return now }, logOf(t))
+	r.setReach(state.Reach{State: state.ReachYes})
+	r.behind = func() bool { return true }
+	both := state.Known(state.Membership{Ring: 1})
+	r.setMembership(both, true)
+	cut := state.RaceRequest{Target: "cp-2", Readable: true, Cut: true}
+	if a := r.answer(false); a.GivesWay != 0 {
+		t.Errorf("the peer is there, and nobody gives way: %+v", a)
+	}
+	r.setMembership(both, false)
+	if got := r.decide(cut, state.EtcdReport{}); got.Turn != state.RaceLast {
+		t.Errorf("%+v", got)
+	}
+	if a := r.answer(false); a.GivesWay != fencerace.Promise {
+		t.Errorf("it tells the peer: %+v", a)
+	}
+	r.behind = func() bool { return false }
+	if got := r.decide(cut, state.EtcdReport{}); got.Turn != state.RaceLast {
+		t.Errorf("a promise binds, whatever its data are later: %+v", got)
+	}
+	now += fencerace.Keep
+	if got := r.decide(cut, state.EtcdReport{}); got.Turn != state.RaceOrder {
+		t.Errorf("not for ever, since the peer may hang: %+v", got)
+	}
+}
+
 func TestTheReturnOfThePeerEndsWhatItPromised(t *testing.T) {
 	r := newRace(true, func() time.Duration { return time.Hour }, logOf(t))
 	r.ask = func(context.Context, bool) (state.RaceAnswer, error) {

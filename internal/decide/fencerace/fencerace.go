@@ -3,8 +3,8 @@
 // win. Where nothing tells the two apart, the second by name waits, as it always
 // did (docs/adr/0025-reach.md).
 //
-// It rests on one promise: a host that finds itself cut off tells its peer that
-// it gives way, over any network that still joins them. The promise binds,
+// It rests on one promise: a host that finds itself cut off, or whose data lack
+// writes that its peer has, tells its peer that it gives way, over any network that still joins them. The promise binds,
 // whatever the evidence says later. So evidence that flaps or lies can make the
 // wrong host win, but never both.
 package fencerace
@@ -46,6 +46,9 @@ type Side struct {
 	// Second is true for the second host by name.
 	Second bool
 	Reach  state.Reach
+	// Behind is true if this host's data may lack acknowledged writes. It cannot go
+	// on without its peer, so a reset of the peer only takes the site away.
+	Behind bool
 	// Begun is the time at which the peer's BMC could first be read in this cut;
 	// zero for not yet. A fencing network that hangs delays both hosts.
 	Begun time.Duration
@@ -74,11 +77,13 @@ func Turn(s Side, now time.Duration) state.FenceRace {
 	case s.Fault != "":
 		return state.FenceRace{Turn: state.RaceFirst, Why: s.Fault}
 	case kept && given && !s.Second:
-		return state.FenceRace{Turn: state.RaceFirst, Why: "both hosts are cut off and give way, and this one is the first by name"}
+		return state.FenceRace{Turn: state.RaceFirst, Why: "both hosts give way, and this one is the first by name"}
+	case kept && s.Reach.State != state.ReachNo && s.lags():
+		return state.FenceRace{Turn: state.RaceLast, Until: s.Kept, Why: "the data of this host may lack writes, and it gives way: it cannot go on without its peer"}
 	case kept:
 		return state.FenceRace{Turn: state.RaceLast, Until: s.Kept, Why: "this host is cut off from its network and gives way: " + s.Reach.Why}
 	case given:
-		return state.FenceRace{Turn: state.RaceFirst, Why: "the peer is cut off from its network and has promised to give way"}
+		return state.FenceRace{Turn: state.RaceFirst, Why: "the peer is cut off from its network, or its data lack writes, and has promised to give way"}
 	case s.Reach.Doubt && now < s.settled():
 		return state.FenceRace{Turn: state.RaceLast, Until: s.settled(), Why: "neighbours have just stopped answering: this host may itself be cut off"}
 	case s.Second:
@@ -96,12 +101,18 @@ func (s Side) settled() time.Duration {
 	return s.Lost + Settle
 }
 
+// lags reports whether this host lost its peer while its data may lack writes.
+func (s Side) lags() bool { return s.Behind && s.Lost != 0 }
+
+// yields reports whether this host has a reason to give way.
+func (s Side) yields() bool { return s.Reach.State == state.ReachNo || s.lags() }
+
 // Look takes this host's evidence into account. Once the host finds itself cut
-// off it gives way for the whole of this cut, even if nobody asked: evidence
+// off, or behind, it gives way for the whole of this cut, even if nobody asked: evidence
 // that flaps would bring it back into the race at any moment.
 func Look(s Side, now time.Duration) Side {
 	switch {
-	case s.Reach.State != state.ReachNo || s.Committed > now:
+	case !s.yields() || s.Committed > now:
 	case s.Begun == 0: // while the peer's BMC cannot be read the wait has not begun
 		s.Kept = now + Keep
 	default:
@@ -117,7 +128,7 @@ func Answer(s Side, now time.Duration) (state.RaceAnswer, Side) {
 	if s.Committed > now {
 		return out, s
 	}
-	if s.Reach.State == state.ReachNo {
+	if s.yields() {
 		s.Kept = now + Keep
 	}
 	if out.GivesWay = max(0, s.Kept-now-(Keep-Promise)); out.GivesWay > 0 {

@@ -167,6 +167,7 @@ func newCut(seed uint64) *cut {
 	c.side[1].Second = true
 	for i := range c.side {
 		c.side[i].Reach = []state.Reach{{}, yes, doubt, no}[c.rng.IntN(4)]
+		c.side[i].Behind = c.rng.IntN(6) == 0
 		c.side[i].Lost = time.Nanosecond // both lose each other as the play begins
 	}
 	return c
@@ -271,7 +272,7 @@ func TestWhoIsCutOffNeverWinsWhereTheEvidenceIsTrue(t *testing.T) {
 	for seed := range uint64(*races) {
 		c := newCut(seed)
 		lone := c.rng.IntN(2)
-		c.side[lone].Reach, c.side[1-lone].Reach = no, yes
+		c.side[lone].Reach, c.side[1-lone].Reach, c.side[1-lone].Behind = no, yes, false
 		c.play(false)
 		if !c.dead[lone] || c.dead[1-lone] {
 			t.Fatalf("seed %d: host %d is cut off, dead %v\n%s", seed, lone, c.dead, join(c.log))
@@ -285,6 +286,23 @@ func TestWhoIsCutOffNeverWinsWhereTheEvidenceIsTrue(t *testing.T) {
 	}
 }
 
+// Seen in the lab: a host whose etcd was still joining had the power of its peer cut, which
+// alone had all writes. The site was away for 64 s.
+func TestWhoseDataLackWritesNeverWinsUnlessThePeerIsCutOff(t *testing.T) {
+	for seed := range uint64(*races) {
+		c := newCut(seed)
+		behind := c.rng.IntN(2)
+		c.side[behind].Behind, c.side[1-behind].Behind = true, false
+		if c.side[1-behind].Reach.State == state.ReachNo {
+			c.side[1-behind].Reach = doubt
+		}
+		c.play(false)
+		if !c.dead[behind] || c.dead[1-behind] {
+			t.Fatalf("seed %d: the data of host %d lack writes, dead %v\n%s", seed, behind, c.dead, join(c.log))
+		}
+	}
+}
+
 // Seen in the lab, twice in ten plays: packets to the first host by name were
 // lost, and it had its healthy peer fenced 70 ms before it knew that it was cut
 // off itself.
@@ -293,6 +311,7 @@ func TestAHostThatDoesNotKnowYetThatItIsCutOffFencesNobody(t *testing.T) {
 		c := newCut(seed)
 		lone := c.rng.IntN(2)
 		c.side[lone].Reach, c.side[1-lone].Reach = doubt, yes
+		c.side[0].Behind, c.side[1].Behind = false, false
 		c.judged[lone] = time.Duration(c.rng.Int64N(int64(Settle-100*time.Millisecond))) + 1
 		c.play(false)
 		if !c.dead[lone] || c.dead[1-lone] {

@@ -16,16 +16,19 @@ func TestEachTurnHasItsReasonAndItsEnd(t *testing.T) {
 		want state.FenceRace
 	}{
 		"a fault goes before all":         {Side{Fault: "its disk hangs", Kept: soon}, state.FenceRace{Turn: state.RaceFirst, Why: "its disk hangs"}},
-		"both give way":                   {Side{Kept: soon, Given: soon}, state.FenceRace{Turn: state.RaceFirst, Why: "both hosts are cut off and give way, and this one is the first by name"}},
+		"both give way":                   {Side{Kept: soon, Given: soon}, state.FenceRace{Turn: state.RaceFirst, Why: "both hosts give way, and this one is the first by name"}},
 		"this one gives way":              {Side{Reach: no, Begun: now}, state.FenceRace{Turn: state.RaceLast, Until: now + Keep, Why: "this host is cut off from its network and gives way: no signal"}},
-		"the peer gives way":              {Side{Given: soon}, state.FenceRace{Turn: state.RaceFirst, Why: "the peer is cut off from its network and has promised to give way"}},
+		"its data may lack writes":        {Side{Reach: yes, Behind: true, Lost: now, Begun: now}, state.FenceRace{Turn: state.RaceLast, Until: now + Keep, Why: "the data of this host may lack writes, and it gives way: it cannot go on without its peer"}},
+		"they may, and the peer is there": {Side{Behind: true, Begun: now}, state.FenceRace{Turn: state.RaceOrder}},
+		"cut off and behind":              {Side{Reach: no, Behind: true, Lost: now, Begun: now}, state.FenceRace{Turn: state.RaceLast, Until: now + Keep, Why: "this host is cut off from its network and gives way: no signal"}},
+		"the peer gives way":              {Side{Given: soon}, state.FenceRace{Turn: state.RaceFirst, Why: "the peer is cut off from its network, or its data lack writes, and has promised to give way"}},
 		"in doubt":                        {Side{Reach: doubt, Lost: now}, state.FenceRace{Turn: state.RaceLast, Until: now + Settle, Why: "neighbours have just stopped answering: this host may itself be cut off"}},
 		"the second, just lost":           {Side{Second: true, Lost: now}, state.FenceRace{Turn: state.RaceOrder, Until: now + Settle}},
 		"the second, of a longer promise": {Side{Second: true, Kept: now, Lost: now - 2*Settle}, state.FenceRace{Turn: state.RaceOrder, Until: now}},
 		"the second, that lost nobody":    {Side{Second: true}, state.FenceRace{Turn: state.RaceOrder}},
 		"the first":                       {Side{Lost: now, Kept: now - 1}, state.FenceRace{Turn: state.RaceOrder, Until: now - 1}},
 		"no doubt after its time":         {Side{Reach: yes, Lost: now}, state.FenceRace{Turn: state.RaceOrder}},
-		"a promise that just reaches":     {Side{Second: true, Given: now + Enough}, state.FenceRace{Turn: state.RaceFirst, Why: "the peer is cut off from its network and has promised to give way"}},
+		"a promise that just reaches":     {Side{Second: true, Given: now + Enough}, state.FenceRace{Turn: state.RaceFirst, Why: "the peer is cut off from its network, or its data lack writes, and has promised to give way"}},
 	} {
 		if got := Turn(c.s, now); got != c.want {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
@@ -76,6 +79,8 @@ func TestAHostThatIsCutOffGivesWayForTheWholeCut(t *testing.T) {
 		want time.Duration
 	}{
 		"it can be reached":                 {Side{Reach: yes, Begun: now}, 0},
+		"its data may lack writes":          {Side{Reach: yes, Begun: now, Behind: true, Lost: now}, now + Keep},
+		"and the peer is there":             {Side{Reach: yes, Begun: now, Behind: true}, 0},
 		"it has the peer's power cut":       {Side{Reach: no, Begun: now, Committed: now + 1}, 0},
 		"its power cut is over":             {Side{Reach: no, Begun: now, Committed: now}, now + Keep},
 		"the peer's BMC cannot be read yet": {Side{Reach: no}, now + Keep},

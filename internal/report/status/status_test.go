@@ -36,7 +36,6 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/etcd"
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/records"
-	"github.com/holdfast/holdfast/internal/decide/explain"
 	words "github.com/holdfast/holdfast/internal/decide/explain"
 	"github.com/holdfast/holdfast/internal/decide/hostreport"
 	decide "github.com/holdfast/holdfast/internal/decide/incident"
@@ -443,10 +442,10 @@ func (slow) TimedOut(time.Duration) standing.Source {
 // longer than the limit (measured 2026-11-27 in the lab), and a healthy cluster was said to
 // be without an API.
 func TestASlowAPIIsWaitedForWhereThatMayTellMore(t *testing.T) {
-	says := func(service explain.Service) standing.Facts {
+	says := func(service words.Service) standing.Facts {
 		return standing.Facts{
 			Sources: []standing.Source{{Kind: standing.FromHost, Name: "cp-1"}},
-			Hosts:   []standing.Host{{Name: "cp-1", Explanation: standing.Know(explain.Explanation{Service: service}, "cp-1", time.Now())}},
+			Hosts:   []standing.Host{{Name: "cp-1", Explanation: standing.Know(words.Explanation{Service: service}, "cp-1", time.Now())}},
 		}
 	}
 	host := standing.Facts{Hosts: []standing.Host{{Name: "cp-1"}}}
@@ -462,9 +461,9 @@ func TestASlowAPIIsWaitedForWhereThatMayTellMore(t *testing.T) {
 		"in time":                           {api: time.Second, patient: true, hosts: 1, took: time.Second},
 		"late, and nobody else knows":       {api: 4 * time.Second, patient: true, hosts: 1, took: Limit + 4*time.Second, waited: 1},
 		"late, and a host has told":         {api: 4 * time.Second, other: host, patient: true, hosts: 1, took: Limit},
-		"late, and etcd takes writes":       {api: 4 * time.Second, other: says(explain.Writes), patient: true, hosts: 1, took: Limit + 4*time.Second, waited: 1},
-		"late, and etcd takes none":         {api: 4 * time.Second, other: says(explain.ReadsOnly), patient: true, hosts: 1, took: Limit},
-		"refused, and etcd takes writes":    {fails: true, other: says(explain.Writes), patient: true, hosts: 1},
+		"late, and etcd takes writes":       {api: 4 * time.Second, other: says(words.Writes), patient: true, hosts: 1, took: Limit + 4*time.Second, waited: 1},
+		"late, and etcd takes none":         {api: 4 * time.Second, other: says(words.ReadsOnly), patient: true, hosts: 1, took: Limit},
+		"refused, and etcd takes writes":    {fails: true, other: says(words.Writes), patient: true, hosts: 1},
 		"late, in a watch":                  {api: 4 * time.Second, took: Limit},
 		"never":                             {api: time.Hour, patient: true, took: Limit + Patience, waited: 1},
 		"refused at once, and nobody knows": {fails: true, patient: true},
