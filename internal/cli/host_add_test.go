@@ -122,6 +122,28 @@ func TestTheJoinFileOpensTheConfigurationForOneHostAndALimitedTime(t *testing.T)
 	}
 }
 
+// L13: hardware with other names of interfaces, another MAC or another disk takes the same file.
+func TestL13_AJoinFileNamesNoInterfaceAndNoDisk(t *testing.T) {
+	root, _ := controlPlaneRoot(t, state.RoleMaster, nil)
+	a := adds(t, hostSite(t), root, &bytes.Buffer{})
+	if err := a.run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(a.out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file map[string]json.RawMessage
+	if err := json.Unmarshal(data, &file); err != nil {
+		t.Fatal(err)
+	}
+	for part := range file {
+		if part != "ignition" { // where the rest is to be had, for whom, and whom to trust
+			t.Errorf("the file has %s: %s", part, file[part])
+		}
+	}
+}
+
 func TestAHostThatHasNoPlaceGetsNoFileAndAllReasons(t *testing.T) {
 	root, _ := controlPlaneRoot(t, state.RoleMaster, nil)
 	c := hostSite(t, podOf("old", "w-3", "ReplicaSet", nil))
