@@ -37,7 +37,7 @@ var byRule = map[string]advisor{
 	"gone.widening":       join(startPeer, word),
 
 	"majority.no-copy": join(peersExplanation, restore),
-	"majority.wait":    whyNoLeader,
+	"majority.wait":    waitsForPeer,
 
 	"take-over.no-copy":     restore,
 	"take-over.not-a-voter": restore,
@@ -206,6 +206,15 @@ func whyNoLeader(in Input) []Advice {
 		Advice{"journalctl -k -n 50", "shows disk errors and blocked processes; check on " + peer + " too"},
 		Advice{"journalctl -u podman-etcd -n 50", "shows what the etcd keeper has tried; check here and on " + peer},
 	)
+}
+
+// waitsForPeer advises in majority, where the third member does not vote yet and nobody takes
+// over any more: a peer that is lost for good leaves a backup as the only way.
+func waitsForPeer(in Input) []Advice {
+	if !leaderless(in) || !state.Is(in.Report.Snapshot.Pacemaker.Contact, false) {
+		return whyNoLeader(in)
+	}
+	return append(startPeer(in), Advice{"etcdutl snapshot restore --help", "if " + in.Report.Snapshot.Peer + " is lost for good: starts again from a backup: " + RestorePage})
 }
 
 // lookAtDisks advises where neither host's etcd can work: one has to be repaired.

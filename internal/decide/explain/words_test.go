@@ -114,7 +114,7 @@ func TestEachRuleThatMayLastHasItsAdvice(t *testing.T) {
 		"equal.idle": noLeader, "silent.run": noLeader, "stall.own": noLeader, "stall.wait": noLeader, "stall.unmarked": noLeader,
 		"stall.both": {"repair", "journalctl", "ssh"}, "silent.wait": peersOwn, "equal.unknown": peersOwn, "equal.unusable-wait": peersOwn,
 		"follow.wait": peersOwn, "follow.unknown": peersOwn, "lead.unproved": peersOwn,
-		"gone.widening": append(start, confirmed...), "majority.no-copy": append(peersOwn, backup...), "majority.wait": noLeader,
+		"gone.widening": append(start, confirmed...), "majority.no-copy": append(peersOwn, backup...), "majority.wait": append(start, backup...),
 	} {
 		in := pair()
 		s := &in.Report.Snapshot

@@ -430,7 +430,7 @@ func (w *world) trioSays() bool {
 	case w.lost || w.destroyed && w.unusable():
 		return w.asksHuman() || majority
 	case t.burnt[0] || t.burnt[1]:
-		return w.asksHuman() // for a confirmation that its peer is off
+		return w.asksHuman() || majority // for a word that its peer is off, or, in majority, for a backup
 	}
 	return false
 }
