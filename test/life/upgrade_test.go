@@ -251,10 +251,29 @@ func wanting(digest, from, source string) []string {
 	}
 }
 
-// arrive waits until all hosts run a release.
+// arrive waits until all hosts run a release. A host that went back for good keeps the site from
+// that until a person decides, and nobody waits for one.
 func (tr *trial) arrive(digest string) {
 	tr.Helper()
-	tr.Eventually(upgradedWithin, "all hosts run release "+digest, func() error { return tr.allRun(digest) })
+	var stuck error
+	var held time.Time
+	tr.Eventually(upgradedWithin, "all hosts run release "+digest, func() error {
+		err := tr.allRun(digest)
+		s, failed := tr.upgradeStatus()
+		switch {
+		case err == nil || failed != nil || !heldByReturn(s):
+			held = time.Time{}
+		case held.IsZero():
+			held = time.Now()
+		case time.Since(held) > time.Minute: // a wish that has just come is not seen by all yet
+			stuck = fmt.Errorf("it waits for a person: %s; %w", s.Held, err)
+			return nil
+		}
+		return err
+	})
+	if stuck != nil {
+		tr.Fatal(stuck)
+	}
 }
 
 // allRun returns which host does not run a release, or is on a way.

@@ -91,6 +91,21 @@ func (h Host) common(ctx context.Context, j parachute.Journal, kind parachute.Ki
 // 2026-11-27).
 const calm = time.Minute
 
+// away notes whether another control plane is known to serve. It returns for how long none has been,
+// and whether one is so for less than calm.
+func (a *Agent) away(serves bool) (away time.Duration, back bool) {
+	now := a.Now()
+	switch {
+	case serves:
+		a.missing = time.Time{}
+		return 0, !a.missed.IsZero() && now.Sub(a.missed) < calm
+	case a.missing.IsZero():
+		a.missing = now
+	}
+	a.missed = now
+	return now.Sub(a.missing), true
+}
+
 // facts returns what the agent decides from.
 func (a *Agent) facts(turn state.Fact[annotation.Turn]) gather {
 	return func(ctx context.Context, j parachute.Journal) (parachute.Facts, error) {
@@ -98,10 +113,7 @@ func (a *Agent) facts(turn state.Fact[annotation.Turn]) gather {
 		if err != nil {
 			return f, err
 		}
-		if !state.Is(f.PeerServes, true) {
-			a.missed = a.Now()
-		}
-		f.PeerBack = !a.missed.IsZero() && a.Now().Sub(a.missed) < calm
+		f.PeerAway, f.PeerBack = a.away(state.Is(f.PeerServes, true))
 		if turn.Known {
 			f.Turn, f.Closed = state.Known(turn.Value.Of()), state.Known(turn.Value.Closed)
 		}

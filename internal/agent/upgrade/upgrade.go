@@ -157,9 +157,9 @@ type Agent struct {
 	// freed is since when others of the new release lead and may have the virtual IPs.
 	// Only the loop that acts uses it.
 	freed time.Time
-	// missed is when no other control plane was known to serve last. Only the loop that acts
-	// uses it.
-	missed time.Time
+	// missed is when no other control plane was known to serve last, and missing since when none
+	// has been, zero while one is. Only the loop that acts uses them.
+	missed, missing time.Time
 	// rising is what was last said of a raise.
 	rising string
 	// at and held are for those who are told.

@@ -207,8 +207,14 @@ func TestASecondAttemptBeginsOnceThePeerHasServedForAMinute(t *testing.T) {
 		t.Fatalf("the first attempt does not begin: %+v", w.journal())
 	}
 	w.peer = state.Fact[bool]{}
+	if w.looksFor(20*time.Second, at(parachute.Returned)) {
+		t.Errorf("one that only answers late ends the attempt: %+v", w.journal())
+	}
+	if j := w.journal(); j.Step != parachute.Prepare {
+		t.Errorf("it goes on without its peer: %+v", j)
+	}
 	if !w.looksFor(time.Minute, at(parachute.Returned)) {
-		t.Fatalf("it goes on without its peer: %+v", w.journal())
+		t.Fatalf("it waits for its peer for ever: %+v", w.journal())
 	}
 	w.peer = state.Known(true)
 	second := func(j parachute.Journal) bool { return j.Attempts == 2 }

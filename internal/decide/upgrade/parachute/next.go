@@ -55,6 +55,8 @@ type Facts struct {
 	// Serves is true while this host's etcd commits and its API server answers; a
 	// worker never serves. PeerServes is true while another control plane does.
 	Serves, PeerServes state.Fact[bool]
+	// PeerAway is for how long no other control plane has been known to serve; 0 while one is.
+	PeerAway time.Duration
 	// PeerBack is true while the other control planes have been known to serve for less than a
 	// minute since they were not.
 	PeerBack bool
@@ -141,6 +143,12 @@ const (
 	// TrialTime is how long hosts of the new release lead before the next control plane
 	// leaves for it.
 	TrialTime = time.Minute
+	// stillHere is for how long a host that still serves waits until another control plane is known to
+	// serve, before it ends its way. On two busy cores an API server that is well gave no answer in
+	// time for up to twenty seconds, and two attempts were undone for that (lab, 2026-11-27).
+	// hasLeft is the same for one that serves no more: perhaps nobody does.
+	stillHere = 30 * time.Second
+	hasLeft   = 10 * time.Second
 	// again is the time for the proof once a lone host is no longer alone.
 	again = time.Minute
 	// maxBoots is the boot at which a host returns that is not accepted, maxWatchdog
@@ -174,6 +182,7 @@ var rules = []rule{
 	{"empty", decision.empty},
 	{"go back", decision.goBack},
 	{"undo", decision.undo},
+	{"await", decision.await},
 	{"raise", decision.raise},
 	{"forward", decision.forward},
 }
@@ -397,7 +406,7 @@ func (d decision) undo() (Action, bool) {
 		why = "the cluster has taken the turn back"
 	case d.now.After(d.j.Since.Add(prepareLimit)):
 		why = fmt.Sprintf("the host was not ready to switch within %s", prepareLimit)
-	case !d.spared():
+	case !d.spared() && d.f.PeerAway >= d.patience():
 		why = "no other control plane is known to serve"
 	case d.unspared():
 		why = "etcd would lose its majority without this host"
@@ -412,6 +421,24 @@ func (d decision) undo() (Action, bool) {
 // nobody else.
 func (d decision) spared() bool {
 	return d.f.Kind == Worker || d.f.Kind == Alone || state.Is(d.f.PeerServes, true)
+}
+
+// patience is for how long a host that is on its way bears that no other control plane is known
+// to serve.
+func (d decision) patience() time.Duration {
+	if d.j.Step == Prepare {
+		return stillHere
+	}
+	return hasLeft
+}
+
+// await keeps a host that has not switched where it is while no other control plane is known to
+// serve.
+func (d decision) await() (Action, bool) {
+	if d.j.Step != Prepare && d.j.Step != Leave && d.j.Step != Armed || d.spared() {
+		return Action{}, false
+	}
+	return Action{Hold, d.j, fmt.Sprintf("no other control plane is known to serve: the host waits for one, for up to %s", d.patience())}, true
 }
 
 // forward takes the next step towards the new release.

@@ -65,7 +65,7 @@ func back(change func(*Journal, *Facts)) func(*Journal, *Facts) {
 // gone is a host whose peer was taken out for good.
 func gone(change func(*Journal, *Facts)) func(*Journal, *Facts) {
 	return func(j *Journal, f *Facts) {
-		f.PeerServes, f.PeerGone = state.Fact[bool]{}, true
+		f.PeerServes, f.PeerAway, f.PeerGone = state.Fact[bool]{}, time.Hour, true
 		if change != nil {
 			change(j, f)
 		}
@@ -98,14 +98,22 @@ func TestWhatAHostDoesNext(t *testing.T) {
 		{Prepare, "leads etcd", func(_ *Journal, f *Facts) { f.Released = false }},
 		{Prepare, "leads nothing", nil},
 		{Prepare, "leads nothing, and a host of the new release has led for 59 s", func(_ *Journal, f *Facts) { f.Trial = time.Second }},
-		{Prepare, "a host of the new release leads, and does not serve any more", func(_ *Journal, f *Facts) { f.Trial, f.PeerServes = time.Second, state.Known(false) }},
-		{Prepare, "its peer goes", func(_ *Journal, f *Facts) { f.PeerServes = state.Known(false) }},
+		{Prepare, "a host of the new release leads, and has not served for 30 s", func(_ *Journal, f *Facts) {
+			f.Trial, f.PeerServes, f.PeerAway = time.Second, state.Known(false), 30*time.Second
+		}},
+		{Prepare, "its peer gives no answer in time", func(_ *Journal, f *Facts) { f.PeerServes = state.Fact[bool]{} }},
+		{Prepare, "its peer has been away for 29 s", func(_ *Journal, f *Facts) { f.PeerServes, f.PeerAway = state.Known(false), 29*time.Second }},
+		{Prepare, "its peer has been away for 30 s", func(_ *Journal, f *Facts) { f.PeerServes, f.PeerAway = state.Known(false), 30*time.Second }},
 		{Prepare, "a drain does not end", func(j *Journal, f *Facts) { f.Released, j.Since = false, noon.Add(-31*time.Minute) }},
 		{Leave, "its etcd has not left", func(_ *Journal, f *Facts) { f.Quiet = false }},
 		{Leave, "is quiet", nil},
+		{Leave, "is quiet, and its peer gives no answer in time", func(_ *Journal, f *Facts) { f.PeerServes, f.PeerAway = state.Fact[bool]{}, 9*time.Second }},
+		{Leave, "its peer has been away for 10 s", func(_ *Journal, f *Facts) { f.PeerServes, f.PeerAway = state.Known(false), 10*time.Second }},
 		{Leave, "it boots", func(_ *Journal, f *Facts) { f.Boot = "b2" }},
 		{Armed, "the timer does not run yet", func(_ *Journal, f *Facts) { f.Timer = false }},
 		{Armed, "the timer runs", nil},
+		{Armed, "the timer runs, and its peer gives no answer in time", func(_ *Journal, f *Facts) { f.PeerServes = state.Fact[bool]{} }},
+		{Armed, "its peer has been away for 10 s", func(_ *Journal, f *Facts) { f.PeerServes, f.PeerAway = state.Fact[bool]{}, 10*time.Second }},
 		{Armed, "the turn is taken back", func(_ *Journal, f *Facts) { f.Turn.Value.Wish = Stay }},
 		{Armed, "the power was cut right after the switch", func(_ *Journal, f *Facts) { f.Running, f.Boot = "new", "b2" }},
 		{Switched, "the switch has not followed the journal", func(_ *Journal, f *Facts) { f.Running = "old" }},
