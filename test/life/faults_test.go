@@ -35,6 +35,8 @@ type strikes struct {
 	gap time.Duration
 	// silences: nobody reaches a host while it lasts.
 	silences bool
+	// kills: it is over at once, and changes nothing for long (TestAnUpgradeSurvivesKillsAtEachStep).
+	kills bool
 	// fenced says what is wrong with who was fenced.
 	fenced func(fenced []string, victim string) error
 }
@@ -47,8 +49,8 @@ func faults() []strikes {
 		{name: "fence", pair: true, hits: (*trial).fence, gap: takenOverWithin, fenced: himAlone},
 		{name: "etcd's disk full", hits: (*trial).fillEtcdsDisk, gap: takenOverWithin, fenced: nobody},
 		{name: "the upgrade's disk full", before: (*trial).smallDisk, hits: (*trial).fillSmallDisk, gap: busyGap, fenced: nobody},
-		{name: "operator killed", hits: (*trial).killOperator, gap: busyGap, fenced: nobody},
-		{name: "agent killed", both: true, hits: (*trial).killAgent, gap: busyGap, fenced: nobody},
+		{name: "operator killed", kills: true, hits: (*trial).killOperator, gap: busyGap, fenced: nobody},
+		{name: "agent killed", kills: true, both: true, hits: (*trial).killAgent, gap: busyGap, fenced: nobody},
 	}
 }
 
