@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/apilb"
@@ -25,6 +27,11 @@ const answerSize = 4 << 20
 // ErrStopping is returned for a haproxy that was told to stop: it still
 // answers, and still serves its present connections.
 var ErrStopping = errors.New("haproxy is stopping")
+
+// Unheard reports whether an error says that nobody listens at the socket.
+func Unheard(err error) bool {
+	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, fs.ErrNotExist)
+}
 
 // Client asks one haproxy.
 type Client struct {

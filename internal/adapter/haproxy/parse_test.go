@@ -107,7 +107,7 @@ func TestAStoppingHaproxyIsNoneToCountOn(t *testing.T) {
 	if _, err := client.Servers(t.Context()); err != ErrStopping { //nolint:errorlint // it is returned as it is
 		t.Error(err)
 	}
-	if got := (Source{Client: client}).look(t.Context(), state.Known(state.Balancer{})); got.Known {
+	if got := (Source{Client: client}).look(t.Context(), state.Known(state.Balancer{}), new(time.Time)); got.Known {
 		t.Error("it is counted on")
 	}
 }
@@ -187,12 +187,31 @@ func TestAMuteHaproxyHangsSoonerOnAHostWithNothingElseToDo(t *testing.T) {
 			Accepts: func(context.Context) bool { t.Error("asked again"); return true },
 		}
 		began := time.Now()
-		if got := s.look(t.Context(), state.Known(state.Balancer{})); got.Known {
+		if got := s.look(t.Context(), state.Known(state.Balancer{}), new(time.Time)); got.Known {
 			t.Error("it counts as there")
 		}
 		if took := time.Since(began); took < c.want || took > c.want+time.Second {
 			t.Errorf("busy %v: %v, want %v", c.busy, took, c.want)
 		}
+	}
+}
+
+// Seen in the lab: the file of the socket was that of another haproxy, which had ended. What the agent
+// knew of API servers stayed as it was for ever.
+func TestWhatWasKnownOfADeafHaproxyCountsForAMoment(t *testing.T) {
+	before := state.Known(state.Balancer{Backends: map[string]bool{"cp-1": true}})
+	s := Source{Client: Client{Socket: filepath.Join(t.TempDir(), "none")}, Accepts: func(context.Context) bool { return true }}
+	var deaf time.Time
+	if got := s.look(t.Context(), before, &deaf); !got.Known || deaf.IsZero() {
+		t.Errorf("it reads its configuration: %+v, deaf since %s", got, deaf)
+	}
+	deaf = time.Now().Add(-deafFor)
+	if got := s.look(t.Context(), before, &deaf); got.Known {
+		t.Errorf("nobody has known for %s: %+v", deafFor, got)
+	}
+	s.Client, _ = serve(t, answer(t))
+	if got := s.look(t.Context(), before, &deaf); !got.Known || !deaf.IsZero() {
+		t.Errorf("it answers: %+v, deaf since %s", got, deaf)
 	}
 }
 

@@ -38,8 +38,9 @@ func (Source) Name() string { return "balancer" }
 // Run looks until the context ends.
 func (s Source) Run(ctx context.Context, update func(func(*state.NetworkView))) error {
 	var last state.Fact[state.Balancer]
+	var deaf time.Time
 	for ctx.Err() == nil {
-		if now := s.look(ctx, last); !reflect.DeepEqual(now, last) && ctx.Err() == nil {
+		if now := s.look(ctx, last, &deaf); !reflect.DeepEqual(now, last) && ctx.Err() == nil {
 			last = now
 			update(func(v *state.NetworkView) { v.Balancer = now })
 		}
@@ -61,16 +62,27 @@ const HangTimeout = 1500 * time.Millisecond
 // connecting bounds the connection to haproxy's own port.
 const connecting = time.Second
 
+// deafFor is how long a haproxy that takes connections may have nobody at its socket: while it
+// reads its configuration again, that socket is closed for a moment. Longer than that, nobody
+// knows what it does, and what was known counts no more.
+const deafFor = 5 * time.Second
+
 // look asks once. If nobody listens, that is an answer too: haproxy listens on
-// a socket of this host. While haproxy reads its configuration again, that
-// socket is closed for a moment, but its ports stay open.
-func (s Source) look(ctx context.Context, before state.Fact[state.Balancer]) state.Fact[state.Balancer] {
+// a socket of this host. deaf is since when nobody does although its port takes connections.
+func (s Source) look(ctx context.Context, before state.Fact[state.Balancer], deaf *time.Time) state.Fact[state.Balancer] {
 	servers, err := s.servers(ctx)
 	if err == nil {
+		*deaf = time.Time{}
 		return state.Known(apilb.View(servers, before))
 	}
 	hangs := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded)
 	if !before.Known || hangs || errors.Is(err, ErrStopping) || !s.accepts(ctx) {
+		return state.Fact[state.Balancer]{}
+	}
+	if deaf.IsZero() {
+		*deaf = time.Now()
+	}
+	if time.Since(*deaf) >= deafFor {
 		return state.Fact[state.Balancer]{}
 	}
 	return before
@@ -97,6 +109,11 @@ func (s Source) accepts(ctx context.Context) bool {
 	if s.Accepts != nil {
 		return s.Accepts(ctx)
 	}
+	return Accepts(ctx)
+}
+
+// Accepts reports whether haproxy takes connections on this host.
+func Accepts(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, connecting)
 	defer cancel()
 	var dialer net.Dialer

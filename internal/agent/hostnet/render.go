@@ -84,7 +84,7 @@ func renderHAProxy(v state.NetworkView, root string) (Rendered, error) {
 	}
 	_, v6 := apilb.Families(v)
 	out.Why = fmt.Sprintf("%d API servers", len(backends.Value))
-	out.Files, err = haproxy.Files(haproxy.Site{V6: v6, Backends: backends.Value, CA: ca, Paths: haproxy.HostPaths}, payload.Image("haproxy"))
+	out.Files, err = haproxy.Files(haproxy.Site{V6: v6, Backends: backends.Value, CA: ca, Paths: haproxy.HostPaths}, payload.Image("haproxy"), "")
 	return out, err
 }
 

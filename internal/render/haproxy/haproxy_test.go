@@ -60,7 +60,7 @@ func TestGoldenConfigurations(t *testing.T) {
 			golden.Check(t, name+".cfg", out)
 		})
 	}
-	pod, err := Pod("registry.holdfast.local/haproxy:1")
+	pod, err := Pod("registry.holdfast.local/haproxy:1", "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,9 +27,14 @@ const (
 // more than its grace and hard-stop-after together.
 const stopGrace = 25
 
+// Restarted is the annotation with the time at which the agent last had the pod start anew.
+// kubelet takes a static pod that changed for another one.
+const Restarted = state.AnnotationDomain + "haproxy-restarted"
+
 // Pod renders the static pod of haproxy. The image's stop signal is SIGUSR1:
-// haproxy then ends after its last connection.
-func Pod(image string) ([]byte, error) {
+// haproxy then ends after its last connection. restarted is the value of the
+// annotation, empty for none.
+func Pod(image, restarted string) ([]byte, error) {
 	pod := corev1.Pod{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
 		ObjectMeta: metav1.ObjectMeta{
@@ -48,6 +53,9 @@ func Pod(image string) ([]byte, error) {
 				volume.HostPath("run", runDir, corev1.HostPathDirectoryOrCreate),
 			},
 		},
+	}
+	if restarted != "" {
+		pod.Annotations = map[string]string{Restarted: restarted}
 	}
 	out, err := yaml.Marshal(pod)
 	if err != nil {
@@ -91,12 +99,13 @@ func share() corev1.ResourceList {
 
 // Files renders certificates, configuration and static pod, in the order in
 // which they must be written: kubelet starts the pod as soon as it sees it.
-func Files(s Site, image string) ([]state.File, error) {
+// restarted is as for Pod.
+func Files(s Site, image, restarted string) ([]state.File, error) {
 	conf, err := Config(s)
 	if err != nil {
 		return nil, err
 	}
-	pod, err := Pod(image)
+	pod, err := Pod(image, restarted)
 	if err != nil {
 		return nil, err
 	}

@@ -109,7 +109,7 @@ func (n *node) startAgent() {
 		Views:   n.board,
 		Sources: []network.Source{haproxy.Source{Client: n.client, Accepts: n.accepts, Busy: func() bool { return false }}, table, &localAPI{n: n}},
 		Reconcilers: []network.Reconciler{balancer.New(balancer.Options{
-			Root: n.root, CA: balancer.CAPath, Image: "haproxy", Paths: n.paths, Client: n.client, Now: time.Now,
+			Root: n.root, CA: balancer.CAPath, Image: "haproxy", Paths: n.paths, Client: n.client, Accepts: n.accepts, Now: time.Now,
 		}), table},
 		Loops: loop.New(time.Now, slog.New(slog.NewTextHandler(n, nil))),
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/haproxy"
 	"github.com/holdfast/holdfast/internal/decide/apilb"
 	"github.com/holdfast/holdfast/internal/model/state"
+	render "github.com/holdfast/holdfast/internal/render/haproxy"
 )
 
 // B43: a stopped haproxy first stops taking new connections, and cuts old ones
@@ -166,6 +167,60 @@ func TestHardCase41_OnAFullDiskARunningHaproxyStillFollows(t *testing.T) {
 		text, err := os.ReadFile(h.paths.Config)
 		return err == nil && !strings.Contains(string(text), "server cp-3")
 	})
+}
+
+// A second haproxy takes the file of the first one's socket, and ends: kubelet ran two pods at once
+// after an upgrade that went back (lab, 2026-11-27). The first one serves, and nobody can ask it.
+func TestAHaproxyThatNobodyCanAskCountsAsUnknownAndStartsAnew(t *testing.T) {
+	s := newSite(t, onlyV4, 2)
+	s.up()
+	h := s.hosts[0]
+	second := startHaproxy(t, h.namespace, h.paths.Config, h.paths.Socket)
+	within(t, 5*time.Second, "the second one answers at the socket", func() bool {
+		info, err := h.client.Info(t.Context())
+		return err == nil && h.accepts(t.Context()) && info.Fingerprint != "" && socketOf(t, h.paths.Socket) == second.Process.Pid
+	})
+	if err := syscall.Kill(-second.Process.Pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	within(t, 10*time.Second, "what it knew of API servers counts no more", func() bool { return !h.board.View().Balancer.Known })
+	if !h.accepts(t.Context()) {
+		t.Error("the first one does not serve any more")
+	}
+	within(t, 90*time.Second, "the pod is asked to start anew", func() bool {
+		pod, err := os.ReadFile(h.root + render.PodPath)
+		return err == nil && strings.Contains(string(pod), render.Restarted)
+	})
+	h.signal(syscall.SIGKILL)
+	h.runHaproxy(h.paths.Config, h.paths.Socket)
+	within(t, 10*time.Second, "balances over all again", func() bool { return h.live() == 2 })
+}
+
+// socketOf returns the process that listens at a socket, 0 if nobody does.
+func socketOf(t *testing.T, path string) int {
+	t.Helper()
+	conn, err := net.Dial("unix", path)
+	if err != nil {
+		return 0
+	}
+	defer func() { _ = conn.Close() }()
+	raw, err := conn.(*net.UnixConn).SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid := 0
+	err = raw.Control(func(fd uintptr) {
+		peer, err := syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		pid = int(peer.Pid)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pid
 }
 
 // H7: the agent does not wait for a haproxy that accepts requests and does not

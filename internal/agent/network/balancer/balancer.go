@@ -13,6 +13,9 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+
 	"github.com/holdfast/holdfast/internal/adapter/haproxy"
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/decide/apilb"
@@ -36,6 +39,15 @@ const (
 	reloadStep = 50 * time.Millisecond
 )
 
+// A haproxy that takes connections, and at whose socket nobody listens, can be told of no API server
+// any more. Two that ran at once leave one behind, as in an upgrade that went back (lab,
+// 2026-11-27). After deafFor its pod starts anew: kubelet takes up to 25 s to end the old one, so
+// restartPause is the least time between two starts.
+const (
+	deafFor      = 15 * time.Second
+	restartPause = 2 * time.Minute
+)
+
 // passes bounds how often one run looks at the servers: one that is drained and
 // idle is removed in the second pass.
 const passes = 3
@@ -52,14 +64,16 @@ type Options struct {
 	// does.
 	Paths  render.Paths
 	Client haproxy.Client
-	Now    func() time.Time
+	// Accepts reports whether haproxy takes connections.
+	Accepts func(context.Context) bool
+	Now     func() time.Time
 }
 
 // HostOptions returns the options of a host.
 func HostOptions(image string) Options {
 	return Options{
 		Root: "/", CA: CAPath, Image: image, Paths: render.HostPaths,
-		Client: haproxy.Client{Socket: render.HostPaths.Socket}, Now: time.Now,
+		Client: haproxy.Client{Socket: render.HostPaths.Socket}, Accepts: haproxy.Accepts, Now: time.Now,
 	}
 }
 
@@ -68,6 +82,8 @@ type Reconciler struct {
 	Options
 	// reloaded is the time of the last reload of haproxy.
 	reloaded time.Time
+	// deaf is since when haproxy takes connections, and nobody listens at its socket.
+	deaf time.Time
 }
 
 // New returns the reconciler.
@@ -92,12 +108,20 @@ func (p *Reconciler) Reconcile(ctx context.Context, v state.NetworkView) (string
 	if err != nil || !known {
 		return "", err
 	}
-	files, err := render.Files(site, p.Image)
+	p.hear(ctx)
+	restarted, anew, err := p.restart()
+	if err != nil {
+		return "", err
+	}
+	files, err := render.Files(site, p.Image, restarted)
 	if err != nil {
 		return "", err
 	}
 	written, failed := host.WriteFiles(p.Root, files)
 	var said []string
+	if anew {
+		said = append(said, "haproxy takes connections, and nobody listens at its socket: its pod starts anew")
+	}
 	if len(written) > 0 {
 		said = append(said, "wrote "+strings.Join(written, ", "))
 	}
@@ -122,6 +146,37 @@ func (p *Reconciler) site(v state.NetworkView) (render.Site, bool, error) {
 	}
 	_, v6 := apilb.Families(v)
 	return render.Site{V6: v6, Backends: backends.Value, CA: ca, Paths: p.Paths}, true, nil
+}
+
+// hear notes since when haproxy takes connections, and nobody listens at its socket.
+func (p *Reconciler) hear(ctx context.Context) {
+	_, err := p.Client.Info(ctx)
+	switch {
+	case !haproxy.Unheard(err) || !p.Accepts(ctx):
+		p.deaf = time.Time{}
+	case p.deaf.IsZero():
+		p.deaf = p.Now()
+	}
+}
+
+// restart returns the annotation of the pod's last start by the agent, and whether it starts anew
+// now. The file itself remembers it, so that an agent that starts anew changes nothing.
+func (p *Reconciler) restart() (at string, anew bool, err error) {
+	data, err := os.ReadFile(filepath.Join(p.Root, render.PodPath))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", false, fmt.Errorf("read haproxy's pod: %w", err)
+	}
+	var pod corev1.Pod
+	if yaml.Unmarshal(data, &pod) == nil { // what is torn is written anew
+		at = pod.Annotations[render.Restarted]
+	}
+	now := p.Now()
+	last, _ := time.Parse(time.RFC3339, at)
+	if p.deaf.IsZero() || now.Sub(p.deaf) < deafFor || now.Sub(last) < restartPause {
+		return at, false, nil
+	}
+	p.deaf = time.Time{}
+	return now.UTC().Format(time.RFC3339), true, nil
 }
 
 // remove removes the pod from a host that should have none.

@@ -1,6 +1,7 @@
 package balancer
 
 import (
+	"context"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -21,6 +22,7 @@ func onHost(t *testing.T) (*Reconciler, string) {
 	return New(Options{
 		Root: root, CA: CAPath, Image: "registry/haproxy:1", Paths: render.HostPaths,
 		Client: haproxy.Client{Socket: filepath.Join(root, "none.sock")}, Now: time.Now,
+		Accepts: func(context.Context) bool { return false },
 	}), root
 }
 
@@ -140,5 +142,55 @@ func TestAnErrorOfTheDiskIsTold(t *testing.T) {
 	write(t, root+"/etc/holdfast", "a file where a folder should be")
 	if _, err := p.Reconcile(t.Context(), view("cp-1")); err == nil {
 		t.Error("nothing was written, and nothing is said")
+	}
+}
+
+// Two haproxies that ran at once leave one that nobody can ask. kubelet starts a pod anew whose
+// manifest has changed.
+func TestADeafHaproxyStartsAnewAndNotAgainAtOnce(t *testing.T) {
+	p, root := onHost(t)
+	write(t, root+CAPath, "CA")
+	now, accepts := time.Date(2026, 11, 27, 19, 0, 0, 0, time.UTC), true
+	p.Now, p.Accepts = func() time.Time { return now }, func(context.Context) bool { return accepts }
+	pod := func() string {
+		text, err := os.ReadFile(root + render.PodPath)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	v := view("cp-1", "cp-2")
+	reconcile(t, p, v)
+	now = now.Add(deafFor - time.Second)
+	reconcile(t, p, v)
+	if strings.Contains(pod(), render.Restarted) {
+		t.Error("it starts anew while it may only read its configuration")
+	}
+	now = now.Add(time.Second)
+	said := reconcile(t, p, v)
+	first := pod()
+	if !strings.Contains(first, render.Restarted+`: "2026-11-27T19:00:15Z"`) || !strings.Contains(said, "its pod starts anew") {
+		t.Errorf("%s\n%s", said, first)
+	}
+	p = New(p.Options) // the agent starts anew, too
+	for range 4 {
+		reconcile(t, p, v)
+		if now = now.Add(deafFor); pod() != first {
+			t.Fatalf("at %s it starts anew again, before kubelet can have done it:\n%s", now, pod())
+		}
+	}
+	now = now.Add(restartPause)
+	reconcile(t, p, v)
+	second := pod()
+	if second == first {
+		t.Error("it is deaf still, and nothing is done")
+	}
+	accepts, now = false, now.Add(time.Hour)
+	for range 3 {
+		reconcile(t, p, v)
+		now = now.Add(time.Hour)
+	}
+	if pod() != second {
+		t.Error("a haproxy that does not run is kubelet's")
 	}
 }
