@@ -125,8 +125,8 @@ var shareRules = []rule{
 	{ID: "share", Act: Share, When: func(f Facts) bool { return f.carries() && f.next() != "" }, Words: func(f Facts) string {
 		return "the Node " + f.next() + " is made anew, as it was, with a share of the second pod network: its pods run on"
 	}},
-	{ID: "share.all", Act: Wait, When: func(f Facts) bool { return len(f.late(f.Plan.Order(), shared)) > 0 }, Words: func(f Facts) string {
-		return "waits for the second share of " + strings.Join(f.late(f.Plan.Order(), shared), ", ")
+	{ID: "share.all", Act: Wait, When: func(f Facts) bool { return f.carries() && len(f.late(f.Plan.Order(), shared)) > 0 }, Words: func(f Facts) string {
+		return "waits until hosts are ready, for the second share of " + strings.Join(f.late(f.Plan.Order(), shared), ", ")
 	}},
 	{ID: "route.unknown", Act: Wait, When: func(f Facts) bool { return f.carries() && !f.Routed.Known }, Words: words("waits until the API tells of the pod network's configuration")},
 	{ID: "route", Act: Route, When: func(f Facts) bool { return f.carries() && !f.Routed.Value }, Words: words("the pod network gets both families on each host that boots")},
@@ -178,11 +178,12 @@ func (f Facts) earlier() []string {
 	return slices.DeleteFunc(slices.Clone(f.before()), func(n string) bool { return !f.Plan.Hosts[n].ControlPlane })
 }
 
-// next returns the first host whose Node lacks its second share, empty if there is none, or if
-// that Node is not there: it comes back by itself.
+// next returns the first host whose Node lacks its second share, empty if there is none. A Node
+// that is not there comes back by itself, and that of a host that is away is left alone: a Node
+// that is made anew says nothing of its host until kubelet reports.
 func (f Facts) next() string {
 	late := f.late(f.Plan.Order(), shared)
-	if len(late) == 0 || f.seen(late[0]).Shares == 0 {
+	if len(late) == 0 || f.seen(late[0]).Shares == 0 || !f.seen(late[0]).Ready {
 		return ""
 	}
 	return late[0]

@@ -55,8 +55,8 @@ type Seen struct {
 	Begun, Settled bool
 	// Lacks says what the host lacks for the second family, in its own words.
 	Lacks string
-	// Shares is how many shares of the pod networks the Node has. Ready and Both are true if
-	// its kubelet reports, and has an address of each family.
+	// Shares is how many shares of the pod networks the Node has; only the carrier knows it. Ready
+	// and Both are true if its kubelet reports, and has an address of each family.
 	Shares      int
 	Ready, Both bool
 }

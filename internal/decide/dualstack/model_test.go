@@ -103,12 +103,15 @@ func (m model) facts(i int) Facts {
 	}
 	seen := map[string]Seen{}
 	for k, o := range m.hosts {
-		s := Seen{Stage: o.told, Begun: o.toldBegun, Settled: o.toldEnd, Shares: o.shares, Ready: !o.off, Both: o.both}
+		s := Seen{Stage: o.told, Begun: o.toldBegun, Settled: o.toldEnd, Ready: !o.off, Both: o.both}
 		if o.toldPlan {
 			s.Plan = "p"
 		}
 		if !o.fits {
 			s.Lacks = "no address"
+		}
+		if i == 0 {
+			s.Shares = o.shares
 		}
 		if !o.gone {
 			seen[names[k]] = s
@@ -270,6 +273,9 @@ func (m *model) begin() {
 
 func (m *model) share(k int) {
 	m.hosts[k].shares = 2
+	if m.hosts[k].off {
+		m.bad = "the Node of a host that is away is made anew"
+	}
 	if !m.noted {
 		m.bad = "a Node has two shares, and a control plane that joins would know one family"
 	}

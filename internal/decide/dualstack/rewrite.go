@@ -9,22 +9,22 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The arguments of a control plane's programs that name networks.
+// ServiceRange is the argument of a control plane's programs that names the networks of Services.
 const (
-	serviceRange = "--service-cluster-ip-range="
+	ServiceRange = "--service-cluster-ip-range="
 	podRange     = "--cluster-cidr="
 	maskSize     = "--node-cidr-mask-size"
 )
 
 // Server returns the manifest of an API server with both families.
 func Server(manifest []byte, p Plan) ([]byte, error) {
-	return arguments(manifest, map[string]string{serviceRange: p.Services})
+	return arguments(manifest, map[string]string{ServiceRange: p.Services})
 }
 
 // Manager returns the manifest of a controller manager with both families: as kubeadm makes it
 // of a site that was installed with both. All else of it stays as upgrades and people left it.
 func Manager(manifest []byte, p Plan) ([]byte, error) {
-	out, err := arguments(manifest, map[string]string{serviceRange: p.Services, podRange: p.Pods.CIDR})
+	out, err := arguments(manifest, map[string]string{ServiceRange: p.Services, podRange: p.Pods.CIDR})
 	if err != nil {
 		return nil, err
 	}

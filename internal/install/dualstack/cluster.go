@@ -31,7 +31,11 @@ type API interface {
 }
 
 // Open returns the cluster's API by the account of the administrator on this host.
-func Open() (API, error) {
+func Open() (interface {
+	API
+	LockAPI
+}, error,
+) {
 	client, err := kube.Open(state.AdminKubeconfig)
 	if err != nil {
 		return nil, err

@@ -15,6 +15,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/adapter/kube"
 	decide "github.com/holdfast/holdfast/internal/decide/dualstack"
+	"github.com/holdfast/holdfast/internal/decide/replace"
 	"github.com/holdfast/holdfast/internal/install/installer"
 	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -116,6 +117,51 @@ func TestALivingClusterGetsBothFamilies(t *testing.T) {
 		t.Errorf("the kept install-config: %s", kept)
 	}
 	share(t, api, cluster)
+	announcement(t, api, cluster)
+}
+
+// announcement is what becomes of it, and of the lock of all plans.
+func announcement(t *testing.T, api *apitest.API, cluster LockAPI) {
+	t.Helper()
+	p := secondV6
+	shows := func() string {
+		return strings.TrimSpace(api.Kubectl(t, "get", "infrastructure", "cluster", "-o", `jsonpath={.metadata.annotations.holdfast\.io/dual-stack}`))
+	}
+	locked := func() string {
+		data, err := cluster.ConfigMap(t.Context(), replace.LockNamespace, replace.LockName)
+		must(t, err)
+		return data[replace.LockKey]
+	}
+	if err := Begin(t.Context(), cluster, p); !errors.Is(err, ErrTakenBack) || shows() != "" {
+		t.Errorf("a plan begins that was taken back: %v", err)
+	}
+	must(t, Unlock(t.Context(), cluster, p))
+	api.Kubectl(t, "annotate", "infrastructure", "cluster", `holdfast.io/dual-stack={"id":"p"}`)
+	for range 2 {
+		must(t, Begin(t.Context(), cluster, p))
+		if got := shows(); !strings.Contains(got, `"begun":true`) || locked() != p.ID {
+			t.Errorf("%s, locked by %q", got, locked())
+		}
+	}
+	other := p
+	other.ID = "q"
+	if err := Begin(t.Context(), cluster, other); err == nil || !strings.Contains(err.Error(), "holdfast site dual-stack status") {
+		t.Errorf("another plan begins: %v", err)
+	}
+	must(t, Withdraw(t.Context(), cluster, p))
+	if shows() != "" || locked() != "" {
+		t.Errorf("after the end: %q, locked by %q", shows(), locked())
+	}
+	for range 2 {
+		must(t, Publish(t.Context(), cluster, p))
+		if got := shows(); !strings.Contains(got, `"begun":true`) || locked() != p.ID {
+			t.Errorf("%s, locked by %q", got, locked())
+		}
+	}
+	must(t, Withdraw(t.Context(), cluster, other))
+	if shows() == "" {
+		t.Error("another plan takes the announcement away")
+	}
 }
 
 // share is what becomes of a Node.

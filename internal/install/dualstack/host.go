@@ -131,7 +131,7 @@ func (h *Host) runtime(share netip.Prefix) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", cni.SubnetFile, err)
 	}
-	if !slices.Contains(lease.Subnets, share) {
+	if len(lease.Subnets) == 1 { // else the host has booted since, or was installed with both
 		lease.Subnets = append(lease.Subnets, share)
 	}
 	file, err := cni.File(lease)

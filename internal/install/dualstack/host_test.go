@@ -207,6 +207,30 @@ func TestTheFilesOfAHostGetBothFamiliesWhateverCutsThePower(t *testing.T) {
 	}
 }
 
+// TestAWorkerGetsBothFamiliesWithoutAnyKey: its site.json has none.
+func TestAWorkerGetsBothFamiliesWithoutAnyKey(t *testing.T) {
+	m := newMachine(t)
+	s, _ := sites(t, secondV6)
+	data, err := s.For(state.RoleWorker).Settled().Marshal()
+	must(t, err)
+	for _, path := range []string{site.Path, keptDir + site.Path} {
+		must(t, powercut.WriteFile(m.at(path), data, 0o600))
+	}
+	// it has booted, so the pod network has both by then
+	must(t, powercut.WriteFile(m.at(cni.SubnetFile), []byte("FLANNEL_SUBNET=10.128.2.1/23\nFLANNEL_IPV6_SUBNET=fd44:0:0:7::1/64\nFLANNEL_MTU=1450\n"), 0o600))
+	must(t, m.Change(secondV6, own, secondV6.Hosts["cp-1"].Share))
+	files := m.files(t)
+	if got := files[site.Path]; got != "172.30.0.0/16 fd96::/112" {
+		t.Errorf("site.json has %s", got)
+	}
+	if got := files[cni.ConfPath]; !strings.Contains(got, "fd44:0:0:7::/64") || strings.Contains(got, "fd44:0:0:ff::/64") {
+		t.Errorf("the share that the Node has is not the one of the container runtime: %s", got)
+	}
+	if !strings.Contains(files["/etc/holdfast/proxy.env"], "fd96::/112") {
+		t.Errorf("%s", files["/etc/holdfast/proxy.env"])
+	}
+}
+
 func TestAHostWhoseFilesAreOfAnotherKindIsLeftAlone(t *testing.T) {
 	for name, path := range map[string]string{"no controller manager": managerPath, "no flags of kubelet": flagsPath, "no share of the pod network": cni.SubnetFile} {
 		t.Run(name, func(t *testing.T) {
