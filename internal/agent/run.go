@@ -128,7 +128,7 @@ func runParts(ctx context.Context, s *site.Site, log *slog.Logger, address strin
 	var net *hostnet.Network
 	view := func() state.NetworkView { return net.Cluster().View() }
 	backups, spaces := newBackups(s, view), newSpace(s, view)
-	moves := newReaddress(s, func() *hostnet.Network { return net })
+	moves := newAnnounced(s, func() *hostnet.Network { return net }, status)
 	net, err = hostnet.New(ctx, hostnet.Options{
 		Site: s, Loops: loops, Log: log, Now: time.Now, Metrics: address, Infrastructure: moves.Infrastructure,
 		Collectors: []prometheus.Collector{status, certificates.Collector{}, leaves, config, backups, spaces, rotations},
@@ -141,7 +141,7 @@ func runParts(ctx context.Context, s *site.Site, log *slog.Logger, address strin
 		net.Listen(heard)
 		group.Go(func() error { loops.Run(ctx, tasks...); return nil })
 	}
-	follow(moves.Nodes, moves.Task())
+	follow(moves.Nodes, moves.Tasks()...)
 	cluster := net.Cluster()
 	cluster.MayBoot = newSpare(s, cluster.View, status).mayBoot
 	config.Join(cluster)

@@ -19,10 +19,10 @@ import (
 func newSite(streams Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "site",
-		Short: "Move a site to other addresses",
+		Short: "Move a site to other addresses, or give it a second address family",
 		Long: `A site is built in a workshop and shipped, or its network gets other addresses. Announce
 the move before: each host keeps the plan, and takes its new addresses by itself when it wakes
-up in the new network.`,
+up in the new network. A site of one address family gets the second one while it serves.`,
 	}
 	readdress := &cobra.Command{
 		Use:   "readdress",
@@ -37,7 +37,7 @@ Holdfast sets no address on an interface. A host that is carried back before the
 takes its old addresses again.`,
 	}
 	readdress.AddCommand(newReaddressPlan(streams), newReaddressAnnounce(streams), newReaddressShow(streams), newReaddressWithdraw(streams))
-	cmd.AddCommand(readdress)
+	cmd.AddCommand(readdress, newDualStack(streams))
 	return cmd
 }
 

@@ -95,11 +95,18 @@ type Infrastructure struct {
 	NameClients []netip.Prefix
 	// Readdress is the announcement that the site moves, empty for none (docs/adr/0095).
 	Readdress string
+	// DualStack is the announcement that the site gets a second address family, empty for none
+	// (docs/adr/0104).
+	DualStack string
 }
 
 // ReaddressAnnotation is the annotation of the Infrastructure object that announces a move of
 // the site to other addresses, as JSON of decide/readdress.Plan.
 const ReaddressAnnotation = state.AnnotationDomain + "readdress"
+
+// DualStackAnnotation is the annotation of the Infrastructure object that announces a second
+// address family of the site, as JSON of decide/dualstack.Plan.
+const DualStackAnnotation = state.AnnotationDomain + "dual-stack"
 
 // RouterIDsAnnotation is the annotation of the Infrastructure object that asks
 // for VRRP virtual router ids, "API,INGRESS". It is needed if another cluster
@@ -162,6 +169,7 @@ func readInfrastructure(object []byte) (Infrastructure, error) {
 		UserManaged:  platform.BareMetal.LoadBalancer.Type == "UserManaged",
 		SyncFamilies: in.Metadata.Annotations[SyncAnnotation] == "true",
 		Readdress:    in.Metadata.Annotations[ReaddressAnnotation],
+		DualStack:    in.Metadata.Annotations[DualStackAnnotation],
 	}
 	var err error
 	if out.APIVIPs, err = parseAll(platform.BareMetal.API, netip.ParseAddr); err != nil {

@@ -113,6 +113,16 @@ func (a *Agent) Infrastructure(in kube.Infrastructure) bool {
 	return !side.Known || side.Value == journal.At && journal.Moving == ""
 }
 
+// Announced says that the API announces a move, empty if it does not.
+func (a *Agent) Announced() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.announce == "" {
+		return ""
+	}
+	return "a move of the site is announced; to follow it: holdfast site readdress show"
+}
+
 func (a *Agent) step(ctx context.Context) (loop.Result, error) {
 	plan, journal, err := a.Store.Load()
 	if err == nil {

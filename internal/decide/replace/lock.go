@@ -13,6 +13,9 @@ const (
 	// LockKey holds the ID of the plan, LockCopy the plan.
 	LockKey  = "plan-id"
 	LockCopy = "plan"
+	// LockWords says for people what a plan does that is not about a control plane, and how it is
+	// followed.
+	LockWords = "words"
 )
 
 // InForce says which plan holds the lock, and how it is followed. It is empty if the ConfigMap
@@ -21,6 +24,9 @@ func InForce(lock map[string]string) string {
 	id := lock[LockKey]
 	if id == "" {
 		return ""
+	}
+	if words := lock[LockWords]; words != "" {
+		return words
 	}
 	var p Plan
 	if err := json.Unmarshal([]byte(lock[LockCopy]), &p); err != nil || p.ID != id || p.New.Name+p.Old.Name == "" {

@@ -16,6 +16,7 @@ var administrators = map[string]string{
 	"internal/agent/controlplane/identity.go": "what only an administrator may make, as far as it is missing",
 	"internal/agent/parts/unit.go":            "roles and kinds of a release, in an upgrade, for minutes",
 	"internal/agent/carry/facts.go":           "a plan about the control planes, which a person wished: agents have no right to delete nodes and pods",
+	"internal/install/dualstack/cluster.go":   "a second address family of the site, which a person announced: the networks in its objects",
 	"internal/install/readdress/cluster.go":   "a move of the site, which a person announced: the addresses in its objects",
 	"internal/install/grow/cluster.go":        "a growth, which a person wished: roles, guards and the topology",
 	"internal/cli/host_replace_join.go":       "a person's command on a host",

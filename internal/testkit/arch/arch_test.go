@@ -81,6 +81,7 @@ var layers = map[string]layer{
 	"internal/adapter/nic":          effect,
 	"internal/adapter/observe":      effect,
 	"internal/install/apply":        effect,
+	"internal/install/dualstack":    effect,
 	"internal/install/grow":         effect,
 	"internal/install/readdress":    effect,
 	"internal/install/release":      effect,

@@ -1,0 +1,330 @@
+package dualstack
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/adapter/kube"
+	decide "github.com/holdfast/holdfast/internal/decide/dualstack"
+	install "github.com/holdfast/holdfast/internal/install/dualstack"
+	"github.com/holdfast/holdfast/internal/model/config"
+	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/testkit/powercut"
+)
+
+func plan() decide.Plan {
+	p := decide.Plan{
+		ID: "p", By: "ada", At: time.Unix(1, 0), Machines: "fd98::/64", Pods: config.ClusterNetworkEntry{CIDR: "fd44::/56", HostPrefix: 64}, Services: "fd96::/112",
+		Hosts: map[string]decide.Host{},
+	}
+	for i, name := range names {
+		p.Hosts[name] = decide.Host{ControlPlane: name != "w-1", Share: netip.MustParsePrefix(fmt.Sprintf("fd44:0:0:%x::/64", 0xff-i))}
+	}
+	return p
+}
+
+var names = []string{"cp-1", "cp-2", "w-1"}
+
+// town is a site of two control planes and a worker, with an API that answers. A test cuts one
+// host at one of its effects: the agent ends there, and begins anew.
+type town struct {
+	powercut.Cut
+	announced     string
+	locked        bool
+	hosts         map[string]*townHost
+	noted, routed bool
+	settled       bool
+	now           time.Time
+	crashes       int
+	log           []string
+}
+
+type townHost struct {
+	*Agent
+	town         *town
+	root, name   string
+	boot, shares int
+	told         string
+	serve        bool
+	files, both  bool
+	wish         bool
+	lacks        string
+}
+
+func newTown(t *testing.T) *town {
+	t.Helper()
+	w := &town{hosts: map[string]*townHost{}, now: time.Unix(1_800_000_000, 0)}
+	for _, name := range names {
+		h := &townHost{town: w, root: t.TempDir(), name: name, shares: 1}
+		h.begin()
+		w.hosts[name] = h
+	}
+	return w
+}
+
+// begin starts the agent of a host.
+func (h *townHost) begin() {
+	w := h.town
+	effect := func(what string, do func()) error {
+		return w.Effect(func() error { w.log = append(w.log, h.name+" "+what); do(); return nil })
+	}
+	h.Agent = &Agent{
+		Store: install.Store{Root: h.root}, Host: func() string { return h.name }, Now: func() time.Time { return w.now },
+		World: World{
+			Boot: func() (string, error) { return fmt.Sprint(h.boot), nil },
+			Fits: func(decide.Plan) ([]netip.Addr, string) {
+				if h.lacks != "" {
+					return nil, h.lacks
+				}
+				return []netip.Addr{netip.MustParseAddr("10.98.0.11"), netip.MustParseAddr("fd98::11")}, ""
+			},
+			Carried: func(context.Context) (state.Fact[bool], string) { return state.Known(true), "" },
+			Serves:  func(context.Context, decide.Plan) (bool, error) { return h.serve, nil },
+			Serve:   func(decide.Plan) error { return effect("serves", func() { h.serve = true }) },
+			Change: func(decide.Plan, []netip.Addr, netip.Prefix) error {
+				return effect("changes", func() { h.files = true })
+			},
+			AskBoot: func(context.Context, string) error {
+				if h.wish {
+					return nil
+				}
+				return effect("asks for a boot", func() { h.wish = true })
+			},
+			Cluster: func() (Cluster, error) { return &clusterOf{h, effect}, nil },
+			Tell:    func(_ context.Context, _, value string) error { h.told = value; return nil },
+		},
+	}
+}
+
+// clusterOf is the cluster as the carrier sees it.
+type clusterOf struct {
+	h      *townHost
+	effect func(string, func()) error
+}
+
+func (c *clusterOf) Shares(context.Context, decide.Plan) (map[string]int, error) {
+	out := map[string]int{}
+	for name, h := range c.h.town.hosts {
+		out[name] = h.shares
+	}
+	return out, nil
+}
+func (c *clusterOf) Work(context.Context, decide.Plan) (string, error) { return "", nil }
+func (c *clusterOf) Noted(context.Context, decide.Plan) (bool, error)  { return c.h.town.noted, nil }
+
+func (c *clusterOf) Routed(context.Context, decide.Plan) (bool, error) { return c.h.town.routed, nil }
+
+func (c *clusterOf) Begin(_ context.Context, p decide.Plan) error {
+	if c.h.town.announced == "" {
+		return install.ErrTakenBack
+	}
+	p.Begun = true
+	return c.effect("begins", func() { c.h.town.locked, c.h.town.announced = true, text(p) })
+}
+
+func (c *clusterOf) Publish(_ context.Context, p decide.Plan) error {
+	p.Begun = true
+	return c.effect("publishes", func() { c.h.town.locked, c.h.town.announced = true, text(p) })
+}
+
+func (c *clusterOf) Note(context.Context, decide.Plan) error {
+	return c.effect("notes", func() { c.h.town.noted = true })
+}
+
+func (c *clusterOf) Share(_ context.Context, _ decide.Plan, host string) error {
+	return c.effect("shares "+host, func() { c.h.town.hosts[host].shares = 2 })
+}
+
+func (c *clusterOf) Route(context.Context, decide.Plan) error {
+	return c.effect("routes", func() { c.h.town.routed = true })
+}
+
+func (c *clusterOf) Settle(context.Context, decide.Plan) error {
+	return c.effect("settles", func() { c.h.town.settled = true })
+}
+
+func (c *clusterOf) Withdraw(context.Context, decide.Plan) error {
+	return c.effect("withdraws", func() { c.h.town.locked, c.h.town.announced = false, "" })
+}
+
+func (c *clusterOf) Unlock(context.Context, decide.Plan) error {
+	c.h.town.locked = false
+	return nil
+}
+
+func text(p decide.Plan) string {
+	data, _ := json.Marshal(p)
+	return string(data)
+}
+
+// nodes are those of the API.
+func (w *town) nodes() []state.Node {
+	var out []state.Node
+	for _, name := range names {
+		h := w.hosts[name]
+		n := state.Node{Name: name, Ready: true, Annotations: map[string]string{}, Addresses: []netip.Addr{netip.MustParseAddr("10.98.0.11")}}
+		if h.told != "" {
+			n.Annotations[install.Annotation] = h.told
+		}
+		if h.both {
+			n.Addresses = append(n.Addresses, netip.MustParseAddr("fd98::11"))
+		}
+		out = append(out, n)
+	}
+	return out
+}
+
+// rests lets the hosts work until nothing changes any more. A host that is cut begins anew.
+func (w *town) rests(t *testing.T) {
+	t.Helper()
+	for idle := 0; idle < 3; {
+		before := fmt.Sprint(w.log, w.crashes, w.nodes(), w.announced)
+		w.now = w.now.Add(time.Minute)
+		for _, name := range names {
+			h := w.hosts[name]
+			h.Nodes(w.nodes())
+			h.Infrastructure(kube.Infrastructure{DualStack: w.announced})
+			if _, err := h.step(t.Context()); errors.Is(err, powercut.Err) {
+				w.crashes++
+				w.Cut = powercut.Cut{}
+				h.begin()
+			} else if err != nil && !errors.Is(err, install.ErrTakenBack) {
+				t.Fatalf("%s: %v", name, err)
+			}
+			if h.wish { // its turn
+				h.boot, h.wish, h.both = h.boot+1, false, h.files
+			}
+		}
+		if fmt.Sprint(w.log, w.crashes, w.nodes(), w.announced) == before {
+			idle++
+		} else {
+			idle = 0
+		}
+		if len(w.log) > 200 {
+			t.Fatalf("it never rests: %v", w.log[180:])
+		}
+	}
+}
+
+// wrong says what is not right at the end.
+func (w *town) wrong(both bool) string {
+	var out []string
+	for _, name := range names {
+		h := w.hosts[name]
+		p, _, err := h.Store.Load()
+		if err != nil || p != nil || h.told != "" || h.both != both || h.files != both || h.serve != (both && name != "w-1") || h.shares != map[bool]int{false: 1, true: 2}[both] {
+			out = append(out, fmt.Sprintf("%s: %v plan %v told %q %+v", name, err, p != nil, h.told, *h))
+		}
+	}
+	if w.announced != "" || w.locked || w.settled != both || w.noted != both || w.routed != both {
+		out = append(out, fmt.Sprintf("announced %q locked %v settled %v", w.announced, w.locked, w.settled))
+	}
+	return strings.Join(out, "\n")
+}
+
+func TestASiteGetsTheSecondFamilyThoughAnAgentIsCutAtAnyEffect(t *testing.T) {
+	whole := newTown(t)
+	whole.announced = text(plan())
+	whole.rests(t)
+	if bad := whole.wrong(true); bad != "" {
+		t.Fatal(bad)
+	}
+	want := []string{
+		"cp-1 begins", "cp-1 serves", "cp-2 serves", "cp-1 notes", "cp-1 shares cp-1", "cp-1 shares cp-2", "cp-1 shares w-1", "cp-1 routes",
+		"cp-1 changes", "cp-1 asks for a boot", "cp-2 changes", "cp-2 asks for a boot", "w-1 changes", "w-1 asks for a boot", "cp-1 settles", "cp-1 withdraws",
+	}
+	if !slices.Equal(whole.log, want) {
+		t.Errorf("%q", whole.log)
+	}
+	for at := 1; at <= len(want); at++ {
+		for _, after := range []bool{false, true} {
+			w := newTown(t)
+			w.announced, w.At, w.After = text(plan()), at, after
+			w.rests(t)
+			if bad := w.wrong(true); bad != "" || w.crashes != 1 {
+				t.Errorf("cut at %s, after %v: %d crashes\n%s", want[at-1], after, w.crashes, bad)
+			}
+		}
+	}
+}
+
+func TestAPlanThatWasTakenBackLeavesNothing(t *testing.T) {
+	w := newTown(t)
+	w.announced, w.hosts["w-1"].lacks = text(plan()), "it has no address in fd98::/64"
+	w.rests(t)
+	if len(w.log) > 0 {
+		t.Errorf("it begins though a host lacks an address: %q", w.log)
+	}
+	var d install.Doing
+	if err := json.Unmarshal([]byte(w.hosts["cp-1"].told), &d); err != nil || !strings.Contains(d.Words, "w-1 (it has no address in fd98::/64)") {
+		t.Errorf("%v: %+v", err, d)
+	}
+	w.announced = ""
+	w.rests(t)
+	if bad := w.wrong(false); bad != "" {
+		t.Error(bad)
+	}
+}
+
+func TestAnAnnouncementThatSomebodyDeletesIsWrittenAgain(t *testing.T) {
+	for at := 2; at <= 15; at++ {
+		w := newTown(t)
+		w.announced, w.At = text(plan()), at
+		deleted := false
+		for range 400 {
+			w.now = w.now.Add(time.Minute)
+			for _, name := range names {
+				h := w.hosts[name]
+				h.Nodes(w.nodes())
+				h.Infrastructure(kube.Infrastructure{DualStack: w.announced})
+				if _, err := h.step(t.Context()); errors.Is(err, powercut.Err) {
+					w.Cut, w.announced, deleted = powercut.Cut{}, "", true
+					h.begin()
+				}
+				if h.wish {
+					h.boot, h.wish, h.both = h.boot+1, false, h.files
+				}
+			}
+			if deleted {
+				break
+			}
+		}
+		w.rests(t)
+		if bad := w.wrong(true); bad != "" {
+			t.Errorf("deleted at effect %d:\n%s", at, bad)
+		}
+	}
+}
+
+func TestAPlanThatDoesNotNameEveryHostDoesNotBegin(t *testing.T) {
+	w := newTown(t)
+	p := plan()
+	delete(p.Hosts, "w-1")
+	w.announced = text(p)
+	w.rests(t)
+	var d install.Doing
+	if err := json.Unmarshal([]byte(w.hosts["cp-1"].told), &d); err != nil || len(w.log) > 0 || !strings.Contains(d.Words, "w-1 joined after the plan was made") {
+		t.Errorf("%v %q %+v", err, w.log, d)
+	}
+}
+
+func TestAPlanThatCannotBeFollowedIsNotKept(t *testing.T) {
+	w := newTown(t)
+	h := w.hosts["cp-1"]
+	for _, text := range []string{"{", `{"id":"p"}`} {
+		h.Infrastructure(kube.Infrastructure{DualStack: text})
+		if _, err := h.step(t.Context()); err == nil || !strings.Contains(err.Error(), kube.DualStackAnnotation) {
+			t.Errorf("%s: %v", text, err)
+		}
+		if p, _, err := h.Store.Load(); p != nil || err != nil {
+			t.Errorf("%+v %v", p, err)
+		}
+	}
+}

@@ -1,0 +1,117 @@
+package dualstack
+
+import (
+	"context"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	decide "github.com/holdfast/holdfast/internal/decide/dualstack"
+	"github.com/holdfast/holdfast/internal/decide/replace"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/hold"
+	install "github.com/holdfast/holdfast/internal/install/dualstack"
+	"github.com/holdfast/holdfast/internal/model/site"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// API is what the carrier has of the API.
+type API interface {
+	install.API
+	install.LockAPI
+}
+
+// Carrier is the cluster in the hands of the carrier.
+type Carrier struct {
+	API   API
+	Store install.Store
+	Site  *site.Site
+	// Moves says that the site moves, empty if it does not.
+	Moves func() string
+}
+
+// Shares implements Cluster.
+func (c Carrier) Shares(ctx context.Context, p decide.Plan) (map[string]int, error) {
+	out := map[string]int{}
+	for _, name := range p.Order() {
+		n, err := c.API.Node(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		if n != nil {
+			out[name] = len(n.Spec.PodCIDRs)
+		}
+	}
+	return out, nil
+}
+
+// Work implements Cluster.
+func (c Carrier) Work(ctx context.Context, p decide.Plan) (string, error) {
+	lock, err := c.API.ConfigMap(ctx, replace.LockNamespace, replace.LockName)
+	if err != nil {
+		return "", err
+	}
+	if lock[replace.LockKey] != p.ID && replace.InForce(lock) != "" {
+		return replace.InForce(lock), nil
+	}
+	record, err := c.API.ConfigMap(ctx, annotation.RecordNamespace, annotation.RecordName)
+	if err != nil {
+		return "", err
+	}
+	var work []string
+	for _, w := range []string{hold.Of(state.Known(record[annotation.RecordKey]), nil).Rewrite, c.Moves()} {
+		if w != "" {
+			work = append(work, w)
+		}
+	}
+	return strings.Join(work, "; "), nil
+}
+
+// Noted implements Cluster.
+func (c Carrier) Noted(ctx context.Context, p decide.Plan) (bool, error) {
+	return install.Noted(ctx, c.API, p)
+}
+
+// Routed implements Cluster.
+func (c Carrier) Routed(ctx context.Context, p decide.Plan) (bool, error) {
+	return install.Routed(ctx, c.API, c.Site, p)
+}
+
+// Begin implements Cluster.
+func (c Carrier) Begin(ctx context.Context, p decide.Plan) error {
+	return install.Begin(ctx, c.API, p)
+}
+
+// Publish implements Cluster.
+func (c Carrier) Publish(ctx context.Context, p decide.Plan) error {
+	return install.Publish(ctx, c.API, p)
+}
+
+// Note implements Cluster.
+func (c Carrier) Note(ctx context.Context, p decide.Plan) error { return install.Note(ctx, c.API, p) }
+
+// Share implements Cluster.
+func (c Carrier) Share(ctx context.Context, p decide.Plan, host string) error {
+	kept := func() (*corev1.Node, error) { return c.Store.Node(host) }
+	return install.Share(ctx, c.API, host, p.Hosts[host].Share, kept, c.Store.PutNode)
+}
+
+// Route implements Cluster.
+func (c Carrier) Route(ctx context.Context, p decide.Plan) error {
+	return install.Route(ctx, c.API, c.Site, p)
+}
+
+// Settle implements Cluster.
+func (c Carrier) Settle(ctx context.Context, p decide.Plan) error {
+	return install.Settle(ctx, c.API, c.Site, p)
+}
+
+// Withdraw implements Cluster.
+func (c Carrier) Withdraw(ctx context.Context, p decide.Plan) error {
+	return install.Withdraw(ctx, c.API, p)
+}
+
+// Unlock implements Cluster.
+func (c Carrier) Unlock(ctx context.Context, p decide.Plan) error {
+	return install.Unlock(ctx, c.API, p)
+}

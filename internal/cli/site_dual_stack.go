@@ -1,0 +1,485 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/netip"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	configv1 "github.com/openshift/api/config/v1"
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/adapter/kube"
+	"github.com/holdfast/holdfast/internal/cli/command"
+	decide "github.com/holdfast/holdfast/internal/decide/dualstack"
+	install "github.com/holdfast/holdfast/internal/install/dualstack"
+	"github.com/holdfast/holdfast/internal/model/config"
+)
+
+func newDualStack(streams Streams) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "dual-stack",
+		Short: "Give a living site of one address family the second one",
+		Long: `A site that was installed with one address family gets the second one while it serves.
+In a copy of the site's install-config.yaml add one network of the other family at the end of
+networking.machineNetwork, clusterNetwork and serviceNetwork, and change nothing else. Give every
+host an address in the new machine network, and a default route of that family at the interface
+of the other one.
+
+The first family stays the primary one. Neither of them is taken away again.`,
+	}
+	cmd.AddCommand(newDualStackPlan(streams), newDualStackApply(streams), newDualStackStatus(streams))
+	return cmd
+}
+
+func newDualStackPlan(streams Streams) *cobra.Command {
+	var f readdressFlags
+	cmd := &cobra.Command{
+		Use:   "plan",
+		Short: "Show each step and what it means, and change nothing",
+		Long: `Compares an edited install-config.yaml with this site, and shows what happens and in which
+order. It changes nothing.
+
+Exit codes: 0 the site can get the second family; 7 not now, and why; 1 it failed; 2 the file is
+refused, and each reason is named with its field.`,
+		Example: `  holdfast site dual-stack plan --install-config shop.yaml`,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			d, err := f.dualStack(cmd.Context(), streams)
+			if err != nil {
+				return err
+			}
+			if err := d.show(); err != nil {
+				return err
+			}
+			return d.free(cmd.Context())
+		},
+	}
+	f.dualStackFile(cmd)
+	_ = cmd.MarkFlagRequired("install-config")
+	return cmd
+}
+
+func newDualStackApply(streams Streams) *cobra.Command {
+	f := readdressFlags{timeout: time.Hour}
+	abort := false
+	cmd := &cobra.Command{
+		Use:   "apply",
+		Short: "Give the site the second family, and follow it",
+		Long: `Shows each step, asks, and gives the plan to every host. The hosts carry it out by
+themselves: this command only follows, and Ctrl-C ends nothing but the following. Typed again
+with the same file, it follows on.
+
+It begins when every host has the plan and can have both families. Until then --abort takes it
+back; afterwards the plan only goes forward, because Services may have addresses of the second
+family.
+
+Exit codes: 0 the site has both families, or with --abort no host has the plan any more; 3 not at
+the timeout: it goes on; 7 refused, because of other work or because it has begun; 8 not
+confirmed; 1 it failed; 2 wrong usage, or the file is refused.`,
+		Example: `  holdfast site dual-stack apply --install-config shop.yaml
+  holdfast site dual-stack apply --abort`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			switch {
+			case abort && f.file != "":
+				return &UsageError{Err: fmt.Errorf("--abort takes no --install-config")}
+			case !abort && f.file == "":
+				return &UsageError{Err: fmt.Errorf("--install-config is missing: name the edited file, or --abort")}
+			case abort:
+				return f.abortDualStack(cmd.Context(), streams)
+			}
+			return f.applyDualStack(cmd.Context(), streams)
+		},
+	}
+	f.dualStackFile(cmd)
+	flags := cmd.Flags()
+	flags.BoolVar(&abort, "abort", false, "take the plan back, while it has not begun")
+	flags.StringVar(&f.by, "by", "", "who does it")
+	flags.BoolVar(&f.yes, "yes", false, "do not ask")
+	timeoutFlag(cmd, &f.timeout)
+	return cmd
+}
+
+func newDualStackStatus(streams Streams) *cobra.Command {
+	var f readdressFlags
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Show how far each host is, what it waits for, and what to type",
+		Long: `Shows the plan and what each host says of it.
+
+Exit codes: 0 there is no plan; 4 it goes on, or waits; 1 it failed; 2 wrong usage.`,
+		Example: `  holdfast site dual-stack status
+  holdfast site dual-stack status -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := f.place.Check(nil); err != nil {
+				return err
+			}
+			a, err := f.cluster(cmd.Context())
+			if err != nil {
+				return err
+			}
+			r, err := a.secondFamily(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return r.print(streams.Out, f.output)
+		},
+	}
+	f.place.DeclareKubeconfig(cmd)
+	command.OutputFlag(cmd, &f.output)
+	return cmd
+}
+
+func (f *readdressFlags) dualStackFile(cmd *cobra.Command) {
+	f.place.DeclareKubeconfig(cmd)
+	cmd.Flags().StringVar(&f.file, "install-config", "", "the edited install-config.yaml")
+}
+
+// secondFamily is a plan in the making.
+type secondFamily struct {
+	streams Streams
+	access  *moveAccess
+	plan    decide.Plan
+}
+
+// dualStack reads the file and compares it with the site.
+func (f readdressFlags) dualStack(ctx context.Context, streams Streams) (*secondFamily, error) {
+	if err := f.place.Check(nil); err != nil {
+		return nil, err
+	}
+	data, err := readFile(streams.In, f.file)
+	if err != nil {
+		return nil, &UsageError{Err: err}
+	}
+	file, err := config.Parse(data)
+	if err != nil {
+		return nil, &UsageError{Err: fmt.Errorf("%s: %w", f.file, err)}
+	}
+	a, err := f.cluster(ctx)
+	if err != nil {
+		return nil, err
+	}
+	have, err := a.config(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if have.ClusterDomain() != file.ClusterDomain() {
+		return nil, coded(command.ExitRefused, "refused: the file is that of %s, and this cluster is %s: choose the file or the cluster anew", file.ClusterDomain(), have.ClusterDomain())
+	}
+	list, err := a.nodes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	d := &secondFamily{streams: streams, access: a}
+	if d.plan, err = decide.New(have, file, membersOf(list)); err != nil {
+		return nil, &UsageError{Err: fmt.Errorf("%s: %w", f.file, err)}
+	}
+	d.plan.ID, d.plan.By, d.plan.At = strings.ToLower(rand.Text()[:12]), cmp.Or(f.by, login()), time.Now().UTC().Truncate(time.Second)
+	return d, nil
+}
+
+func membersOf(list []corev1.Node) map[string]decide.Member {
+	out := map[string]decide.Member{}
+	for _, n := range list {
+		m := decide.Member{ControlPlane: kube.NodeOf(&n).ControlPlane()}
+		for _, text := range n.Spec.PodCIDRs {
+			if p, err := netip.ParsePrefix(text); err == nil {
+				m.Shares = append(m.Shares, p)
+			}
+		}
+		out[n.Name] = m
+	}
+	return out
+}
+
+// show prints what happens, in its order.
+func (d *secondFamily) show() error {
+	p := d.plan
+	var out strings.Builder
+	_, _ = fmt.Fprintf(&out, "hosts get addresses of %s, pods of %s, Services of %s; the first family stays the primary one\n\n", p.Machines, p.Pods.CIDR, p.Services)
+	w := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(w, "STEP\tWHAT HAPPENS\tWHAT IT MEANS")
+	rows := [][2]string{{"every host keeps the plan, and says what it lacks", "nothing changes; apply --abort takes it back"}}
+	for _, name := range p.Order() {
+		if p.Hosts[name].ControlPlane {
+			rows = append(rows, [2]string{"the API server and the controller manager of " + name + " start anew", "from the first of them on the plan only goes forward"})
+		}
+	}
+	rows = append(rows, [2]string{"each Node is made anew as it was, with a second share of the pod network", "pods run on; Services can have addresses of both families"})
+	for _, name := range p.Order() {
+		rows = append(rows, [2]string{fmt.Sprintf("%s (%s) is drained and boots once", name, p.Hosts[name].Share), "its pods have addresses of both families afterwards"})
+	}
+	rows = append(rows, [2]string{"the objects of the cluster get both families", "a second pair of virtual IPs may be added: holdfast vip add"})
+	for i, r := range rows {
+		_, _ = fmt.Fprintf(w, "%d\t%s\t%s\n", i+1, r[0], r[1])
+	}
+	_ = w.Flush()
+	_, err := fmt.Fprint(d.streams.Out, out.String())
+	return err
+}
+
+// free refuses a plan while something else changes hosts or the site.
+func (d *secondFamily) free(ctx context.Context) error {
+	if err := d.access.free(ctx); err != nil {
+		return err
+	}
+	infra, err := d.access.infrastructure(ctx)
+	if err != nil {
+		return err
+	}
+	if infra.Annotations[kube.ReaddressAnnotation] != "" {
+		return coded(command.ExitRefused, "refused, nothing was changed: a move of the site is announced; to follow it: holdfast site readdress show")
+	}
+	return nil
+}
+
+func (f readdressFlags) applyDualStack(ctx context.Context, streams Streams) error {
+	if err := f.place.Check(nil); err != nil {
+		return err
+	}
+	a, err := f.cluster(ctx)
+	if err != nil {
+		return err
+	}
+	r, err := a.secondFamily(ctx)
+	if err != nil {
+		return err
+	}
+	if r.Plan != nil { // typed again
+		return f.followDualStack(ctx, streams, a, r.Plan.ID)
+	}
+	d, err := f.dualStack(ctx, streams)
+	if err != nil {
+		return err
+	}
+	if err := d.show(); err != nil {
+		return err
+	}
+	if err := d.free(ctx); err != nil {
+		return err
+	}
+	if !f.yes {
+		if err := agreed(ctx, streams, "Every host boots once, and the second family stays for the life of the site. Continue? Type yes: ", "yes"); err != nil {
+			return err
+		}
+	}
+	data, err := json.Marshal(d.plan)
+	if err != nil {
+		return err
+	}
+	infra, err := a.infrastructure(ctx)
+	if err != nil {
+		return err
+	}
+	if infra.Annotations[kube.DualStackAnnotation] != "" {
+		return coded(command.ExitRefused, "refused: somebody else has announced a plan: holdfast site dual-stack status")
+	}
+	if err := a.announceSecond(ctx, infra, string(data)); err != nil {
+		return fmt.Errorf("announce the plan: %w", err)
+	}
+	return f.followDualStack(ctx, streams, a, d.plan.ID)
+}
+
+func (a *moveAccess) announceSecond(ctx context.Context, infra *configv1.Infrastructure, text string) error {
+	after := infra.DeepCopy()
+	if text == "" {
+		delete(after.Annotations, kube.DualStackAnnotation)
+	} else {
+		if after.Annotations == nil {
+			after.Annotations = map[string]string{}
+		}
+		after.Annotations[kube.DualStackAnnotation] = text
+	}
+	return a.client.Patch(ctx, after, client.MergeFromWithOptions(infra, client.MergeFromWithOptimisticLock{}))
+}
+
+// abortDualStack takes a plan back that has not begun. Of this and the plan's beginning one is
+// first: both write the same object, as it was read.
+func (f readdressFlags) abortDualStack(ctx context.Context, streams Streams) error {
+	if err := f.place.Check(nil); err != nil {
+		return err
+	}
+	a, err := f.cluster(ctx)
+	if err != nil {
+		return err
+	}
+	return f.abortAt(ctx, streams, a)
+}
+
+func (f readdressFlags) abortAt(ctx context.Context, streams Streams, a *moveAccess) error {
+	infra, err := a.infrastructure(ctx)
+	if err != nil {
+		return err
+	}
+	r, err := familyReportOf(infra, nil)
+	switch {
+	case err != nil:
+		return err
+	case r.Plan == nil:
+		return coded(command.ExitRefused, "refused: there is no plan for a second family")
+	case r.Plan.Begun:
+		return coded(command.ExitRefused, "refused: the plan has begun, and only goes forward: holdfast site dual-stack status")
+	}
+	if err := a.announceSecond(ctx, infra, ""); err != nil {
+		return fmt.Errorf("take the plan back: %w", err)
+	}
+	return f.awaitFamily(ctx, streams, a, func(r familyReport) (string, bool) {
+		late := r.with(r.any())
+		return strings.Join(late, ", "), len(late) == 0
+	}, "the plan is taken back: no host has it any more")
+}
+
+func (f readdressFlags) followDualStack(ctx context.Context, streams Streams, a *moveAccess, id string) error {
+	return f.awaitFamily(ctx, streams, a, func(r familyReport) (string, bool) {
+		if r.Plan != nil && r.Plan.ID == id {
+			return r.lines(), false
+		}
+		late := r.with(id)
+		return strings.Join(late, ", ") + " still has the plan", len(late) == 0
+	}, "the site has both families: holdfast vip add gives it a second pair of virtual IPs")
+}
+
+// awaitFamily looks until done says that nothing is to come, and shows what is waited for.
+func (f readdressFlags) awaitFamily(ctx context.Context, streams Streams, a *moveAccess, done func(familyReport) (string, bool), words string) error {
+	ctx, stop := context.WithTimeout(ctx, f.timeout)
+	defer stop()
+	for said := ""; ; {
+		r, err := a.secondFamily(ctx) // the API may be away while its server starts anew
+		if err == nil {
+			missing, ok := done(r)
+			if ok {
+				_, err := fmt.Fprintln(streams.Err, words)
+				return err
+			}
+			if missing != said {
+				_, _ = fmt.Fprintf(streams.Err, "%s\n", missing)
+				said = missing
+			}
+		}
+		if host.Sleep(ctx, time.Second) != nil {
+			return coded(command.ExitAttention, "not at its end at the timeout of %s: it goes on by itself; holdfast site dual-stack status", f.timeout)
+		}
+	}
+}
+
+// familyReport is what is known of a plan for a second family.
+type familyReport struct {
+	// Plan is the announced one, nil if there is none.
+	Plan  *decide.Plan `json:"plan,omitempty"`
+	Hosts []familyHost `json:"hosts"`
+}
+
+// familyHost is what a host says of it.
+type familyHost struct {
+	Host string `json:"host"`
+	install.Doing
+}
+
+func (a *moveAccess) secondFamily(ctx context.Context) (familyReport, error) {
+	infra, err := a.infrastructure(ctx)
+	if err != nil {
+		return familyReport{}, err
+	}
+	list, err := a.nodes(ctx)
+	if err != nil {
+		return familyReport{}, err
+	}
+	return familyReportOf(infra, list)
+}
+
+func familyReportOf(infra *configv1.Infrastructure, list []corev1.Node) (familyReport, error) {
+	var r familyReport
+	if text := infra.Annotations[kube.DualStackAnnotation]; text != "" {
+		if err := json.Unmarshal([]byte(text), &r.Plan); err != nil {
+			return r, fmt.Errorf("annotation %s of the Infrastructure object: %w", kube.DualStackAnnotation, err)
+		}
+	}
+	for _, n := range list {
+		h := familyHost{Host: n.Name}
+		if text := n.Annotations[install.Annotation]; text != "" && json.Unmarshal([]byte(text), &h.Doing) != nil {
+			h.Words = "its annotation cannot be read"
+		}
+		r.Hosts = append(r.Hosts, h)
+	}
+	slices.SortFunc(r.Hosts, func(a, b familyHost) int { return cmp.Compare(a.Host, b.Host) })
+	return r, nil
+}
+
+// any returns the plan of which some host tells.
+func (r familyReport) any() string {
+	for _, h := range r.Hosts {
+		if h.Plan != "" {
+			return h.Plan
+		}
+	}
+	return ""
+}
+
+// with returns the hosts that have a plan.
+func (r familyReport) with(id string) (out []string) {
+	for _, h := range r.Hosts {
+		if id != "" && h.Plan == id {
+			out = append(out, h.Host)
+		}
+	}
+	return out
+}
+
+// stages say for people how far a host is.
+var stages = map[decide.Stage]string{
+	decide.Kept: "has the plan", decide.Served: "serves both", decide.Written: "boots", decide.Over: "has both",
+}
+
+func (r familyReport) print(out io.Writer, format string) error {
+	var err error
+	switch {
+	case format == "json":
+		err = command.PrintJSON(out, r)
+	case r.Plan == nil:
+		_, err = fmt.Fprintln(out, "there is no plan for a second family")
+	default:
+		begun := "can be taken back: holdfast site dual-stack apply --abort"
+		if r.Plan.Begun {
+			begun = "has begun, and only goes forward"
+		}
+		_, err = fmt.Fprintf(out, "plan %s of %s at %s: %s\n%s\n", r.Plan.ID, r.Plan.By, r.Plan.At.Format(time.RFC3339), begun, r.lines())
+	}
+	if err == nil && r.Plan != nil {
+		return coded(command.ExitRecovers, "the plan goes on, or waits")
+	}
+	return err
+}
+
+// lines are a table of the hosts.
+func (r familyReport) lines() string {
+	var text strings.Builder
+	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(w, "HOST\tIS\tSTATE")
+	for _, h := range r.Hosts {
+		is, words := stages[h.Stage], h.Words
+		if r.Plan == nil || h.Plan != r.Plan.ID {
+			is, words = "-", "says nothing of it yet"
+		}
+		if h.Problem != "" {
+			words += ": " + h.Problem
+		}
+		if h.Way != "" {
+			words += " (" + h.Way + ")"
+		}
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\n", h.Host, is, words)
+	}
+	_ = w.Flush()
+	return strings.TrimRight(text.String(), "\n")
+}

@@ -1,0 +1,155 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	configv1 "github.com/openshift/api/config/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/holdfast/holdfast/internal/adapter/kube"
+	"github.com/holdfast/holdfast/internal/cli/command"
+	decide "github.com/holdfast/holdfast/internal/decide/dualstack"
+	install "github.com/holdfast/holdfast/internal/install/dualstack"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+func TestASecondFamilyIsShownHostByHost(t *testing.T) {
+	r := familyReport{Plan: &decide.Plan{ID: "p1", By: "ada", At: time.Unix(0, 0).UTC()}, Hosts: []familyHost{
+		{"cp-1", install.Doing{Plan: "p1", Stage: decide.Over, Words: "waits for w-1"}},
+		{"cp-2", install.Doing{Plan: "p1", Stage: decide.Written, Words: "waits for a planned reboot", Way: "holdfast host list"}},
+		{"w-1", install.Doing{Plan: "p1", Stage: decide.Served, Words: "gives kubelet both families", Problem: "disk full"}},
+		{"w-2", install.Doing{Plan: "other", Stage: decide.Over}},
+	}}
+	var out strings.Builder
+	if code := command.ExitCode(r.print(&out, "text")); code != command.ExitRecovers {
+		t.Errorf("exit code %d", code)
+	}
+	const want = `plan p1 of ada at 1970-01-01T00:00:00Z: can be taken back: holdfast site dual-stack apply --abort
+HOST  IS           STATE
+cp-1  has both     waits for w-1
+cp-2  boots        waits for a planned reboot (holdfast host list)
+w-1   serves both  gives kubelet both families: disk full
+w-2   -            says nothing of it yet
+`
+	if out.String() != want {
+		t.Errorf("got\n%s", out.String())
+	}
+	out.Reset()
+	r.Plan.Begun = true
+	_ = r.print(&out, "text")
+	if !strings.Contains(out.String(), "has begun, and only goes forward") {
+		t.Error(out.String())
+	}
+	out.Reset()
+	if err := (familyReport{}).print(&out, "text"); err != nil || out.String() != "there is no plan for a second family\n" {
+		t.Errorf("%v %s", err, out.String())
+	}
+	if err := (familyReport{}).print(&out, "json"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestEachStepOfASecondFamilyIsSaidBefore(t *testing.T) {
+	p := decide.Plan{Machines: "fd98::/64", Services: "fd96::/112", Hosts: map[string]decide.Host{"cp-1": {ControlPlane: true}, "w-1": {}}}
+	p.Pods.CIDR = "fd44::/56"
+	var out strings.Builder
+	if err := (&secondFamily{streams: Streams{Out: &out}, plan: p}).show(); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"hosts get addresses of fd98::/64, pods of fd44::/56, Services of fd96::/112", "\n1     every host keeps the plan",
+		"\n2     the API server and the controller manager of cp-1 start anew", "only goes forward", "w-1 (invalid Prefix) is drained and boots once", "\n6     the objects",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, out.String())
+		}
+	}
+}
+
+func TestAPlanForASecondFamilyIsTakenBackUntilItHasBegun(t *testing.T) {
+	scheme, err := kube.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		plan string
+		want string // the refusal, empty for none
+	}{
+		"no plan": {"", "there is no plan"}, "begun": {`{"id":"p1","begun":true}`, "has begun"}, "not begun": {`{"id":"p1"}`, ""}, "unreadable": {"{", "annotation holdfast.io/dual-stack"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			infra := &configv1.Infrastructure{ObjectMeta: metav1.ObjectMeta{Name: "cluster", Annotations: map[string]string{"x": "y"}}}
+			if c.plan != "" {
+				infra.Annotations[kube.DualStackAnnotation] = c.plan
+			}
+			a := &moveAccess{fake.NewClientBuilder().WithScheme(scheme).WithObjects(infra).Build()}
+			f := readdressFlags{timeout: time.Minute}
+			var out strings.Builder
+			err := f.abortAt(t.Context(), Streams{Err: &out}, a)
+			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+				t.Fatalf("%v, want %q", err, c.want)
+			}
+			now, err := a.infrastructure(t.Context())
+			if err != nil || now.Annotations["x"] != "y" || (now.Annotations[kube.DualStackAnnotation] == "") != (c.want == "" || c.plan == "") {
+				t.Errorf("%v %v", now.Annotations, err)
+			}
+		})
+	}
+}
+
+func TestNoSecondFamilyWhileASiteMoves(t *testing.T) {
+	scheme, err := kube.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for annotation, refused := range map[string]bool{kube.ReaddressAnnotation: true, "x": false} {
+		infra := &configv1.Infrastructure{ObjectMeta: metav1.ObjectMeta{Name: "cluster", Annotations: map[string]string{annotation: "{}"}}}
+		d := &secondFamily{access: &moveAccess{fake.NewClientBuilder().WithScheme(scheme).WithObjects(infra).Build()}}
+		if err := d.free(t.Context()); (err != nil) != refused {
+			t.Errorf("%s: %v", annotation, err)
+		}
+	}
+}
+
+// TestASecondFamilyIsFollowedToItsEnd plays the hosts: they forget the plan once it is over.
+func TestASecondFamilyIsFollowedToItsEnd(t *testing.T) {
+	scheme, err := kube.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, _ := json.Marshal(decide.Plan{ID: "p1", Begun: true})
+	says := state.FormatAnnotation(install.Doing{Plan: "p1", Stage: decide.Written, Words: "boots now"})
+	objects := []client.Object{
+		&configv1.Infrastructure{ObjectMeta: metav1.ObjectMeta{Name: "cluster", Annotations: map[string]string{kube.DualStackAnnotation: string(plan)}}},
+		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "cp-1", Annotations: map[string]string{install.Annotation: says}}},
+	}
+	a := &moveAccess{fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()}
+	end := func(ctx context.Context) {
+		for _, o := range objects {
+			after := o.DeepCopyObject().(client.Object) //nolint:forcetypeassert // both are objects
+			after.SetAnnotations(nil)
+			if err := a.client.Patch(ctx, after, client.MergeFrom(o)); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	var out strings.Builder
+	f := readdressFlags{timeout: 1500 * time.Millisecond}
+	if code := command.ExitCode(f.followDualStack(t.Context(), Streams{Err: &out}, a, "p1")); code != command.ExitAttention {
+		t.Errorf("exit code %d at the timeout", code)
+	}
+	if !strings.Contains(out.String(), "boots now") {
+		t.Errorf("it does not say what is waited for: %s", out.String())
+	}
+	end(t.Context())
+	if err := f.followDualStack(t.Context(), Streams{Err: &out}, a, "p1"); err != nil || !strings.Contains(out.String(), "the site has both families") {
+		t.Errorf("%v %s", err, out.String())
+	}
+}
