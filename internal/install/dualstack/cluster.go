@@ -28,6 +28,7 @@ type API interface {
 	Node(ctx context.Context, name string) (*corev1.Node, error)
 	DeleteNode(ctx context.Context, name, uid string) error
 	CreateNode(ctx context.Context, n *corev1.Node) error
+	RestartPods(ctx context.Context, namespace, selector string) error
 }
 
 // Open returns the cluster's API by the account of the administrator on this host.
@@ -111,10 +112,16 @@ func Routed(ctx context.Context, api API, s *site.Site, p decide.Plan) (bool, er
 	return true, nil
 }
 
-// Settle gives all other objects of the cluster both families.
+// Settle gives all other objects of the cluster both families. First the pod network's daemons
+// start anew: flannel 0.28.4 takes a Node that got its second address for one that did not change,
+// because its first one did not. A host that booted before another one would never have a route
+// to the second share of that one (lab, 2026-11-27).
 func Settle(ctx context.Context, api API, s *site.Site, p decide.Plan) error {
 	changes, err := changes(s, p)
 	if err != nil {
+		return err
+	}
+	if err := api.RestartPods(ctx, flannel.Namespace, flannel.Selector); err != nil {
 		return err
 	}
 	_, err = grow.Apply(ctx, api, slices.DeleteFunc(changes, func(c manifests.Change) bool { return c.Namespace == flannel.Namespace }))

@@ -98,7 +98,11 @@ func TestALivingClusterGetsBothFamilies(t *testing.T) {
 		}
 		must(t, Note(t.Context(), cluster, p))
 		must(t, Route(t.Context(), cluster, s, p))
+		api.Kubectl(t, "run", "daemon", "-n", flannel.Namespace, "--image=none", "--labels="+flannel.Selector, `--overrides={"spec":{"serviceAccountName":"flannel"}}`)
 		must(t, Settle(t.Context(), cluster, s, p))
+		if left := api.Kubectl(t, "get", "pods", "-n", flannel.Namespace, "-o", "name"); left != "" {
+			t.Errorf("a daemon that may lack routes runs on: %s", left)
+		}
 	}
 	for what, c := range map[string]struct {
 		args []string

@@ -25,10 +25,11 @@ import (
 	"github.com/holdfast/holdfast/internal/render/volume"
 )
 
-// Namespace is flannel's, and DaemonSet that of its daemons.
+// Namespace is flannel's, and DaemonSet that of its daemons. Selector names their pods by a label.
 const (
 	Namespace = "kube-flannel"
 	DaemonSet = "kube-flannel"
+	Selector  = "app=" + name
 )
 
 const (

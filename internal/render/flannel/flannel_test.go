@@ -42,3 +42,13 @@ func TestTheGuardOfTheAccountComesBeforeTheAccountsRight(t *testing.T) {
 		t.Errorf("the guard is for %s, and no right is given to it", guards.PodNetworkAccount)
 	}
 }
+
+func TestTheSelectorNamesThePodsOfTheDaemon(t *testing.T) {
+	file, err := flannel.Manifests(sitetest.New(t, sitetest.TwoDual))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "matchLabels:\n      " + strings.Replace(flannel.Selector, "=", ": ", 1); !strings.Contains(string(file.Data), want) {
+		t.Errorf("the daemon's pods are not those of %s", flannel.Selector)
+	}
+}
