@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/lab"
@@ -80,7 +79,7 @@ type Chaos struct {
 
 // New returns a site to break.
 func New(s *labsite.Site, o Options) (*Chaos, error) {
-	config, err := clientcmd.BuildConfigFromFlags("", s.Lab.Kubeconfig())
+	config, err := s.Access()
 	if err != nil {
 		return nil, err
 	}

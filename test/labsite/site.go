@@ -105,7 +105,7 @@ func Root() string {
 // openAPI reads the kubeconfig that the installer left. The server is verified
 // by the name in it, whatever address is dialled.
 func (s *Site) openAPI() error {
-	cfg, err := clientcmd.BuildConfigFromFlags("", s.Lab.Kubeconfig())
+	cfg, err := s.Access()
 	if err != nil {
 		return err
 	}
@@ -131,6 +131,11 @@ func (s *Site) use(cfg *rest.Config) error {
 	return err
 }
 
+// Access returns the configuration of the installer's kubeconfig.
+func (s *Site) Access() (*rest.Config, error) {
+	return clientcmd.BuildConfigFromFlags("", s.Lab.Kubeconfig())
+}
+
 // Token has the site's client use a token of its own from now on, because the
 // certificate in the installer's kubeconfig may end during a test. It returns a
 // configuration with the token. The account is an administrator.
@@ -151,7 +156,7 @@ func (s *Site) Token(ctx context.Context, life time.Duration) (*rest.Config, err
 	if err := s.API.SubResource("token").Create(ctx, account, request); err != nil {
 		return nil, fmt.Errorf("get a token: %w", err)
 	}
-	cfg, err := clientcmd.BuildConfigFromFlags("", s.Lab.Kubeconfig())
+	cfg, err := s.Access()
 	if err != nil {
 		return nil, err
 	}
