@@ -108,7 +108,8 @@ func (p *Reconciler) Reconcile(ctx context.Context, v state.NetworkView) (string
 	if err != nil || !known {
 		return "", err
 	}
-	p.hear(ctx)
+	info, unanswered := p.Client.Info(ctx)
+	p.hear(ctx, unanswered)
 	restarted, anew, err := p.restart()
 	if err != nil {
 		return "", err
@@ -126,7 +127,10 @@ func (p *Reconciler) Reconcile(ctx context.Context, v state.NetworkView) (string
 		said = append(said, "wrote "+strings.Join(written, ", "))
 	}
 	// A full disk must not keep lost API servers in a running haproxy.
-	done, err := p.lead(ctx, site, failed == nil)
+	if unanswered != nil || info.Stopping { // kubelet starts it, or starts it anew
+		return strings.Join(said, "; "), failed
+	}
+	done, err := p.lead(ctx, site, info, failed == nil)
 	return strings.Join(append(said, done...), "; "), errors.Join(failed, err)
 }
 
@@ -148,9 +152,9 @@ func (p *Reconciler) site(v state.NetworkView) (render.Site, bool, error) {
 	return render.Site{V6: v6, Backends: backends.Value, CA: ca, Paths: p.Paths}, true, nil
 }
 
-// hear notes since when haproxy takes connections, and nobody listens at its socket.
-func (p *Reconciler) hear(ctx context.Context) {
-	_, err := p.Client.Info(ctx)
+// hear notes since when haproxy takes connections, and nobody listens at its socket. err is that
+// of a question.
+func (p *Reconciler) hear(ctx context.Context, err error) {
 	switch {
 	case !haproxy.Unheard(err) || !p.Accepts(ctx):
 		p.deaf = time.Time{}
@@ -193,11 +197,7 @@ func (p *Reconciler) remove() (string, error) {
 
 // lead brings a running haproxy to what was written. One that does not run starts
 // with it.
-func (p *Reconciler) lead(ctx context.Context, site render.Site, written bool) ([]string, error) {
-	info, err := p.Client.Info(ctx)
-	if err != nil || info.Stopping {
-		return nil, nil //nolint:nilerr // kubelet starts it, or starts it anew
-	}
+func (p *Reconciler) lead(ctx context.Context, site render.Site, info haproxy.Info, written bool) ([]string, error) {
 	fingerprint, err := render.Fingerprint(site)
 	if err != nil {
 		return nil, err
