@@ -16,14 +16,11 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/cli/command"
 	decide "github.com/holdfast/holdfast/internal/decide/dualstack"
 	install "github.com/holdfast/holdfast/internal/install/dualstack"
-	"github.com/holdfast/holdfast/internal/model/config"
 )
 
 func newDualStack(streams Streams) *cobra.Command {
@@ -159,13 +156,9 @@ func (f readdressFlags) dualStack(ctx context.Context, streams Streams) (*second
 	if err := f.place.Check(nil); err != nil {
 		return nil, err
 	}
-	data, err := readFile(streams.In, f.file)
+	file, err := f.edited(streams)
 	if err != nil {
-		return nil, &UsageError{Err: err}
-	}
-	file, err := config.Parse(data)
-	if err != nil {
-		return nil, &UsageError{Err: fmt.Errorf("%s: %w", f.file, err)}
+		return nil, err
 	}
 	a, err := f.cluster(ctx)
 	if err != nil {
@@ -175,8 +168,8 @@ func (f readdressFlags) dualStack(ctx context.Context, streams Streams) (*second
 	if err != nil {
 		return nil, err
 	}
-	if have.ClusterDomain() != file.ClusterDomain() {
-		return nil, coded(command.ExitRefused, "refused: the file is that of %s, and this cluster is %s: choose the file or the cluster anew", file.ClusterDomain(), have.ClusterDomain())
+	if err := sameCluster(have, file); err != nil {
+		return nil, err
 	}
 	list, err := a.nodes(ctx)
 	if err != nil {
@@ -286,23 +279,10 @@ func (f readdressFlags) applyDualStack(ctx context.Context, streams Streams) err
 	if infra.Annotations[kube.DualStackAnnotation] != "" {
 		return coded(command.ExitRefused, "refused: somebody else has announced a plan: holdfast site dual-stack status")
 	}
-	if err := a.announceSecond(ctx, infra, string(data)); err != nil {
+	if err := a.write(ctx, infra, kube.DualStackAnnotation, string(data)); err != nil {
 		return fmt.Errorf("announce the plan: %w", err)
 	}
 	return f.followDualStack(ctx, streams, a, d.plan.ID)
-}
-
-func (a *moveAccess) announceSecond(ctx context.Context, infra *configv1.Infrastructure, text string) error {
-	after := infra.DeepCopy()
-	if text == "" {
-		delete(after.Annotations, kube.DualStackAnnotation)
-	} else {
-		if after.Annotations == nil {
-			after.Annotations = map[string]string{}
-		}
-		after.Annotations[kube.DualStackAnnotation] = text
-	}
-	return a.client.Patch(ctx, after, client.MergeFromWithOptions(infra, client.MergeFromWithOptimisticLock{}))
 }
 
 // abortDualStack takes a plan back that has not begun. Of this and the plan's beginning one is
@@ -332,7 +312,7 @@ func (f readdressFlags) abortAt(ctx context.Context, streams Streams, a *moveAcc
 	case r.Plan.Begun:
 		return coded(command.ExitRefused, "refused: the plan has begun, and only goes forward: holdfast site dual-stack status")
 	}
-	if err := a.announceSecond(ctx, infra, ""); err != nil {
+	if err := a.write(ctx, infra, kube.DualStackAnnotation, ""); err != nil {
 		return fmt.Errorf("take the plan back: %w", err)
 	}
 	return f.awaitFamily(ctx, streams, a, func(r familyReport) (string, bool) {
@@ -353,25 +333,11 @@ func (f readdressFlags) followDualStack(ctx context.Context, streams Streams, a 
 
 // awaitFamily looks until done says that nothing is to come, and shows what is waited for.
 func (f readdressFlags) awaitFamily(ctx context.Context, streams Streams, a *moveAccess, done func(familyReport) (string, bool), words string) error {
-	ctx, stop := context.WithTimeout(ctx, f.timeout)
-	defer stop()
-	for said := ""; ; {
-		r, err := a.secondFamily(ctx) // the API may be away while its server starts anew
-		if err == nil {
-			missing, ok := done(r)
-			if ok {
-				_, err := fmt.Fprintln(streams.Err, words)
-				return err
-			}
-			if missing != said {
-				_, _ = fmt.Fprintf(streams.Err, "%s\n", missing)
-				said = missing
-			}
-		}
-		if host.Sleep(ctx, time.Second) != nil {
-			return coded(command.ExitAttention, "not at its end at the timeout of %s: it goes on by itself; holdfast site dual-stack status", f.timeout)
-		}
+	late, err := untilDone(ctx, f.timeout, streams, "", a.secondFamily, done, words)
+	if late != nil {
+		return coded(command.ExitAttention, "not at its end at the timeout of %s: it goes on by itself; holdfast site dual-stack status", f.timeout)
 	}
+	return err
 }
 
 // familyReport is what is known of a plan for a second family.

@@ -42,6 +42,26 @@ func (f readdressFlags) open(ctx context.Context, streams Streams) (*move, error
 	if err != nil {
 		return nil, err
 	}
+	file, err := f.edited(streams)
+	if err != nil {
+		return nil, err
+	}
+	have, hosts, err := m.now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := sameCluster(have, file); err != nil {
+		return nil, err
+	}
+	if m.plan, err = decide.New(have, file, hosts, to); err != nil {
+		return nil, &UsageError{Err: fmt.Errorf("%s: %w", f.file, err)}
+	}
+	m.plan.ID, m.plan.By, m.plan.At, m.plan.Local = strings.ToLower(rand.Text()[:12]), cmp.Or(f.by, login()), time.Now().UTC().Truncate(time.Second), f.here
+	return m, nil
+}
+
+// edited returns the edited install-config.yaml.
+func (f readdressFlags) edited(streams Streams) (*config.InstallConfig, error) {
 	data, err := readFile(streams.In, f.file)
 	if err != nil {
 		return nil, &UsageError{Err: err}
@@ -50,18 +70,14 @@ func (f readdressFlags) open(ctx context.Context, streams Streams) (*move, error
 	if err != nil {
 		return nil, &UsageError{Err: fmt.Errorf("%s: %w", f.file, err)}
 	}
-	have, hosts, err := m.now(ctx)
-	if err != nil {
-		return nil, err
+	return file, nil
+}
+
+func sameCluster(have, file *config.InstallConfig) error {
+	if have.ClusterDomain() == file.ClusterDomain() {
+		return nil
 	}
-	if have.ClusterDomain() != file.ClusterDomain() {
-		return nil, coded(command.ExitRefused, "refused: the file is that of %s, and this cluster is %s: choose the file or the cluster anew", file.ClusterDomain(), have.ClusterDomain())
-	}
-	if m.plan, err = decide.New(have, file, hosts, to); err != nil {
-		return nil, &UsageError{Err: fmt.Errorf("%s: %w", f.file, err)}
-	}
-	m.plan.ID, m.plan.By, m.plan.At, m.plan.Local = strings.ToLower(rand.Text()[:12]), cmp.Or(f.by, login()), time.Now().UTC().Truncate(time.Second), f.here
-	return m, nil
+	return coded(command.ExitRefused, "refused: the file is that of %s, and this cluster is %s: choose the file or the cluster anew", file.ClusterDomain(), have.ClusterDomain())
 }
 
 // now returns the configuration of the site with the addresses that it has now, and the
@@ -165,16 +181,17 @@ func (a *moveAccess) hosts(ctx context.Context) (map[string][]netip.Addr, error)
 	return out, nil
 }
 
-// write sets or removes the announcement.
-func (a *moveAccess) write(ctx context.Context, infra *configv1.Infrastructure, text string) error {
+// write sets or removes an announcement, an annotation of the Infrastructure object as it was
+// read: of two who write at once, one is first.
+func (a *moveAccess) write(ctx context.Context, infra *configv1.Infrastructure, annotation, text string) error {
 	after := infra.DeepCopy()
 	if text == "" {
-		delete(after.Annotations, kube.ReaddressAnnotation)
+		delete(after.Annotations, annotation)
 	} else {
 		if after.Annotations == nil {
 			after.Annotations = map[string]string{}
 		}
-		after.Annotations[kube.ReaddressAnnotation] = text
+		after.Annotations[annotation] = text
 	}
 	return a.client.Patch(ctx, after, client.MergeFromWithOptions(infra, client.MergeFromWithOptimisticLock{}))
 }
@@ -225,7 +242,7 @@ func (m *move) announce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := m.access.write(ctx, infra, string(data)); err != nil {
+	if err := m.access.write(ctx, infra, kube.ReaddressAnnotation, string(data)); err != nil {
 		return fmt.Errorf("announce the move: %w", err)
 	}
 	return m.await(ctx, m.streams, m.access, func(r moveReport) (string, bool) {
@@ -260,23 +277,34 @@ func (m *move) keepHere() error {
 
 // await looks until done says that every host follows.
 func (f readdressFlags) await(ctx context.Context, streams Streams, a *moveAccess, done func(moveReport) (missing string, ok bool), words string) error {
-	ctx, stop := context.WithTimeout(ctx, f.timeout)
+	late, err := untilDone(ctx, f.timeout, streams, "waiting for ", a.report, done, words)
+	if late != nil {
+		return coded(command.ExitAttention, "not every host at the timeout of %s (%s): it is heard when it runs; holdfast site readdress show", f.timeout, *late)
+	}
+	return err
+}
+
+// untilDone looks once a second until done says that nothing is to come, and shows what is waited
+// for. late is what that was at the timeout, nil if it came to its end. A look that fails is made
+// again: the API may be away for a while.
+func untilDone[R any](ctx context.Context, timeout time.Duration, streams Streams, wait string, look func(context.Context) (R, error), done func(R) (missing string, ok bool), words string) (late *string, err error) {
+	ctx, stop := context.WithTimeout(ctx, timeout)
 	defer stop()
 	for said := ""; ; {
-		r, err := a.report(ctx)
+		r, err := look(ctx)
 		if err == nil {
 			missing, ok := done(r)
 			if ok {
 				_, err := fmt.Fprintln(streams.Err, words)
-				return err
+				return nil, err
 			}
 			if missing != said {
-				_, _ = fmt.Fprintf(streams.Err, "waiting for %s\n", missing)
+				_, _ = fmt.Fprintf(streams.Err, "%s%s\n", wait, missing)
 				said = missing
 			}
 		}
 		if host.Sleep(ctx, time.Second) != nil {
-			return coded(command.ExitAttention, "not every host at the timeout of %s (%s): it is heard when it runs; holdfast site readdress show", f.timeout, said)
+			return &said, nil
 		}
 	}
 }
@@ -299,7 +327,7 @@ func (f readdressFlags) withdraw(ctx context.Context, streams Streams) error {
 	if err != nil {
 		return err
 	}
-	if err := a.write(ctx, infra, ""); err != nil {
+	if err := a.write(ctx, infra, kube.ReaddressAnnotation, ""); err != nil {
 		return fmt.Errorf("withdraw the move: %w", err)
 	}
 	return f.await(ctx, streams, a, func(r moveReport) (string, bool) {
