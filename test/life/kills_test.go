@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/agent/upgrade"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/parachute"
 )
 
@@ -65,15 +64,7 @@ func (tr *trial) killedEverywhere(f strikes, other bool, w ways) {
 // strikeUntil has a fault strike once for each step that a host begins, until an upgrade has ended.
 func (tr *trial) strikeUntil(f strikes, other bool, struck map[parachute.Step]int, what string, ended func() error) {
 	tr.Helper()
-	stores, at := map[string]upgrade.Store{}, map[string]parachute.Journal{}
-	for _, h := range tr.ControlPlanes() {
-		root, err := tr.Lab.Root(tr.Context(), tr.Power, h)
-		if err != nil {
-			tr.Fatal(err)
-		}
-		stores[h] = upgrade.NewStore(root)
-		at[h], _, _ = stores[h].Read()
-	}
+	stores, at := tr.journals()
 	const look, askAgain = 5 * time.Millisecond, 5 * time.Second
 	var err error
 	asked := time.Now()

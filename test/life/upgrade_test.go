@@ -316,20 +316,25 @@ func (tr *trial) completed(digest string) error {
 	return tr.allRun(digest)
 }
 
-// atStep waits until a control plane is at a step of its way, and returns it.
-func (tr *trial) atStep(step parachute.Step) string {
+// journals returns where control planes keep the journals of their ways, and what those say now.
+func (tr *trial) journals() (map[string]upgrade.Store, map[string]parachute.Journal) {
 	tr.Helper()
-	stores := map[string]upgrade.Store{}
-	before := map[string]string{}
+	stores, now := map[string]upgrade.Store{}, map[string]parachute.Journal{}
 	for _, h := range tr.ControlPlanes() {
 		root, err := tr.Lab.Root(tr.Context(), tr.Power, h)
 		if err != nil {
 			tr.Fatal(err)
 		}
 		stores[h] = upgrade.NewStore(root)
-		j, _, _ := stores[h].Read()
-		before[h] = j.Upgrade
+		now[h], _, _ = stores[h].Read() // one that cannot be read now is read again
 	}
+	return stores, now
+}
+
+// atStep waits until a control plane is at a step of its way, and returns it.
+func (tr *trial) atStep(step parachute.Step) string {
+	tr.Helper()
+	stores, before := tr.journals()
 	found, last := "", map[string]parachute.Step{}
 	err := labsite.Until(tr.Context(), upgradedWithin, 5*time.Millisecond, func() error {
 		for h, s := range stores {
@@ -337,7 +342,7 @@ func (tr *trial) atStep(step parachute.Step) string {
 			if err != nil {
 				continue
 			}
-			if last[h] = j.Step; j.Step == step && (!step.AtRest() || j.Upgrade != before[h]) {
+			if last[h] = j.Step; j.Step == step && (!step.AtRest() || j.Upgrade != before[h].Upgrade) {
 				found = h
 				return nil
 			}

@@ -120,7 +120,7 @@ func (a *Agent) step(ctx context.Context) (loop.Result, error) {
 	}
 	if plan == nil {
 		if bad := announced.Check(); len(bad) > 0 {
-			return loop.Result{}, fmt.Errorf("annotation %s of the Infrastructure object: %w", kube.DualStackAnnotation, &decide.RefusedError{Differences: bad})
+			return loop.Result{}, fmt.Errorf("annotation %s of the Infrastructure object: %w", kube.DualStackAnnotation, decide.Refused(bad...))
 		}
 		plan, journal = &announced, decide.Journal{Stage: decide.Kept}
 		if err := a.Store.Put(*plan, journal); err != nil {

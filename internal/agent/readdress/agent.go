@@ -185,7 +185,7 @@ func (a *Agent) hear(have *decide.Plan, journal decide.Journal) (*decide.Plan, d
 		return have, journal, nil
 	}
 	if bad := p.Check(); len(bad) > 0 {
-		return nil, journal, fmt.Errorf("annotation %s of the Infrastructure object: %w", kube.ReaddressAnnotation, &decide.RefusedError{Differences: bad})
+		return nil, journal, fmt.Errorf("annotation %s of the Infrastructure object: %w", kube.ReaddressAnnotation, decide.Refused(bad...))
 	}
 	begins := decide.Announced(p.From.Hosts[a.Host()])
 	return &p, begins, a.Store.Put(p, begins)

@@ -16,27 +16,9 @@ import (
 // beginning: with room between them nobody is given the share of another one.
 const Spare = 4
 
-// RefusedError lists everything for which a site does not get a second family as a file says.
-// No value in it is a secret.
-type RefusedError struct{ Differences []config.Difference }
-
-func (e *RefusedError) Error() string {
-	lines := []string{"this site does not get a second address family as the file says:"}
-	for _, d := range e.Differences {
-		line := "  " + d.Path + ": " + d.How
-		if d.Now != "" || d.File != "" {
-			line = fmt.Sprintf("  %s: the site has %s, the file %s: %s", d.Path, orNone(d.Now), orNone(d.File), d.How)
-		}
-		lines = append(lines, line)
-	}
-	return strings.Join(lines, "\n")
-}
-
-func orNone(text string) string {
-	if text == "" {
-		return "none"
-	}
-	return text
+// Refused is the error of everything for which a site does not get a second family as a file says.
+func Refused(found ...config.Difference) *config.RefusedError {
+	return &config.RefusedError{What: "this site does not get a second address family as the file says", Differences: found}
 }
 
 // Member is a host of the cluster as its Node says.
@@ -105,7 +87,7 @@ func (l list) wrong(has netaddr.Family) []config.Difference {
 }
 
 // New returns the plan by which a site gets the family that a file adds, or everything that
-// keeps the site from it, at once, as *RefusedError. have is the configuration that the site
+// keeps the site from it, at once, as *config.RefusedError. have is the configuration that the site
 // has now, file is what config.Parse returned: that networks overlap nothing, and that masks
 // are of a size that Kubernetes takes, is told there.
 func New(have, file *config.InstallConfig, hosts map[string]Member) (Plan, error) {
@@ -132,7 +114,7 @@ func New(have, file *config.InstallConfig, hosts map[string]Member) (Plan, error
 		bad = append(bad, config.Difference{Path: "networking.networkType", How: fmt.Sprintf("is %s: the pod network is not Holdfast's, and nothing here gives it a second family", have.Networking.NetworkType)})
 	}
 	if len(bad) > 0 {
-		return Plan{}, &RefusedError{Differences: bad}
+		return Plan{}, Refused(bad...)
 	}
 	last := file.Networking
 	p := Plan{
@@ -147,10 +129,10 @@ func (p *Plan) choose(hosts map[string]Member) error {
 	pods := netip.MustParsePrefix(p.Pods.CIDR)
 	bits := int(p.Pods.HostPrefix)
 	if room := 1 << (bits - pods.Bits()); room < Spare*len(hosts) {
-		return &RefusedError{Differences: []config.Difference{{
+		return Refused(config.Difference{
 			Path: "networking.clusterNetwork[1].cidr", File: p.Pods.CIDR,
 			How: fmt.Sprintf("has room for %d hosts; on a living site it has room for at least %d, four times the hosts that there are", room, Spare*len(hosts)),
-		}}}
+		})
 	}
 	p.Hosts = map[string]Host{}
 	for name, m := range hosts {

@@ -108,7 +108,7 @@ func TestAFileIsRefusedWithAllItsMistakes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := New(parse(t, c.have), parse(t, c.file), members())
-			var refused *RefusedError
+			var refused *config.RefusedError
 			if !errors.As(err, &refused) {
 				if err != nil || len(c.want) > 0 {
 					t.Fatalf("%v, want %q", err, c.want)

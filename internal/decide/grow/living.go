@@ -14,7 +14,7 @@ var living = []string{"sshKey", "proxy", "additionalTrustBundle"}
 
 // Living returns an edited install-config with these fields as at the installation, for Site, Lone
 // and Three, which compare a file with that. now is what the site has of the file today. A field
-// that the file has otherwise is refused, as *RefusedError: nothing of a plan carries it to the
+// that the file has otherwise is refused, as *config.RefusedError: nothing of a plan carries it to the
 // hosts.
 func Living(installed, now, file *config.InstallConfig) (*config.InstallConfig, error) {
 	found, err := config.Compare(now, file)

@@ -34,7 +34,7 @@ func TestAPlanTakesWhatTheSiteHasTodayForItsOwn(t *testing.T) {
 		c.file(file)
 		out, err := grow.Living(installed, c.now, file)
 		if len(c.path) > 0 {
-			var refused *grow.RefusedError
+			var refused *config.RefusedError
 			if !errors.As(err, &refused) || len(refused.Differences) != len(c.path) || !strings.Contains(err.Error(), "holdfast config apply --install-config") && file.SSHKey != installed.SSHKey || strings.Contains(err.Error(), "hush") {
 				t.Fatalf("%s: %v", sentence, err)
 			}

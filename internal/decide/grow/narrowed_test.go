@@ -52,7 +52,7 @@ func TestASiteOfThreeBecomesTwoByAFileThatNamesBothBMCsAndChangesNothingElse(t *
 		file := edited(t, sitetest.TwoDual)
 		c.file(file)
 		got, err := grow.Narrowed(living(t, c.have), file, c.stay)
-		var refused *grow.RefusedError
+		var refused *config.RefusedError
 		if got != nil || !errors.As(err, &refused) || len(refused.Differences) != 1 || refused.Differences[0].Path != c.path || !strings.Contains(err.Error(), c.why) ||
 			!strings.Contains(err.Error(), "this site of three control planes cannot become one of two") {
 			t.Errorf("%s: %v", sentence, err)

@@ -19,54 +19,11 @@ const one, two, three = 1, 2, 3
 
 var inWords = map[int]string{one: "one", two: "two", three: "three"}
 
-// RefusedError lists everything for which a site cannot become what a file says. No value
-// in it is a secret.
-type RefusedError struct {
-	// From is the number of control planes that such a site has, To the one that was asked for.
-	From, To    int
-	Differences []config.Difference
-}
-
-func (e *RefusedError) Error() string {
-	lines := []string{fmt.Sprintf("this site of %s cannot become one of %s as the file says it:", plural(e.From), inWords[e.To])}
-	for _, d := range e.Differences {
-		lines = append(lines, "  "+explain(d))
-	}
-	return strings.Join(lines, "\n")
-}
-
 func plural(n int) string {
 	if n == one {
 		return "one control plane"
 	}
 	return inWords[n] + " control planes"
-}
-
-func explain(d config.Difference) string {
-	switch {
-	case d.Now == "" && d.File == "":
-		return fmt.Sprintf("%s: %s", d.Path, d.How)
-	case d.Now == "":
-		return fmt.Sprintf("%s: only the file has it (%s): %s", d.Path, brief(d.File), d.How)
-	case d.File == "":
-		return fmt.Sprintf("%s: only the site has it (%s): %s", d.Path, brief(d.Now), d.How)
-	}
-	return fmt.Sprintf("%s: the site has %s, the file %s: %s", d.Path, brief(d.Now), brief(d.File), d.How)
-}
-
-// maxValue is the longest value in a message, in bytes.
-const maxValue = 80
-
-// brief returns the beginning of a value: a bundle of certificates has many lines.
-func brief(value string) string {
-	line, rest, _ := strings.Cut(value, "\n")
-	if len(line) > maxValue {
-		line, rest = line[:maxValue], "more"
-	}
-	if rest != "" {
-		line += " ..."
-	}
-	return line
 }
 
 // Site returns the site of two control planes that this site becomes by an edited
@@ -75,7 +32,7 @@ func brief(value string) string {
 //
 // The file may differ in the number of control planes, in controlPlane.fencing, in what
 // config fills in or demands for two, and in platform.baremetal.hosts. Each other
-// difference is refused, all at once, as *RefusedError.
+// difference is refused, all at once, as *config.RefusedError.
 //
 // The result keeps the identity, the secrets and the role of have. It has the accounts of
 // BMCs, which the Secrets in the cluster need; a host must keep Kept of it alone.
@@ -114,12 +71,17 @@ func fencing(have *site.Site, file *config.InstallConfig, from int, hosts ...str
 	return &out, nil
 }
 
+// refusal returns the error of everything that keeps a site of from control planes from one of to,
+// nil for nothing.
 func refusal(from, to int, found []config.Difference) error {
 	if len(found) == 0 {
 		return nil
 	}
 	slices.SortStableFunc(found, func(a, b config.Difference) int { return strings.Compare(a.Path, b.Path) })
-	return &RefusedError{From: from, To: to, Differences: found}
+	return &config.RefusedError{
+		What:        fmt.Sprintf("this site of %s cannot become one of %s as the file says it", plural(from), inWords[to]),
+		Differences: found,
+	}
 }
 
 // Lone returns the site of one control plane that this site of two becomes by an edited

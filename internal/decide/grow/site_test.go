@@ -52,7 +52,7 @@ func edited(t *testing.T, text string) *config.InstallConfig {
 func refusals(t *testing.T, have *site.Site, file *config.InstallConfig, host string) (told []string, words string) {
 	t.Helper()
 	got, err := grow.Site(have, file, host)
-	var refused *grow.RefusedError
+	var refused *config.RefusedError
 	if !errors.As(err, &refused) || got != nil {
 		t.Fatalf("not refused: %v", err)
 	}
@@ -253,7 +253,7 @@ func TestASiteOfTwoBecomesOneByAFileThatSaysSoAndChangesNothingElse(t *testing.T
 		file := alone(t, "")
 		c.file(file)
 		got, err := grow.Lone(living(t, c.have), file)
-		var refused *grow.RefusedError
+		var refused *config.RefusedError
 		if got != nil || !errors.As(err, &refused) || len(refused.Differences) != 1 || refused.Differences[0].Path != c.path || !strings.Contains(err.Error(), c.why) {
 			t.Errorf("%s: %v", sentence, err)
 		}

@@ -59,7 +59,7 @@ func TestASiteOfTwoBecomesThreeByAFileThatSaysSoAndChangesNothingElse(t *testing
 		file := edited(t, three)
 		c.file(file)
 		got, err := grow.Three(living(t, c.have), file)
-		var refused *grow.RefusedError
+		var refused *config.RefusedError
 		if got != nil || !errors.As(err, &refused) || len(refused.Differences) != 1 || refused.Differences[0].Path != c.path || !strings.Contains(err.Error(), c.why) {
 			t.Errorf("%s: %v", sentence, err)
 		}

@@ -1,7 +1,6 @@
 package readdress
 
 import (
-	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
@@ -10,20 +9,9 @@ import (
 	"github.com/holdfast/holdfast/internal/model/config"
 )
 
-// RefusedError lists everything for which a site cannot move as a file says. No value in it
-// is a secret.
-type RefusedError struct{ Differences []config.Difference }
-
-func (e *RefusedError) Error() string {
-	lines := []string{"this site cannot move as the file says:"}
-	for _, d := range e.Differences {
-		line := "  " + d.Path + ": " + d.How
-		if d.Now != "" || d.File != "" {
-			line = fmt.Sprintf("  %s: the site has %s, the file %s: %s", d.Path, orNone(d.Now), orNone(d.File), d.How)
-		}
-		lines = append(lines, line)
-	}
-	return strings.Join(lines, "\n")
+// Refused is the error of everything for which a site cannot move as a file says.
+func Refused(found ...config.Difference) *config.RefusedError {
+	return &config.RefusedError{What: "this site cannot move as the file says", Differences: found}
 }
 
 // moves are the fields that a file may change.
@@ -34,7 +22,7 @@ var moves = []string{
 // Read returns the place to which a file moves a site. have is the configuration of the
 // site, with the virtual IPs and networks that it has now; file is what config.Parse
 // returned; to are the hosts' own addresses there. A difference in any other field is
-// refused, all at once, as *RefusedError.
+// refused, all at once, as *config.RefusedError.
 func Read(have, file *config.InstallConfig, to map[string][]netip.Addr) (Place, error) {
 	found, err := config.Compare(have, file)
 	if err != nil {
@@ -47,7 +35,7 @@ func Read(have, file *config.InstallConfig, to map[string][]netip.Addr) (Place, 
 		refused[i].How = "only addresses change with a move: leave it as it is"
 	}
 	if len(refused) > 0 {
-		return Place{}, &RefusedError{Differences: refused}
+		return Place{}, Refused(refused...)
 	}
 	return PlaceOf(file, to), nil
 }
@@ -69,10 +57,10 @@ func New(have, file *config.InstallConfig, hosts, to map[string][]netip.Addr) (P
 	}
 	bad := append(p.From.check(string(From)), append(p.To.check(string(To)), p.alike()...)...)
 	if len(bad) > 0 {
-		return Plan{}, &RefusedError{Differences: bad}
+		return Plan{}, Refused(bad...)
 	}
 	if len(p.Changes()) == 0 {
-		return Plan{}, &RefusedError{Differences: []config.Difference{{Path: "networking.machineNetwork", How: "the file names no other address than the site has"}}}
+		return Plan{}, Refused(config.Difference{Path: "networking.machineNetwork", How: "the file names no other address than the site has"})
 	}
 	return p, nil
 }
