@@ -18,36 +18,59 @@ const (
 	LockWords = "words"
 )
 
+// Holder is the plan that holds the lock, for people.
+type Holder struct {
+	ID string
+	// Words say who wanted the plan, and what it does.
+	Words string
+	// Command follows it, typed on the host On. Both are empty if Words say how.
+	On, Command string
+	// Page is the page of the runbook, empty if the lock does not tell which.
+	Page string
+}
+
+// HolderOf returns the plan that holds the lock. Its ID is empty if the ConfigMap names none.
+func HolderOf(lock map[string]string) Holder {
+	h := Holder{ID: lock[LockKey], Words: lock[LockWords]}
+	if h.ID == "" {
+		return Holder{}
+	}
+	if h.Words != "" {
+		return h
+	}
+	var p Plan
+	if err := json.Unmarshal([]byte(lock[LockCopy]), &p); err != nil || p.ID != h.ID || p.New.Name+p.Old.Name == "" {
+		h.Words = fmt.Sprintf("the plan %s changes the control planes (ConfigMap %s/%s has no copy of it that can be read)", h.ID, LockNamespace, LockName)
+		return h
+	}
+	does, page := "replaces "+p.Old.Name, "replace-host"
+	switch {
+	case p.Grows:
+		does, page = "brings "+p.New.Name+" as the second control plane", "grow"
+	case p.Widens:
+		does, page = "brings "+p.New.Name+" as the third control plane", "grow-three"
+	case p.Narrows:
+		does, page = "takes "+p.Old.Name+" out: two control planes stay", "shrink-three"
+	case p.Shrinks:
+		does, page = "takes "+p.Old.Name+" out: one control plane stays", "shrink"
+	}
+	h.Page = "docs/runbook/" + page + ".md"
+	h.On, h.Command = p.Survivor, command(Facts{Plan: &p})
+	if p.Alone != "" {
+		does, h.On = does+", and is taken back since "+p.Alone+" went on alone", p.Alone
+	}
+	h.Words = fmt.Sprintf("the plan %s of %s %s", h.ID, p.By, does)
+	return h
+}
+
 // InForce says which plan holds the lock, and how it is followed. It is empty if the ConfigMap
 // names none. Other work on hosts waits for that plan.
 func InForce(lock map[string]string) string {
-	id := lock[LockKey]
-	if id == "" {
-		return ""
+	h := HolderOf(lock)
+	if h.Command == "" {
+		return h.Words
 	}
-	if words := lock[LockWords]; words != "" {
-		return words
-	}
-	var p Plan
-	if err := json.Unmarshal([]byte(lock[LockCopy]), &p); err != nil || p.ID != id || p.New.Name+p.Old.Name == "" {
-		return fmt.Sprintf("the plan %s changes the control planes (ConfigMap %s/%s has no copy of it that can be read)", id, LockNamespace, LockName)
-	}
-	does := "replaces " + p.Old.Name
-	switch {
-	case p.Grows:
-		does = "brings " + p.New.Name + " as the second control plane"
-	case p.Widens:
-		does = "brings " + p.New.Name + " as the third control plane"
-	case p.Narrows:
-		does = "takes " + p.Old.Name + " out: two control planes stay"
-	case p.Shrinks:
-		does = "takes " + p.Old.Name + " out: one control plane stays"
-	}
-	carrier := p.Survivor
-	if p.Alone != "" {
-		does, carrier = does+", and is taken back since "+p.Alone+" went on alone", p.Alone
-	}
-	return fmt.Sprintf("the plan %s of %s %s; to follow it, on %s: %s", id, p.By, does, carrier, command(Facts{Plan: &p}))
+	return fmt.Sprintf("%s; to follow it, on %s: %s", h.Words, h.On, h.Command)
 }
 
 // LockedBy is the closed gate of a plan that waits for the one that holds the lock, with the words of

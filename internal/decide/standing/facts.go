@@ -68,6 +68,10 @@ type Facts struct {
 	Upgrade Seen[UpgradeObjects]
 	// BackupProof is the last proof that a backup can be opened, zero if there was none.
 	BackupProof Seen[backup.Proof]
+	// Lock is the plan that holds the lock of all plans, with an empty ID if none does. Announced are
+	// plans that the cluster tells to all hosts.
+	Lock      Seen[Plan]
+	Announced Seen[[]Plan]
 }
 
 // SourceKind is the kind of place that facts come from.
@@ -150,6 +154,8 @@ type Host struct {
 	Renewal Seen[state.CertificateRenewal]
 	// Authorities is what its Node says of the authorities that it trusts and signs by.
 	Authorities Seen[rotation.Reports]
+	// Plans is what its Node says of plans in which it has a part.
+	Plans Seen[[]PlanSaid]
 }
 
 // Kubelet is the state of a kubelet in the API.

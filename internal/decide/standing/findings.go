@@ -25,6 +25,7 @@ func (d describer) findings() []finding.Finding {
 	out = append(out, d.ofVIPs()...)
 	out = append(out, d.ofNodes()...)
 	out = append(out, d.ofConfigurations()...)
+	out = append(out, d.ofPlans()...)
 	out = append(out, d.ofRotations()...)
 	out = append(out, d.ofRenewals()...)
 	out = append(out, d.ofUpgrade()...)

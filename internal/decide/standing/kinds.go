@@ -19,6 +19,7 @@ const (
 	pageSpace      = "docs/runbook/etcd-space.md"
 	pageCAs        = "docs/runbook/authorities.md"
 	pageLeaves     = "docs/runbook/leaf-certificates.md"
+	pageReplace    = "docs/runbook/replace-host.md"
 )
 
 // The kinds of findings.
@@ -82,6 +83,7 @@ const (
 	DrainWaits            finding.ID = "drain-waits"
 	RenewalWaits          finding.ID = "renewal-waits"
 	RotationUnfinished    finding.ID = "rotation-unfinished"
+	PlanUnderWay          finding.ID = "plan-under-way"
 	PoolRefused           finding.ID = "pool-refused"
 	PoolPaused            finding.ID = "pool-paused"
 	PoolWaits             finding.ID = "pool-waits"
@@ -166,6 +168,7 @@ var kinds = []finding.Kind{
 	{ID: DrainWaits, Title: "somebody wants a host to be empty, and a pod is in the way", Page: "docs/runbook/drain.md", Alerts: []string{"HoldfastWishLate"}},
 	{ID: RenewalWaits, Title: "a control plane waits with the renewal of its certificates", Page: pageLeaves, Alerts: []string{"HoldfastCertificateNotRenewed"}},
 	{ID: RotationUnfinished, Title: "the rotation of an authority is under way, waits, or left a host out", Page: pageCAs, Alerts: []string{"HoldfastRotationUnfinished"}},
+	{ID: PlanUnderWay, Title: "a plan changes the control planes or the addresses of the site", Page: pageReplace},
 	{ID: PoolRefused, Title: "the MachineConfigs of a pool make no configuration", Page: pagePools},
 	{ID: PoolPaused, Title: "a pool is paused, and hosts of it lack its machine configuration", Page: pagePools},
 	{ID: PoolWaits, Title: "hosts of a pool wait for their machine configuration, and none is at work", Page: pagePools},

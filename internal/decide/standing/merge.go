@@ -32,6 +32,7 @@ func Merge(parts ...Facts) Facts {
 		out.Operators = first(out.Operators, p.Operators)
 		out.Incidents = first(out.Incidents, p.Incidents)
 		out.Pools, out.Upgrade, out.BackupProof = first(out.Pools, p.Pools), first(out.Upgrade, p.Upgrade), first(out.BackupProof, p.BackupProof)
+		out.Lock, out.Announced = first(out.Lock, p.Lock), first(out.Announced, p.Announced)
 		for _, h := range p.Hosts {
 			out.Hosts = withHost(out.Hosts, h)
 		}
@@ -108,7 +109,7 @@ func withHost(list []Host, h Host) []Host {
 	o.Holds, o.Trouble, o.Firewalls = first(o.Holds, h.Holds), first(o.Trouble, h.Trouble), first(o.Firewalls, h.Firewalls)
 	o.Deleted = first(o.Deleted, h.Deleted)
 	o.Loops, o.Config, o.Release, o.Backup = first(o.Loops, h.Loops), first(o.Config, h.Config), first(o.Release, h.Release), first(o.Backup, h.Backup)
-	o.Renewal = first(o.Renewal, h.Renewal)
+	o.Renewal, o.Plans = first(o.Renewal, h.Renewal), first(o.Plans, h.Plans)
 	o.Authorities, o.Space = first(o.Authorities, h.Authorities), first(o.Space, h.Space)
 	list[i] = o
 	return list

@@ -37,6 +37,7 @@ func hostOf(n *corev1.Node, now time.Time) standing.Host {
 	h.Release = standing.Know(people.HostOf(n), saidAPI, now)
 	h.Renewal = standing.Know(state.ParseAnnotation[state.CertificateRenewal](n.Annotations[state.AnnotationRenewal]).Value, saidAPI, now)
 	h.Authorities = standing.Know(state.ParseAnnotation[rotation.Reports](n.Annotations[state.AnnotationTrust]).Value, saidAPI, now)
+	h.Plans = standing.Know(plansOf(n), saidAPI, now)
 	if control {
 		h.Backup = standing.Know(backup.HostOf(n.Name, n.Annotations), saidAPI, now)
 		h.Space = standing.Know(etcdspace.HostOf(n.Name, n.Annotations), saidAPI, now)
@@ -82,7 +83,7 @@ func kubeletOf(n *corev1.Node, now time.Time) standing.Seen[standing.Kubelet] {
 
 // describeSite adds the facts in the Infrastructure object.
 func describeSite(f *standing.Facts, infra *configv1.Infrastructure, now time.Time) {
-	f.Cluster = siteName(infra)
+	f.Cluster, f.Announced = siteName(infra), standing.Know(announced(infra), saidAPI, now)
 	switch infra.Status.ControlPlaneTopology {
 	case configv1.SingleReplicaTopologyMode:
 		f.ControlPlanes = standing.Know(1, saidAPI, now)
