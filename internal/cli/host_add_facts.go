@@ -10,12 +10,14 @@ import (
 	"os"
 	"path/filepath"
 
+	configv1 "github.com/openshift/api/config/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/cli/command"
+	"github.com/holdfast/holdfast/internal/decide/dualstack"
 	"github.com/holdfast/holdfast/internal/decide/joining"
 	"github.com/holdfast/holdfast/internal/install/configserver"
 	"github.com/holdfast/holdfast/internal/install/installer"
@@ -85,8 +87,21 @@ func (a *addition) gather(ctx context.Context, s *site.Site) (joining.Adding, er
 		}
 		out.Pods = len(pods.Items)
 	}
-	out.Upgrade, err = upgradeUnderWay(ctx, a.cluster, a.now())
+	if out.Upgrade, err = upgradeUnderWay(ctx, a.cluster, a.now()); err != nil {
+		return out, err
+	}
+	out.Family, err = familyUnderWay(ctx, a.cluster)
 	return out, err
+}
+
+// familyUnderWay returns the plan that gives the site a second address family, nil for none.
+func familyUnderWay(ctx context.Context, c client.Reader) (*dualstack.Plan, error) {
+	var infra configv1.Infrastructure
+	if err := c.Get(ctx, client.ObjectKey{Name: "cluster"}, &infra); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	r, err := familyReportOf(&infra, nil)
+	return r.Plan, err
 }
 
 // follow shows what the host does until its Node is Ready.

@@ -11,11 +11,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	configv1 "github.com/openshift/api/config/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/cli/command"
+	"github.com/holdfast/holdfast/internal/decide/dualstack"
 	"github.com/holdfast/holdfast/internal/model/jointoken"
 	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -158,6 +161,16 @@ func TestAHostThatHasNoPlaceGetsNoFileAndAllReasons(t *testing.T) {
 	}
 	if _, err := os.Stat(a.out); err == nil {
 		t.Error("the file was written")
+	}
+}
+
+func TestNoHostIsAddedWhileTheSiteGetsASecondFamily(t *testing.T) {
+	root, _ := controlPlaneRoot(t, state.RoleMaster, nil)
+	plan := state.FormatAnnotation(dualstack.Plan{ID: "f1", By: "ada", Hosts: map[string]dualstack.Host{"cp-1": {}}})
+	infra := &configv1.Infrastructure{ObjectMeta: metav1.ObjectMeta{Name: "cluster", Annotations: map[string]string{kube.DualStackAnnotation: plan}}}
+	a := adds(t, hostSite(t, infra), root, &bytes.Buffer{})
+	if err := a.run(t.Context()); command.ExitCode(err) != command.ExitRefused || !strings.Contains(err.Error(), "the plan f1 of ada gives the site a second address family") {
+		t.Error(err)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/holdfast/holdfast/internal/decide/dualstack"
 	"github.com/holdfast/holdfast/internal/model/retired"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
@@ -29,6 +30,8 @@ type Adding struct {
 	Pods int
 	// Upgrade says what an upgrade of the site does now, empty if none is under way.
 	Upgrade string
+	// Family is the plan that gives the site a second address family, nil for none.
+	Family *dualstack.Plan
 	// Waits says why no machine takes the place of a lost control plane yet; empty for nothing.
 	Waits string
 }
@@ -40,6 +43,11 @@ func Add(s Site, a Adding) (refused []error, notes []string) {
 	refused = append(refused, a.addresses()...)
 	if a.Upgrade != "" {
 		refused = append(refused, refuse("an upgrade of the site is under way (%s): a host that joins now has no release to go back to; wait until the upgrade is over: holdfast upgrade status", a.Upgrade))
+	}
+	if p := a.Family; p != nil {
+		if _, in := p.Hosts[a.Host]; !in { // a host of that name in place of a lost one goes on with the plan
+			refused = append(refused, refuse("the plan %s of %s gives the site a second address family: a host that joins now would have the first one alone; wait until the plan is over: holdfast site dual-stack status", p.ID, p.By))
+		}
 	}
 	if a.Waits != "" {
 		refused = append(refused, refuse("not yet: %s", a.Waits))

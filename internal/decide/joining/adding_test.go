@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/decide/dualstack"
 	"github.com/holdfast/holdfast/internal/model/retired"
 	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/testkit/golden"
@@ -30,6 +31,7 @@ func TestAHostIsAddedUnlessSomethingIsInItsPlaceAndAllReasonsAreTold(t *testing.
 	three := Site{ControlPlanes: 3}
 	networks := []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}
 	out := retired.List{{Name: "w-3", When: time.Date(2026, 11, 25, 8, 0, 0, 0, time.UTC), By: "kim"}}
+	family := &dualstack.Plan{ID: "f1", By: "kim", Hosts: map[string]dualstack.Host{"cp-1": {ControlPlane: true}, "w-1": {}}}
 	var text strings.Builder
 	for _, c := range []struct {
 		sentence string
@@ -45,6 +47,9 @@ func TestAHostIsAddedUnlessSomethingIsInItsPlaceAndAllReasonsAreTold(t *testing.
 		{"a worker by the name of a control plane", two, Adding{Role: state.RoleWorker, Host: "cp-2", Nodes: []state.Node{cp("cp-1")}}, 1},
 		{"a worker whose predecessor left pods", one, Adding{Role: state.RoleWorker, Host: "w-3", Nodes: []state.Node{cp("cp-1")}, Pods: 2}, 1},
 		{"a worker while an upgrade is under way", one, Adding{Role: state.RoleWorker, Host: "w-3", Upgrade: "Hosts: waiting for w-1"}, 1},
+		{"a worker while the site gets a second address family", one, Adding{Role: state.RoleWorker, Host: "w-3", Family: family}, 1},
+		{"any worker meanwhile", one, Adding{Role: state.RoleWorker, Family: family}, 1},
+		{"a worker in place of a lost one meanwhile", one, Adding{Role: state.RoleWorker, Host: "w-1", Family: family}, 0},
 		{"everything is wrong at once", one, Adding{Role: state.RoleWorker, Host: "W_3", Addresses: addresses("192.0.2.21", "192.0.2.5"), VIPs: addresses("192.0.2.5"), Nodes: []state.Node{w1}, Upgrade: "Hosts"}, 4},
 		{"a second control plane", one, Adding{Role: state.RoleMaster, Host: "cp-2", Nodes: []state.Node{cp("cp-1")}}, 1},
 		{"a third control plane", two, Adding{Role: state.RoleMaster, Nodes: []state.Node{cp("cp-1"), cp("cp-2")}}, 1},
