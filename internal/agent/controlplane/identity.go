@@ -142,7 +142,7 @@ func (r *Agent) complete(ctx context.Context, client *kube.Client, o ownObject) 
 func (r *Agent) administrator() (*kube.Client, error) {
 	client, err := r.admin()
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("only an administrator may create it, and this host has no %s (kubeadm init phase kubeconfig admin)", adminKubeconfig)
+		return nil, fmt.Errorf("only an administrator may create it, and this host has no %s: docs/runbook/deleted-objects.md says how it is made", adminKubeconfig)
 	}
 	return client, err
 }

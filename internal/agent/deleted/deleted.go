@@ -1,7 +1,7 @@
 // Package deleted notices within seconds that somebody deleted something on this host. It
 // puts a file back if it has a copy (decide/deleted), and reports the rest in a file of the
 // host and in an annotation of its node. It owns the copies in Dir. It puts a file
-// back only if it is missing, and never changes one that is there.
+// back only if it is missing or empty, and never changes one that has content.
 package deleted
 
 import (
@@ -105,7 +105,8 @@ func (k *Keeper) look() (deleted.Input, error) {
 	}
 	in.Leave = leave
 	for _, s := range deleted.Specs(k.Kind) {
-		f := deleted.File{Spec: s, There: host.Exists(k.store.path(s.Path)), Kept: k.store.Has(s.Path), Put: deleted.Lately(k.put[s.Path], now)}
+		f := deleted.File{Spec: s, Kept: k.store.Has(s.Path), Put: deleted.Lately(k.put[s.Path], now)}
+		f.There, f.Empty = k.store.there(s)
 		if f.There {
 			delete(k.gone, s.Path)
 		} else if k.gone[s.Path].IsZero() {

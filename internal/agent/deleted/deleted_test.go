@@ -142,6 +142,44 @@ func TestAnAgentThatWasStartedAnewHasTheCopies(t *testing.T) {
 	}
 }
 
+func TestAFileThatIsEmptyIsPutBackAndSoIsOneWithAFolderInItsPlace(t *testing.T) {
+	r := newRig(t)
+	r.looks(every)
+	const conf, crt, key, own = "/etc/kubernetes/scheduler.conf", "/etc/kubernetes/pki/apiserver.crt", "/etc/kubernetes/pki/ca.key", "/etc/kubernetes/kubelet.conf"
+	r.remove(conf)
+	if err := os.Mkdir(filepath.Join(r.Root, conf), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []string{crt, key, own} {
+		r.file(p, "")
+	}
+	said := r.looks(10 * time.Second)
+	for _, p := range []string{conf, crt} {
+		if got, err := os.ReadFile(filepath.Join(r.Root, p)); err != nil || string(got) != "content of "+p || !strings.Contains(said, p) {
+			t.Errorf("%s: %v %q, said %q", p, err, got, said)
+		}
+	}
+	if lost := r.told(); len(lost) != 1 || lost[0].Problem != key+" is empty" {
+		t.Errorf("told of %+v", lost)
+	}
+}
+
+func TestAFolderWithFilesInAFilesPlaceIsLeftAlone(t *testing.T) {
+	r := newRig(t)
+	r.looks(every)
+	const conf = "/etc/kubernetes/scheduler.conf"
+	r.remove(conf)
+	r.file(conf+"/of-a-person", "x")
+	for end := r.now.Add(time.Minute); !r.now.After(end); r.now = r.now.Add(every) {
+		if said, err := r.step(t.Context()); err == nil || !strings.Contains(err.Error(), conf) || said != "" {
+			t.Errorf("said %q, %v", said, err)
+		}
+	}
+	if got, err := os.ReadFile(filepath.Join(r.Root, conf, "of-a-person")); err != nil || string(got) != "x" {
+		t.Errorf("%v %q", err, got)
+	}
+}
+
 func TestAManifestThatIsNoPodIsNoCopy(t *testing.T) {
 	r := newRig(t)
 	r.looks(every)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/agent/twonode"
+	"github.com/holdfast/holdfast/internal/decide/deleted"
 	"github.com/holdfast/holdfast/internal/model/corosync"
 )
 
@@ -51,6 +52,31 @@ func (s *Store) copyOf(p string) string {
 
 // Has reports whether there is a copy of a file.
 func (s *Store) Has(p string) bool { return host.Exists(s.copyOf(p)) }
+
+// there reports whether a host has a file, and whether something without content is in its place.
+// Such a file is not there: a power cut may leave it, and no program can read it. Where a container
+// starts anew while a file is gone that it mounts, containerd makes an empty folder for it. A file
+// that makes the host one of the cluster counts as there even if it is empty: who takes a host
+// apart removes it.
+func (s *Store) there(f deleted.Spec) (there, empty bool) {
+	at := s.path(f.Path)
+	info, err := os.Stat(at)
+	switch {
+	case err != nil:
+		return false, false
+	case info.IsDir():
+		empty = emptyFolder(at)
+	case f.Identity:
+	default:
+		empty = info.Size() == 0
+	}
+	return !empty, empty
+}
+
+func emptyFolder(path string) bool {
+	list, err := os.ReadDir(path) // an error for a file
+	return err == nil && len(list) == 0
+}
 
 // Keep copies a file that has rested, if its copy differs. good reports whether the
 // content is worth a copy; nil accepts any.
@@ -118,6 +144,11 @@ func (s *Store) Put(p string) error {
 	}
 	if err := os.MkdirAll(filepath.Dir(s.path(p)), 0o755); err != nil {
 		return fmt.Errorf("put %s back: %w", p, err)
+	}
+	if emptyFolder(s.path(p)) { // no file takes the place of a folder
+		if err := os.Remove(s.path(p)); err != nil {
+			return fmt.Errorf("put %s back: %w", p, err)
+		}
 	}
 	if err := host.WriteFileAtomic(s.path(p), data, info.Mode().Perm()); err != nil {
 		return fmt.Errorf("put %s back: %w", p, err)

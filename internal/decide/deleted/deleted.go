@@ -30,6 +30,8 @@ type File struct {
 	Spec
 
 	There bool
+	// Empty is true if something without content has the place of the file, which then is not there.
+	Empty bool
 	// Kept is true if the agent has a copy of it.
 	Kept bool
 	// Gone is the time for which it has been missing.
@@ -107,6 +109,9 @@ func Lately(put []time.Time, now time.Time) []time.Time {
 // lost describes a file that is not put back.
 func (f File) lost(in Input) state.Deleted {
 	out := state.Deleted{What: f.Path, Problem: f.Path + " is gone", Meaning: f.Matters}
+	if f.Empty {
+		out.Problem = f.Path + " is empty"
+	}
 	switch {
 	case f.Back && f.Kept:
 		out.Meaning += " It was put back and deleted again several times within ten minutes: find what deletes it, or list it in " + LeavePath + "."
