@@ -42,11 +42,13 @@ func TestAPlanThatIsUnderWayIsToldWithWhatItsHostsSay(t *testing.T) {
 		"the lock is of the announced": {planned(t, Plan{ID: "f1", Words: "as the lock says"}, []Plan{family}, nil), finding.Note, family.Words + ", under way for 1m00s", []finding.Command{{Line: "follow"}}},
 		"a host waits, the other is done": {
 			planned(t, Plan{}, []Plan{family}, map[string]PlanSaid{"cp-1": over, "cp-2": {Plan: "f1", Words: "waits for kubelet", Way: "systemctl status kubelet"}}), finding.Note,
-			family.Words + ", under way for 1m00s; cp-2: waits for kubelet", []finding.Command{{Line: "systemctl status kubelet", Host: "cp-2"}, {Line: "follow"}},
+			family.Words + ", under way for 1m00s; cp-2: waits for kubelet",
+			[]finding.Command{{Line: "systemctl status kubelet", Host: "cp-2"}, {Line: "follow"}},
 		},
 		"an act fails": {
 			planned(t, Plan{}, []Plan{family}, map[string]PlanSaid{"cp-2": {Plan: "f1", Words: "boots", Problem: "the disk\nis full", Way: "follow"}}), finding.Warning,
-			family.Words + ", under way for 1m00s; cp-2: the disk; is full", []finding.Command{{Line: "follow"}},
+			family.Words + ", under way for 1m00s; cp-2: the disk; is full",
+			[]finding.Command{{Line: "follow"}},
 		},
 		"a host says something of another plan": {planned(t, Plan{}, []Plan{family}, map[string]PlanSaid{"cp-1": over, "cp-2": {Plan: "f0", Over: true}}), finding.Note, family.Words + ", under way for 1m00s", []finding.Command{{Line: "follow"}}},
 		"all are done":                          {planned(t, Plan{}, []Plan{family}, map[string]PlanSaid{"cp-1": over, "cp-2": over}), "", "", nil},
