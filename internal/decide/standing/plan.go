@@ -58,7 +58,7 @@ func (d describer) ofPlans() []finding.Finding {
 	for _, p := range list {
 		if f, there := d.plan(p); there {
 			if p.ID == late {
-				f.Severity = finding.Warning
+				f.Severity, f.Meaning = finding.Warning, f.Meaning+" It takes longer than it should: the command says what it waits for."
 			}
 			out = append(out, f)
 		}
@@ -71,7 +71,10 @@ func (d describer) plan(p Plan) (finding.Finding, bool) {
 	f := finding.Finding{
 		ID: PlanUnderWay, Subject: p.ID, Severity: finding.Note, Page: p.Page,
 		Problem: fmt.Sprintf("%s, under way%s", p.Words, d.long(p.Since)),
-		Meaning: "Its hosts carry it out by themselves. Upgrades and other changes of the control planes wait until it is over.",
+		Meaning: "Its hosts carry it out by themselves.",
+	}
+	if d.Lock.Value.ID == p.ID {
+		f.Meaning += " Upgrades and other changes of the control planes wait until it is over."
 	}
 	over := p.Everyone
 	for _, h := range d.Hosts {

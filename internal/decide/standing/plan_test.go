@@ -68,6 +68,9 @@ func TestAPlanThatIsUnderWayIsToldWithWhatItsHostsSay(t *testing.T) {
 		if f.ID != PlanUnderWay || f.Severity != c.severity || f.Problem != c.problem || !slices.Equal(f.Commands, c.commands) {
 			t.Errorf("%s: %+v", what, f)
 		}
+		if locked := c.facts.Lock.Value.ID != ""; strings.Contains(f.Meaning, "Upgrades and other changes of the control planes wait") != locked {
+			t.Errorf("%s: it means %q", what, f.Meaning)
+		}
 		if text := Text(Describe(c.facts), page.Style{}); !strings.Contains(text, "under way for") {
 			t.Errorf("%s: the overview: %s", what, text)
 		}
