@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 
-	configv1 "github.com/openshift/api/config/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -96,12 +95,11 @@ func (a *addition) gather(ctx context.Context, s *site.Site) (joining.Adding, er
 
 // familyUnderWay returns the plan that gives the site a second address family, nil for none.
 func familyUnderWay(ctx context.Context, c client.Reader) (*dualstack.Plan, error) {
-	var infra configv1.Infrastructure
-	if err := c.Get(ctx, client.ObjectKey{Name: "cluster"}, &infra); err != nil {
+	infra, err := infrastructureOf(ctx, c)
+	if err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
-	r, err := familyReportOf(&infra, nil)
-	return r.Plan, err
+	return familyPlanOf(infra)
 }
 
 // follow shows what the host does until its Node is Ready.

@@ -365,12 +365,21 @@ func (a *moveAccess) secondFamily(ctx context.Context) (familyReport, error) {
 	return familyReportOf(infra, list)
 }
 
+// familyPlanOf returns the plan that the Infrastructure object announces, nil for none.
+func familyPlanOf(infra *configv1.Infrastructure) (*decide.Plan, error) {
+	text := infra.Annotations[kube.DualStackAnnotation]
+	if text == "" {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	p, err := install.Announced(text)
+	return &p, err
+}
+
 func familyReportOf(infra *configv1.Infrastructure, list []corev1.Node) (familyReport, error) {
 	var r familyReport
-	if text := infra.Annotations[kube.DualStackAnnotation]; text != "" {
-		if err := json.Unmarshal([]byte(text), &r.Plan); err != nil {
-			return r, fmt.Errorf("annotation %s of the Infrastructure object: %w", kube.DualStackAnnotation, err)
-		}
+	var err error
+	if r.Plan, err = familyPlanOf(infra); err != nil {
+		return r, err
 	}
 	for _, n := range list {
 		h := familyHost{Host: n.Name}

@@ -158,8 +158,12 @@ func (a *moveAccess) config(ctx context.Context) (*config.InstallConfig, error) 
 }
 
 func (a *moveAccess) infrastructure(ctx context.Context) (*configv1.Infrastructure, error) {
+	return infrastructureOf(ctx, a.client)
+}
+
+func infrastructureOf(ctx context.Context, c client.Reader) (*configv1.Infrastructure, error) {
 	var out configv1.Infrastructure
-	err := a.client.Get(ctx, client.ObjectKey{Name: "cluster"}, &out)
+	err := c.Get(ctx, client.ObjectKey{Name: "cluster"}, &out)
 	return &out, err
 }
 

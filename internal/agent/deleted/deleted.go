@@ -106,13 +106,13 @@ func (k *Keeper) look() (deleted.Input, error) {
 	in.Leave = leave
 	for _, s := range deleted.Specs(k.Kind) {
 		f := deleted.File{Spec: s, Kept: k.store.Has(s.Path), Put: deleted.Lately(k.put[s.Path], now)}
-		f.There, f.Empty = k.store.there(s)
-		if f.There {
+		f.There, f.Empty = k.store.there(s.Path)
+		if !f.Missing() {
 			delete(k.gone, s.Path)
 		} else if k.gone[s.Path].IsZero() {
 			k.gone[s.Path] = now
 		}
-		if !f.There {
+		if f.Missing() {
 			f.Gone = now.Sub(k.gone[s.Path])
 		}
 		in.Files = append(in.Files, f)
@@ -183,7 +183,7 @@ func (k *Keeper) putBack(list []string, now time.Time) (string, error) {
 func (k *Keeper) keep(in deleted.Input) error {
 	var errs []error
 	for _, f := range in.Files {
-		if f.There && f.Back {
+		if !f.Missing() && f.Back {
 			errs = append(errs, present(k.store.Keep(f.Path, goodFor(f.Path))))
 		}
 	}

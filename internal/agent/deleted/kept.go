@@ -15,7 +15,6 @@ import (
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/agent/twonode"
-	"github.com/holdfast/holdfast/internal/decide/deleted"
 	"github.com/holdfast/holdfast/internal/model/corosync"
 )
 
@@ -53,24 +52,13 @@ func (s *Store) copyOf(p string) string {
 // Has reports whether there is a copy of a file.
 func (s *Store) Has(p string) bool { return host.Exists(s.copyOf(p)) }
 
-// there reports whether a host has a file, and whether something without content is in its place.
-// Such a file is not there: a power cut may leave it, and no program can read it. Where a container
-// starts anew while a file is gone that it mounts, containerd makes an empty folder for it. A file
-// that makes the host one of the cluster counts as there even if it is empty: who takes a host
-// apart removes it.
-func (s *Store) there(f deleted.Spec) (there, empty bool) {
-	at := s.path(f.Path)
-	info, err := os.Stat(at)
-	switch {
-	case err != nil:
+// there reports whether something has the name of a file, and whether that has no content.
+func (s *Store) there(p string) (there, empty bool) {
+	info, err := os.Stat(s.path(p))
+	if err != nil {
 		return false, false
-	case info.IsDir():
-		empty = emptyFolder(at)
-	case f.Identity:
-	default:
-		empty = info.Size() == 0
 	}
-	return !empty, empty
+	return true, info.Mode().IsRegular() && info.Size() == 0 || info.IsDir() && emptyFolder(s.path(p))
 }
 
 func emptyFolder(path string) bool {

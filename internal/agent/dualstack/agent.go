@@ -154,10 +154,8 @@ func (a *Agent) word() (p decide.Plan, known bool, err error) {
 	if a.announced == "" {
 		return p, a.heard, nil
 	}
-	if err := json.Unmarshal([]byte(a.announced), &p); err != nil {
-		return p, false, fmt.Errorf("annotation %s of the Infrastructure object: %w", kube.DualStackAnnotation, err)
-	}
-	return p, true, nil
+	p, err = install.Announced(a.announced)
+	return p, err == nil, err
 }
 
 // quiet takes the host's word on a plan that is gone out of its Node.

@@ -29,9 +29,10 @@ type Input struct {
 type File struct {
 	Spec
 
-	There bool
-	// Empty is true if something without content has the place of the file, which then is not there.
-	Empty bool
+	// There is true if something has the name of the file, and Empty if that has no content: an empty
+	// file, as a power cut leaves one, or an empty folder. containerd makes such a folder if a container
+	// starts while a file is gone that it mounts.
+	There, Empty bool
 	// Kept is true if the agent has a copy of it.
 	Kept bool
 	// Gone is the time for which it has been missing.
@@ -39,6 +40,10 @@ type File struct {
 	// Put lists the last times at which the agent put it back, in order.
 	Put []time.Time
 }
+
+// Missing reports whether the host lacks the file. Without content it is missing, too; but for a file
+// that makes the host one of the cluster: who takes a host apart removes that.
+func (f File) Missing() bool { return !f.There || f.Empty && !f.Identity }
 
 // Verdict is the decision.
 type Verdict struct {
@@ -67,7 +72,7 @@ func Decide(in Input) Verdict {
 	var v Verdict
 	apart := in.takenApart()
 	for _, f := range in.Files {
-		if f.There || f.Gone < Settles || slices.Contains(in.Leave, f.Path) || f.Optional && !f.Kept {
+		if !f.Missing() || f.Gone < Settles || slices.Contains(in.Leave, f.Path) || f.Optional && !f.Kept {
 			continue
 		}
 		switch {
@@ -94,7 +99,7 @@ func Decide(in Input) Verdict {
 // person seems to take the whole host out; empty if none is missing.
 func (in Input) takenApart() string {
 	for _, f := range in.Files {
-		if f.Identity && !f.There && f.Gone >= Settles && !slices.Contains(in.Leave, f.Path) {
+		if f.Identity && f.Missing() && f.Gone >= Settles && !slices.Contains(in.Leave, f.Path) {
 			return f.Path
 		}
 	}

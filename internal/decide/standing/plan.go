@@ -24,8 +24,6 @@ type Plan struct {
 	Command, On string
 	// Page is the page of the runbook.
 	Page string
-	// Everyone is true if each host has a part in it, and says so: then it is over once all say so.
-	Everyone bool
 }
 
 // PlanSaid is what a host says of its part in a plan.
@@ -45,49 +43,45 @@ const planLate = 24 * time.Hour
 // ofPlans finds plans that are under way.
 func (d describer) ofPlans() []finding.Finding {
 	list := slices.Clone(d.Announced.Value)
-	late := ""
-	if l := d.Lock; l.Known && l.Value.ID != "" {
-		if !slices.ContainsFunc(list, func(p Plan) bool { return p.ID == l.Value.ID }) {
-			list = append(list, l.Value)
-		}
-		if began := l.Value.Since; !began.IsZero() && d.Now.Sub(began) > planLate {
-			late = l.Value.ID
-		}
+	if id := d.Lock.Value.ID; id != "" && !slices.ContainsFunc(list, func(p Plan) bool { return p.ID == id }) {
+		list = append(list, d.Lock.Value)
 	}
 	var out []finding.Finding
 	for _, p := range list {
 		if f, there := d.plan(p); there {
-			if p.ID == late {
-				f.Severity, f.Meaning = finding.Warning, f.Meaning+" It takes longer than it should: the command says what it waits for."
-			}
 			out = append(out, f)
 		}
 	}
 	return out
 }
 
-// plan returns the finding for a plan, and whether it is under way.
+// plan returns the finding for a plan, and whether it is under way: it is over once each host with a
+// Node says so. A plan of which no host says anything ends with its lock.
 func (d describer) plan(p Plan) (finding.Finding, bool) {
 	f := finding.Finding{
 		ID: PlanUnderWay, Subject: p.ID, Severity: finding.Note, Page: p.Page,
 		Problem: fmt.Sprintf("%s, under way%s", p.Words, d.long(p.Since)),
 		Meaning: "Its hosts carry it out by themselves.",
 	}
-	if d.Lock.Value.ID == p.ID {
+	if lock := d.Lock.Value; lock.ID == p.ID {
 		f.Meaning += " Upgrades and other changes of the control planes wait until it is over."
+		if !lock.Since.IsZero() && d.Now.Sub(lock.Since) > planLate {
+			f.Severity, f.Meaning = finding.Warning, f.Meaning+" It takes longer than it should: the command says what it waits for."
+		}
 	}
-	over := p.Everyone
+	over, waits := false, false
 	for _, h := range d.Hosts {
 		i := slices.IndexFunc(h.Plans.Value, func(s PlanSaid) bool { return s.Plan == p.ID })
 		if i < 0 {
-			over = over && !h.Kubelet.Known // a host without a Node says nothing
+			waits = waits || h.Kubelet.Known // a host without a Node says nothing
 			continue
 		}
 		said := h.Plans.Value[i]
-		over = over && said.Over
 		if said.Over {
+			over = true
 			continue
 		}
+		waits = true
 		if words := cmp.Or(said.Problem, said.Words); words != "" {
 			f.Problem += "; " + h.Name + ": " + oneLine(words)
 		}
@@ -101,5 +95,5 @@ func (d describer) plan(p Plan) (finding.Finding, bool) {
 	if p.Command != "" {
 		f.Commands = append(f.Commands, finding.On(p.On, p.Command)...)
 	}
-	return f, !over
+	return f, waits || !over
 }

@@ -24,7 +24,7 @@ func planned(t *testing.T, lock Plan, announced []Plan, said map[string]PlanSaid
 }
 
 func TestAPlanThatIsUnderWayIsToldWithWhatItsHostsSay(t *testing.T) {
-	family := Plan{ID: "f1", Words: "the plan f1 of ada gives the site a second address family", Since: now.Add(-time.Minute), Command: "follow", Everyone: true}
+	family := Plan{ID: "f1", Words: "the plan f1 of ada gives the site a second address family", Since: now.Add(-time.Minute), Command: "follow"}
 	third := Plan{ID: "p1", Words: "the plan p1 of ada brings cp-3 as the third control plane", Since: now.Add(-time.Hour), Command: "sudo holdfast topology apply", On: "cp-1"}
 	old := third
 	old.Since = now.Add(-25 * time.Hour)

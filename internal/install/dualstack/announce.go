@@ -33,7 +33,7 @@ func Begin(ctx context.Context, api LockAPI, p decide.Plan) error {
 		return err
 	}
 	return announce(ctx, api, func(now string) (string, error) {
-		if is, err := announced(now); err != nil || is.ID != p.ID {
+		if is, err := Announced(now); err != nil || is.ID != p.ID {
 			return "", ErrTakenBack
 		}
 		return begun(p)
@@ -56,7 +56,7 @@ func Publish(ctx context.Context, api LockAPI, p decide.Plan) error {
 // Withdraw takes the announcement of a plan away, and the lock.
 func Withdraw(ctx context.Context, api LockAPI, p decide.Plan) error {
 	err := announce(ctx, api, func(now string) (string, error) {
-		if is, err := announced(now); err == nil && is.ID != p.ID {
+		if is, err := Announced(now); err == nil && is.ID != p.ID {
 			return now, nil
 		}
 		return "", nil
@@ -85,11 +85,14 @@ func lock(ctx context.Context, api LockAPI, p decide.Plan) error {
 	return err
 }
 
-func announced(text string) (p decide.Plan, err error) {
+// Announced reads the announcement of a plan, the zero Plan for an empty one.
+func Announced(text string) (p decide.Plan, err error) {
 	if text == "" {
 		return p, nil
 	}
-	err = json.Unmarshal([]byte(text), &p)
+	if err = json.Unmarshal([]byte(text), &p); err != nil {
+		err = fmt.Errorf("annotation %s of the Infrastructure object: %w", kube.DualStackAnnotation, err)
+	}
 	return p, err
 }
 

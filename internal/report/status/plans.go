@@ -3,7 +3,6 @@ package status
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/dualstack"
 	"github.com/holdfast/holdfast/internal/decide/replace"
 	"github.com/holdfast/holdfast/internal/decide/standing"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // announcements are the annotations that tell a plan to all hosts: of the Infrastructure object with
@@ -25,12 +25,25 @@ var announcements = []struct{ annotation, does, command, page string }{
 	{kube.DualStackAnnotation, "gives the site a second address family", "holdfast site dual-stack status", "docs/runbook/dual-stack.md"},
 }
 
+// announcement is what the plans of both annotations have in common, word what hosts say of either.
+type (
+	announcement struct {
+		ID, By string
+		At     time.Time
+	}
+	word struct {
+		Plan, Words, Problem, Lacks, Way string
+		Over                             bool
+		Stage                            dualstack.Stage
+	}
+)
+
 // lock reads which plan holds the lock of all plans.
 func (a *API) lock(ctx context.Context, t *answers) error {
 	var cm corev1.ConfigMap
 	err := a.Reader.Get(ctx, client.ObjectKey{Namespace: replace.LockNamespace, Name: replace.LockName}, &cm)
 	switch {
-	case apierrors.IsForbidden(err): // the account of a worker or of the dashboard; site says so
+	case apierrors.IsForbidden(err): // the account of a worker or of the dashboard: who holds the lock stays unknown
 		return nil
 	case err != nil && !absent(err):
 		return fmt.Errorf("read the lock of all plans: %w", err)
@@ -49,15 +62,11 @@ func announced(infra *configv1.Infrastructure) []standing.Plan {
 		if text == "" {
 			continue
 		}
-		var is struct {
-			ID, By string
-			At     time.Time
-		}
-		p := standing.Plan{ID: a.annotation, Command: a.command, Page: a.page, Everyone: true}
-		if err := json.Unmarshal([]byte(text), &is); err != nil || is.ID == "" {
-			p.Words = fmt.Sprintf("a plan %s (annotation %s of the Infrastructure object cannot be read)", a.does, a.annotation)
-		} else {
+		p := standing.Plan{ID: a.annotation, Command: a.command, Page: a.page}
+		if is := state.ParseAnnotation[announcement](text).Value; is.ID != "" {
 			p.ID, p.Since, p.Words = is.ID, is.At, fmt.Sprintf("the plan %s of %s %s", is.ID, is.By, a.does)
+		} else {
+			p.Words = fmt.Sprintf("a plan %s (annotation %s of the Infrastructure object cannot be read)", a.does, a.annotation)
 		}
 		out = append(out, p)
 	}
@@ -68,21 +77,12 @@ func announced(infra *configv1.Infrastructure) []standing.Plan {
 func plansOf(n *corev1.Node) []standing.PlanSaid {
 	out := []standing.PlanSaid{}
 	for _, a := range announcements {
-		text := n.Annotations[a.annotation]
-		if text == "" {
-			continue
+		said := state.ParseAnnotation[word](n.Annotations[a.annotation])
+		if is := said.Value; said.Known {
+			out = append(out, standing.PlanSaid{
+				Plan: is.Plan, Words: is.Words, Problem: cmp.Or(is.Problem, is.Lacks), Way: is.Way, Over: is.Over || is.Stage == dualstack.Over,
+			})
 		}
-		var is struct {
-			Plan, Words, Problem, Lacks, Way string
-			Over                             bool
-			Stage                            dualstack.Stage
-		}
-		if json.Unmarshal([]byte(text), &is) != nil {
-			continue // it says nothing
-		}
-		out = append(out, standing.PlanSaid{
-			Plan: is.Plan, Words: is.Words, Problem: cmp.Or(is.Problem, is.Lacks), Way: is.Way, Over: is.Over || is.Stage == dualstack.Over,
-		})
 	}
 	return out
 }
