@@ -14,6 +14,7 @@ import (
 	"syscall"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/model/bmc"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -40,6 +41,25 @@ func (f Files) Targets() ([]string, error) {
 		}
 	}
 	return names, nil
+}
+
+// BMCs returns the names or addresses of the BMCs of this host's fencing devices, in
+// order. It skips a device that cannot be read: that is reported where it is needed for
+// fencing.
+func (f Files) BMCs() []string {
+	targets, _ := f.Targets()
+	var out []string
+	for _, t := range targets {
+		dev, err := f.Device(t)
+		if err != nil {
+			continue
+		}
+		if at, err := bmc.Parse(dev.Address); err == nil {
+			out = append(out, at.Host)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // Device returns the fencing device of a target as it was written. It refuses a file

@@ -89,3 +89,15 @@ func TestADeviceThatIsTheSameIsNotWrittenAgain(t *testing.T) {
 		t.Errorf("%v, %v", targets, err)
 	}
 }
+
+func TestTheBMCsByWhichAHostFencesAreNamedWithoutItsAccounts(t *testing.T) {
+	files := Files{Root: t.TempDir()}
+	if got := files.BMCs(); got != nil {
+		t.Errorf("a host without devices names %v", got)
+	}
+	putMode(t, files, device, 0o600)
+	put(t, files, state.FencingDir+"/cp-2.json", "half a fi")
+	if got := files.BMCs(); len(got) != 1 || got[0] != "10.99.0.111" {
+		t.Errorf("%v, want the host of the device that can be read", got)
+	}
+}

@@ -113,7 +113,7 @@ func (n *Network) reporter() network.Reconciler {
 	if n.Site.Role.ControlPlane() {
 		certificate := servingcert.New(servingcert.Options{Life: n.Site.Config.CertificateLife(), Now: n.Now})
 		n.add(certificate)
-		options.Certificate = certificate.Served
+		options.Certificate, options.BMCs = certificate.Served, records.Files{}.BMCs
 	}
 	return vipcheck.New(options)
 }

@@ -194,6 +194,20 @@ func addresses(v state.NetworkView, is func(state.Node) bool) []netip.Addr {
 	return out
 }
 
+// Controllers returns the management controllers by which control planes say that they
+// fence, names or addresses. What another host says counts for nothing: it could keep
+// pods away from any address.
+func Controllers(v state.NetworkView) []string {
+	var out []string
+	for _, n := range v.Nodes.Value {
+		if n.ControlPlane() {
+			report := state.ParseAnnotation[state.VIPReport](n.Annotations[state.AnnotationVIPs])
+			out = append(out, report.Value.BMCs...)
+		}
+	}
+	return out
+}
+
 func anyNode(state.Node) bool { return true }
 
 // possiblePlane reports whether a node is a control plane, or may be about to

@@ -40,6 +40,9 @@ type VIPReport struct {
 	Hardware map[netip.Addr][]string `json:"hardware,omitempty"`
 	// Gateways are the routers through which it sends.
 	Gateways []netip.Addr `json:"gateways,omitempty"`
+	// BMCs are the names or addresses of the management controllers by which a control
+	// plane fences. Each host keeps pods away from them.
+	BMCs []string `json:"bmcs,omitempty"`
 	// Router is true if a ready router runs on the host.
 	Router bool `json:"router,omitempty"`
 	// Trouble says what keeps the host from having the VIPs, empty for nothing.

@@ -21,7 +21,6 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/records"
 	"github.com/holdfast/holdfast/internal/adapter/replacement"
 	"github.com/holdfast/holdfast/internal/decide/ports"
-	"github.com/holdfast/holdfast/internal/model/bmc"
 	"github.com/holdfast/holdfast/internal/model/corosync"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
@@ -59,7 +58,8 @@ type Options struct {
 	Root string
 	// Flannel is true if the pod network is ours.
 	Flannel bool
-	// BMCs are the hosts of management controllers, names or addresses.
+	// BMCs are the hosts of management controllers as the site was installed, names or
+	// addresses.
 	BMCs  []string
 	Table Table
 	// Site looks at the firewalls of the site, Resolve looks up the addresses of
@@ -245,8 +245,7 @@ func (p *Reconciler) readThird() error {
 	return nil
 }
 
-// bmcs returns the addresses of management controllers: those of the site as it
-// was installed, and of the device that this host has now.
+// bmcs returns the addresses of management controllers.
 func (p *Reconciler) bmcs() []netip.Addr {
 	var out []netip.Addr
 	for _, h := range p.bmcHosts() {
@@ -259,22 +258,13 @@ func (p *Reconciler) bmcs() []netip.Addr {
 	return out
 }
 
-// bmcHosts reads devices for their addresses alone. It skips an unreadable one,
-// which is reported where it is needed for fencing.
+// bmcHosts returns the names or addresses of management controllers: those of the site as
+// it was installed, those by which this host fences, and those by which control planes say
+// that they fence. A host that was replaced may have brought another one.
 func (p *Reconciler) bmcHosts() []string {
-	out := slices.Clone(p.BMCs)
-	files := records.Files{Root: p.Root}
-	targets, _ := files.Targets()
-	for _, t := range targets {
-		dev, err := files.Device(t)
-		if err != nil {
-			continue
-		}
-		if at, err := bmc.Parse(dev.Address); err == nil && !slices.Contains(out, at.Host) {
-			out = append(out, at.Host)
-		}
-	}
-	return out
+	out := slices.Concat(p.BMCs, records.Files{Root: p.Root}.BMCs(), ports.Controllers(p.view))
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 func (p *Reconciler) wake() {

@@ -238,6 +238,30 @@ func TestWhatTheDiskSaysIsInTheRules(t *testing.T) {
 	})
 }
 
+// A host that was replaced has another management controller. The hosts that were installed
+// before know it from the control planes that fence by it.
+func TestPodsAreKeptFromTheControllersThatControlPlanesTell(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.running()
+		v := view()
+		v.Role, v.Host.NodeName = state.RoleWorker, "w-1"
+		tells := func(bmcs ...string) map[string]string {
+			return map[string]string{state.AnnotationVIPs: state.FormatAnnotation(state.VIPReport{BMCs: bmcs})}
+		}
+		v.Nodes.Value[0].Annotations = tells("10.99.0.113")
+		v.Nodes.Value[1].Annotations = tells("10.99.0.111", "bmc-2.site")
+		v.Nodes.Value = append(v.Nodes.Value, state.Node{Name: "w-1", Labels: map[string]string{state.LabelWorker: ""}, Annotations: tells("10.98.0.5")})
+		b.reconcile(v)
+		time.Sleep(3 * minInterval)
+		synctest.Wait()
+		want := []netip.Addr{netip.MustParseAddr("10.99.0.111"), netip.MustParseAddr("10.99.0.112"), netip.MustParseAddr("10.99.0.113")}
+		if got := b.table.set("bmcs4"); !slices.Equal(got, want) {
+			t.Errorf("pods are kept from %v, want %v: what a worker says counts for nothing", got, want)
+		}
+	})
+}
+
 // TestAThirdControlPlaneThatAPlanLetsInReachesEtcdBeforeItHasANode: the second play of it in the lab
 // waited for good, because the rules of the two had become narrow by then.
 func TestAThirdControlPlaneThatAPlanLetsInReachesEtcdBeforeItHasANode(t *testing.T) {

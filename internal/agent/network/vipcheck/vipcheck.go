@@ -42,6 +42,9 @@ type Options struct {
 	// Certificate returns the addresses in the certificate of the host's API
 	// server; it is nil on a worker.
 	Certificate func() []netip.Addr
+	// BMCs returns the names or addresses of the BMCs by which this host fences; it is
+	// nil on a worker.
+	BMCs func() []string
 	// Reconcilers returns how the reconcilers of this host are doing; it may be nil.
 	Reconcilers func() []network.ReconcilerState
 	// Settling replaces the constant settling; zero means that one.
@@ -93,6 +96,9 @@ func (p *Reconciler) report(ctx context.Context, view state.NetworkView, self st
 	}
 	now := vips.ReportOf(view, before.Value, certificate, trouble)
 	now.Peers = peers.Of(view)
+	if p.BMCs != nil {
+		now.BMCs = p.BMCs()
+	}
 	told := state.FormatAnnotation(now)
 	if told != text || slices.Contains(self.Kept, state.AnnotationVIPs) {
 		if err := p.Annotate(ctx, self.Name, map[string]*string{state.AnnotationVIPs: &told}); err != nil {

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -106,6 +107,22 @@ func TestAHostTellsWhatItHasOnce(t *testing.T) {
 	reconcile(t, again, c.view("10.98.0.5"))
 	if c.writes != 1 {
 		t.Errorf("%d writes in steady state, want the first one only", c.writes)
+	}
+}
+
+func TestAControlPlaneTellsByWhatItFences(t *testing.T) {
+	c, bmcs := &cluster{annotations: map[string]string{}}, []string{"10.99.0.112"}
+	p := New(Options{Annotate: c.annotate, Holders: nobody, BMCs: func() []string { return bmcs }})
+	for range 2 {
+		reconcile(t, p, c.view("10.98.0.5"))
+		reconcile(t, p, c.view("10.98.0.5"))
+		if got := c.report(t).BMCs; !slices.Equal(got, bmcs) {
+			t.Errorf("it tells %v, want %v", got, bmcs)
+		}
+		bmcs = []string{"10.99.0.113"} // its peer was replaced
+	}
+	if c.writes != 2 {
+		t.Errorf("%d writes, want one for each device", c.writes)
 	}
 }
 
