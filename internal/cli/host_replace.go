@@ -256,16 +256,16 @@ func (r *hostReplacement) run(ctx context.Context) error {
 		return coded(command.ExitRefused, "refused: this host replaces %s, not %s: wait until that replacement is over", plan.Old.Name, r.name)
 	case r.abort:
 		return r.takeBack(ctx, plan, active)
+	case active && r.dryRun:
+		return coded(command.ExitRefused, "refused: the replacement of %s is under way: run the command without --dry-run and --bmc-address to follow it", r.name)
 	case active && r.bmc.address == "":
-		return r.follow(ctx, plan.ID)
+		return r.goOn(ctx, plan)
 	case r.bmc.address == "" && plan != nil && plan.Old.Name == r.name:
-		return r.ended(plan) // it came to its end since somebody followed it
+		return r.endedBefore(plan)
 	case r.bmc.address == "":
 		return &UsageError{Err: errors.New("--bmc-address: is needed to begin, because a host that nobody can fence cannot be one of two")}
 	case active && plan.Stage == decide.Joining:
 		return coded(command.ExitRefused, "refused: the new machine was let in, so the plan can no longer be changed: run the command without --bmc-address to follow it")
-	case active && r.dryRun:
-		return coded(command.ExitRefused, "refused: the replacement of %s is under way: run the command without --dry-run and --bmc-address to follow it", r.name)
 	case active:
 		return r.begin(ctx, plan.ID) // the plan takes in the new flags
 	}

@@ -24,11 +24,18 @@ const gatesTime = 45 * time.Second
 func (r *hostReplacement) follow(ctx context.Context, id string) error {
 	limited, stop := context.WithTimeoutCause(ctx, r.timeout, errNotYet)
 	defer stop()
-	said, wrote, began := "", false, r.now()
+	said, wrote, began, gone := "", false, r.now(), 0
 	for {
 		plan, err := r.store.Plan()
 		if err != nil {
 			return err
+		}
+		order, err := r.store.Order()
+		if err != nil {
+			return err
+		}
+		if gone = missed(gone, order != nil && order.Wish.ID == id || plan != nil && plan.ID == id); gone > mayMiss {
+			return errNobodyActs()
 		}
 		doing, err := r.store.Doing()
 		if err != nil {
@@ -57,6 +64,23 @@ func (r *hostReplacement) follow(ctx context.Context, id string) error {
 			return r.unfinished(context.Cause(limited), doing)
 		}
 	}
+}
+
+// mayMiss is how often in a row a command may find neither its wish nor a plan for it: the agent
+// writes the one before it removes the other.
+const mayMiss = 2
+
+// missed counts how often in a row a wish and its plan were both missing.
+func missed(before int, there bool) int {
+	if there {
+		return 0
+	}
+	return before + 1
+}
+
+// errNobodyActs says that there is nothing to follow any more.
+func errNobodyActs() error {
+	return coded(command.ExitRefused, "nothing was begun: the wish is gone, since somebody took it back or it was too old. Type the command again")
 }
 
 func (r *hostReplacement) show(d *replacement.Doing) {

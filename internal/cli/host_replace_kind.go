@@ -39,25 +39,20 @@ func thisReplaceHere(store replacement.Store) (replaceHere, error) {
 
 // pairFlags returns the flags that were used and that only a lost control plane of two has.
 func (f *replaceFlags) pairFlags() []string {
-	var out []string
-	for flag, used := range map[string]bool{
+	return usedFlags(map[string]bool{
 		"--bmc-address": f.bmc.address != "", "--bmc-username": f.bmc.username != "", "--bmc-password-file": f.bmc.passwordFile != "", "--bmc-fingerprint": f.bmc.fingerprint != "",
 		"--uuid": f.uuid != "", "--own-bmc-username": f.ownUser != "", "--own-bmc-password-file": f.ownPassword != "", "--keep-bmc-account": f.keepAccount,
 		"--abort": f.abort,
-	} {
-		if used {
-			out = append(out, flag)
-		}
-	}
-	slices.Sort(out)
-	return out
+	})
 }
 
 // ofPair reports whether the host is one of two control planes, whose replacement is carried out by
 // this host. If not, it is a worker, or a control plane that the cluster's gates refuse.
 func (f *replaceFlags) ofPair(name string, here replaceHere) (bool, error) {
 	flags := f.pairFlags()
-	known := here.plan != nil && here.plan.Old.Name == name || slices.Contains(here.pair, name)
+	// A plan that is over says nothing of a site that has other control planes than two by now.
+	planned := here.plan != nil && here.plan.Old.Name == name && (!here.plan.Stage.Over() || len(here.pair) > 0)
+	known := planned || slices.Contains(here.pair, name)
 	switch {
 	case known && f.dir != "":
 		return false, &UsageError{Err: errors.New("--dir: a lost control plane is replaced by the host that stays, which has the keys: leave the flag out")}

@@ -192,11 +192,60 @@ func TestAPlanIsTakenBackWhenAsked(t *testing.T) {
 
 func TestAPlanThatCameToItsEndMeanwhileIsTold(t *testing.T) {
 	r := newReplaceRun(t, func(int, *replaceRun) {})
-	put(t, r.store.PutPlan(decide.Plan{ID: "p1", Old: decide.Old{Name: "cp-2"}, Stage: decide.Whole}))
+	put(t, r.store.PutPlan(decide.Plan{ID: "p1", Old: decide.Old{Name: "cp-2"}, Stage: decide.Whole, Written: r.clock}))
 	r.bmc = replaceBMC{}
 	put(t, r.run(t.Context()))
-	if !strings.Contains(r.out.String(), "either host may be lost") {
-		t.Error(r.out.String())
+	if !strings.Contains(r.out.String(), "either host may be lost") || !strings.Contains(r.errs.String(), "ended on 2026-11-25 12:00 UTC") {
+		t.Error(r.out.String(), r.errs.String())
+	}
+	// Months later somebody wants another one.
+	r.gone = "S2"
+	if err := r.run(t.Context()); err == nil || !strings.Contains(err.Error(), "--bmc-address: is needed to begin a replacement, for which --is-gone is; the last one of cp-2 ended on 2026-11-25 12:00 UTC") {
+		t.Error(err)
+	}
+}
+
+func TestAPlanUnderWayTakesInThatAMachineIsGone(t *testing.T) {
+	begun := decide.Plan{
+		ID: "p1", Old: decide.Old{Name: "cp-2", Machine: state.Machine{Serial: "S2"}}, New: decide.New{Name: "cp-2", BMC: "https://bmc"}, By: "ada",
+		Accepts: decide.Accepts{Lost: []string{"pv-1"}}, Stage: decide.Retired,
+	}
+	r := newReplaceRun(t, func(_ int, r *replaceRun) {
+		over := begun
+		over.Stage = decide.Whole
+		put(t, r.store.PutPlan(over))
+	})
+	put(t, r.store.PutPlan(begun))
+	r.bmc, r.gone = replaceBMC{}, "S9"
+	if err := r.run(t.Context()); exitOfReplace(err) != command.ExitRefused || strings.Contains(err.Error(), "S2") || !strings.Contains(err.Error(), "S9 is not the serial number of cp-2") {
+		t.Error(err)
+	}
+	r.gone = "S2"
+	if err := r.run(t.Context()); exitOfReplace(err) != command.ExitRefused || !strings.Contains(err.Error(), "--bmc-address") {
+		t.Errorf("without the accounts of the new host: %v", err)
+	}
+	put(t, r.store.PutOrder(replacement.Order{Wish: decide.Wish{ID: "p1", Old: "cp-2", New: begun.New}, Device: state.FencingDevice{Target: "cp-2", Password: "geheim"}}))
+	put(t, r.run(t.Context()))
+	o, err := r.store.Order()
+	if err != nil || o.Wish.ID != "p1" || o.Wish.Accepts.Gone != "S2" || len(o.Wish.Accepts.Lost) != 1 || o.Wish.New != begun.New || o.Device.Password != "geheim" {
+		t.Errorf("%+v, %v", o, err)
+	}
+	// What a plan does not take in is refused.
+	put(t, r.store.PutPlan(begun))
+	r.uuid, r.ownUser = "u", "x"
+	if err := r.run(t.Context()); err == nil || !strings.Contains(err.Error(), "--own-bmc-username, --uuid: a plan is under way") {
+		t.Error(err)
+	}
+}
+
+func TestACommandWhoseWishIsGoneEnds(t *testing.T) {
+	r := newReplaceRun(t, func(n int, r *replaceRun) {
+		if n == 2 {
+			put(t, r.store.DropOrder())
+		}
+	})
+	if err := r.run(t.Context()); exitOfReplace(err) != command.ExitRefused || !strings.Contains(err.Error(), "nothing was begun") {
+		t.Error(err)
 	}
 }
 

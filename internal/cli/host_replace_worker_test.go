@@ -213,6 +213,8 @@ func TestWhichKindOfHostIsReplaced(t *testing.T) {
 		{"one of two", "cp-2", bmc, pair, true, ""},
 		{"one of two, to follow it", "cp-2", replaceFlags{}, pair, true, ""},
 		{"one that was replaced under another name", "cp-0", replaceFlags{}, replaceHere{root: true, pair: pair.pair, plan: &decide.Plan{Old: decide.Old{Name: "cp-0"}}}, true, ""},
+		{"the same once the plan is over", "cp-0", replaceFlags{}, replaceHere{root: true, pair: pair.pair, plan: &decide.Plan{Old: decide.Old{Name: "cp-0"}, Stage: decide.Whole}}, true, ""},
+		{"one of three, which was replaced while the site had two", "cp-2", replaceFlags{gone: "S2"}, replaceHere{root: true, plan: &decide.Plan{Old: decide.Old{Name: "cp-2"}, Stage: decide.Whole}}, false, ""},
 		{"a worker of a site of two", "w-1", replaceFlags{}, pair, false, ""},
 		{"a worker, from anywhere", "w-1", replaceFlags{gone: "w-1", dir: "store-17"}, replaceHere{}, false, ""},
 		{"a worker has no BMC", "w-1", bmc, pair, false, "--bmc-address: w-1 is none of the two control planes (cp-1, cp-2)"},

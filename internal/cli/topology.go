@@ -240,7 +240,7 @@ func (g *growth) run(ctx context.Context) error {
 	case active && plan.Stage != decide.Planned && g.file != "":
 		return coded(command.ExitRefused, "refused: the plan has begun: run the command without --install-config to follow it")
 	case active && g.file == "":
-		return g.follow(ctx, plan.ID)
+		return g.goOn(ctx, plan)
 	case g.file == "" && both.later(plan):
 		return both.ended(g)
 	case g.file == "" && plan != nil && (plan.Grows || plan.Shrinks):

@@ -12,6 +12,8 @@ import (
 type followed struct {
 	// doing returns the last decision of this host's agent, nil for none.
 	doing func() (*replacement.Doing, error)
+	// there reports whether there is the wish, or a plan for it.
+	there func() (bool, error)
 	// ended reports whether the plan is over, and then prints its end.
 	ended func() (bool, error)
 	// drop removes a wish whose gates are closed.
@@ -26,8 +28,15 @@ type followed struct {
 func (g *growth) followPlan(ctx context.Context, id string, f followed) error {
 	limited, stop := context.WithTimeoutCause(ctx, g.timeout, errNotYet)
 	defer stop()
-	said, wrote, began := "", false, g.now()
+	said, wrote, began, gone := "", false, g.now(), 0
 	for {
+		there, err := f.there()
+		if err != nil {
+			return err
+		}
+		if gone = missed(gone, there); gone > mayMiss {
+			return errNobodyActs()
+		}
 		now, err := f.doing()
 		if err != nil {
 			return err

@@ -314,7 +314,7 @@ func (g *growth) carriesTwo(plan *narrow.Plan, here string) (bool, error) {
 // sayGone tells the agent that the host that goes will not come back.
 func (g *growth) sayGone(plan *narrow.Plan) error {
 	if plan.Old.Machine.Serial == "" || g.gone != plan.Old.Machine.Serial {
-		return coded(command.ExitRefused, "refused: --is-gone %s is not the serial number of %s, which is %q: it says that nobody has mistaken the machine", g.gone, plan.Old.Name, plan.Old.Machine.Serial)
+		return refuseSerial(g.gone, plan.Old.Name)
 	}
 	return g.store.PutNarrowWish(narrow.Wish{ID: plan.ID, Old: plan.Old, Third: plan.Third, By: g.by, Why: g.reason, Accepts: narrow.Accepts{Gone: true}, At: g.now().UTC()})
 }
@@ -344,6 +344,11 @@ func (g *growth) dropTwo() (bool, error) {
 func (g *growth) followTwo(ctx context.Context, id string) error {
 	return g.followPlan(ctx, id, followed{
 		doing: g.doingTwo,
+		there: func() (bool, error) {
+			wish, err := g.store.NarrowWish()
+			plan, unread := g.store.NarrowPlan()
+			return wish != nil && wish.ID == id || plan != nil && plan.ID == id, errors.Join(err, unread)
+		},
 		ended: func() (bool, error) {
 			plan, err := g.store.NarrowPlan()
 			if err != nil || plan == nil || plan.ID != id || !plan.Stage.Over() {

@@ -177,6 +177,11 @@ func (g *growth) followThree(ctx context.Context, id string) error {
 			d, err := g.store.WidenDoing()
 			return replacementOf(d), err
 		},
+		there: func() (bool, error) {
+			wish, err := g.store.WidenWish()
+			plan, unread := g.store.WidenPlan()
+			return wish != nil && wish.ID == id || plan != nil && plan.ID == id, errors.Join(err, unread)
+		},
 		ended: func() (bool, error) {
 			plan, err := g.store.WidenPlan()
 			if err != nil || plan == nil || plan.ID != id || !plan.Stage.Over() {

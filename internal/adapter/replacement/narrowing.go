@@ -93,6 +93,11 @@ func (s Store) PutNarrowWish(w narrow.Wish) error { return s.put(NarrowWishPath,
 // DropNarrowWish removes the wish.
 func (s Store) DropNarrowWish() error { return s.drop(NarrowWishPath) }
 
+// ClearNarrowWish removes the wish that was read, as ClearOrder does.
+func (s Store) ClearNarrowWish(read *narrow.Wish) (newer bool, err error) {
+	return clearFile(s, NarrowWishPath, read)
+}
+
 // NarrowPlan returns the plan, or this host's copy of it, nil for none. It may have a higher format
 // number than this release reads; the caller must compare it.
 func (s Store) NarrowPlan() (*narrow.Plan, error) { return load[narrow.Plan](s, NarrowPlanPath) }

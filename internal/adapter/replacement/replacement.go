@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
@@ -124,6 +125,23 @@ func (s Store) has(path string) bool {
 }
 
 func (s Store) drop(path string) error { return host.RemoveFile(s.Path(path)) }
+
+// ClearOrder removes the order that was read, and reports whether the command has written another
+// one since then, which stays.
+func (s Store) ClearOrder(read *Order) (newer bool, err error) { return clearFile(s, WishPath, read) }
+
+// clearFile removes a file that has what was read from it, nil for no file. It reports whether it
+// has something else by now: then it stays.
+func clearFile[T any](s Store, path string, read *T) (newer bool, err error) {
+	now, err := load[T](s, path)
+	switch {
+	case err != nil || now == nil:
+		return false, err
+	case read == nil || !reflect.DeepEqual(*now, *read):
+		return true, nil
+	}
+	return false, s.drop(path)
+}
 
 // Plan returns the plan, nil for none. The plan may have a higher format number than this
 // release reads; the caller must compare it.

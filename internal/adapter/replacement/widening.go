@@ -35,6 +35,11 @@ func (s Store) PutWidenWish(w widen.Wish) error { return s.put(WidenWishPath, w)
 // DropWidenWish removes the wish.
 func (s Store) DropWidenWish() error { return s.drop(WidenWishPath) }
 
+// ClearWidenWish removes the wish that was read, as ClearOrder does.
+func (s Store) ClearWidenWish(read *widen.Wish) (newer bool, err error) {
+	return clearFile(s, WidenWishPath, read)
+}
+
 // WidenPlan returns the plan, or this host's copy of it, nil for none. It may have a higher format
 // number than this release reads; the caller must compare it.
 func (s Store) WidenPlan() (*widen.Plan, error) { return load[widen.Plan](s, WidenPlanPath) }

@@ -106,7 +106,11 @@ func own(p *narrow.Plan) carry.Own {
 
 // rest removes the wish and the accounts of BMCs, and remembers that nothing of the plan is left to do.
 func (a *Agent) rest(d narrow.Decision, f narrow.Facts) error {
-	if err := errors.Join(a.tell(d, f, nil), a.Store.DropNarrowWish(), a.forget(f.Plan)); err != nil {
+	newer, err := a.Store.ClearNarrowWish(f.Wish)
+	if err := errors.Join(a.tell(d, f, nil), err); err != nil || newer {
+		return err // the next look sees a wish that came since this one; the accounts are for it
+	}
+	if err := a.forget(f.Plan); err != nil {
 		return err
 	}
 	a.news.Rest(own(f.Plan), state.Fact[string]{Known: f.Lock.Known, Value: f.Lock.Value.ID}, a.Now())

@@ -440,3 +440,34 @@ func TestTheAccountsOfBMCsGoWithThePlan(t *testing.T) {
 		}
 	}
 }
+
+// The command may write the next wish, and the accounts for it, while the agent still looks at the end of
+// the last plan.
+func TestAWishForTwoThatIsWrittenDuringALookStays(t *testing.T) {
+	p := newTrio(t)
+	a := p.agent(0)
+	if err := a.Store.PutNarrowPlan(narrow.Plan{Format: narrow.Format, ID: "p1", Survivor: names[0], Peer: names[1], Old: gone, Stage: narrow.Aborted}); err != nil {
+		t.Fatal(err)
+	}
+	look := a.World.Look
+	a.World.Look = func(ctx context.Context, job Job) narrow.Facts {
+		if err := errors.Join(a.Store.PutNarrowWish(narrow.Wish{ID: "p2", Old: gone, At: noon}), os.WriteFile(a.Store.Path(replacement.NarrowTargetPath), []byte("{}"), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		a.World.Look = look
+		return look(ctx, job)
+	}
+	round, err := a.look(t.Context())
+	if err != nil || round == nil || round.Rest == nil {
+		t.Fatalf("%+v, %v", round, err)
+	}
+	if err := round.Rest(); err != nil {
+		t.Fatal(err)
+	}
+	if w, err := a.Store.NarrowWish(); err != nil || w == nil || w.ID != "p2" {
+		t.Errorf("%+v, %v", w, err)
+	}
+	if _, err := os.Stat(a.Store.Path(replacement.NarrowTargetPath)); err != nil {
+		t.Error(err)
+	}
+}

@@ -83,7 +83,7 @@ func (a *Agent) look(ctx context.Context) (*carry.Round, error) {
 	case replace.Wait:
 		r.Wait = func() error { return a.tell(d, f, nil) }
 	case replace.Idle:
-		r.Rest = func() error { return errors.Join(a.tell(d, f, nil), a.tidy(job.Plan)) }
+		r.Rest = func() error { return errors.Join(a.tell(d, f, nil), a.tidy(job)) }
 	}
 	return r, nil
 }
@@ -106,10 +106,15 @@ func (a *Agent) idle(j Job) bool {
 }
 
 // tidy removes the files of a plan that is over. The site of a lone control plane stays if its
-// growth was taken back, because the same command may go on from there.
-func (a *Agent) tidy(plan *replace.Plan) error {
-	errs := []error{a.Store.DropOrder(), a.Store.DropSecrets(), a.Store.DropTargetSite()}
-	if endedWhole(plan) {
+// growth was taken back, because the same command may go on from there. An order that the command
+// has written since the look stays, too, with the site that belongs to it.
+func (a *Agent) tidy(job Job) error {
+	newer, err := a.Store.ClearOrder(job.Order)
+	errs := []error{err, a.Store.DropSecrets()}
+	if !newer {
+		errs = append(errs, a.Store.DropTargetSite())
+	}
+	if endedWhole(job.Plan) {
 		errs = append(errs, a.Store.DropLoneSite())
 	}
 	return errors.Join(errs...)
@@ -131,12 +136,12 @@ func (a *Agent) act(ctx context.Context, d replace.Decision, job Job) error {
 			}
 		}
 		return a.Store.PutPlan(*d.Plan)
-	case replace.ChangeKey:
+	case replace.ChangeKey, replace.JoinRing:
 		if err := a.do(ctx, d.Act, job); err != nil {
 			return err
 		}
 		done := *job.Plan
-		done.Reloaded = true
+		done.Reloaded, done.Entered = done.Reloaded || d.Act == replace.ChangeKey, d.Act == replace.JoinRing
 		return a.Store.PutPlan(done)
 	case replace.Finish:
 		if err := a.do(ctx, d.Act, job); err != nil {

@@ -282,3 +282,29 @@ func TestADamagedPlanIsNoneAndIsTold(t *testing.T) {
 		t.Error(s.log)
 	}
 }
+
+// The command may write the next order while the agent still looks at what is left of the last one.
+func TestAnOrderThatIsWrittenDuringALookStays(t *testing.T) {
+	s, root := newSite(), t.TempDir()
+	a := s.agent(root)
+	stale, next := order, order
+	stale.Wish.At, next.Wish.ID = noon.Add(-time.Hour), "p2"
+	put := func(o replacement.Order) {
+		t.Helper()
+		if err := errors.Join(a.Store.PutOrder(o), a.Store.Write(a.Store.Path(replacement.TargetSitePath), []byte("of "+o.Wish.ID), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(stale)
+	look := a.World.Look
+	a.World.Look = func(ctx context.Context, job Job) replace.Facts {
+		put(next)
+		return look(ctx, job)
+	}
+	if _, err := a.Step(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if o, err := a.Store.Order(); err != nil || o == nil || o.Wish.ID != "p2" || !a.Store.HasTargetSite() {
+		t.Errorf("%+v, %v", o, err)
+	}
+}

@@ -83,9 +83,7 @@ type here struct {
 	fences func(ctx context.Context, in decide.Input, drop []string) error
 	now    func() time.Time
 
-	// seen is the time in the old host's Lease when its BMC was first read as Off or was
-	// silent, which was at seenOff.
-	seen, seenOff time.Time
+	watch watch
 }
 
 // ThisHost returns the World of this host.

@@ -204,11 +204,13 @@ func (l *lab) said() state.EtcdReport {
 // L1: the proof is asked for once more in the act itself.
 func TestNothingIsTakenAwayFromAHostThatMayRun(t *testing.T) {
 	for name, change := range map[string]func(*lab){
-		"its BMC reads On":             func(l *lab) { l.power = "On" },
-		"its BMC is silent":            func(l *lab) { l.mute = true },
-		"it is in contact":             func(l *lab) { l.contact = true },
-		"it answers on its network":    func(l *lab) { l.answers = true },
-		"its kubelet renews its Lease": func(l *lab) { l.seen, l.seenOff, l.api.lease = noon, noon, noon.Add(time.Second) },
+		"its BMC reads On":          func(l *lab) { l.power = "On" },
+		"its BMC is silent":         func(l *lab) { l.mute = true },
+		"it is in contact":          func(l *lab) { l.contact = true },
+		"it answers on its network": func(l *lab) { l.answers = true },
+		"its kubelet renews its Lease": func(l *lab) {
+			l.watch, l.api.lease = watch{wish: "p1", host: "cp-2", seen: noon, since: noon}, noon.Add(time.Second)
+		},
 	} {
 		l, job := newLab(t)
 		change(l)
@@ -380,6 +382,28 @@ func TestALeaseThatChangesIsALivingKubelet(t *testing.T) {
 	l.api.lease = renewed
 	if f := l.look(t.Context(), job); !state.Is(f.Alive, true) {
 		t.Errorf("renewed: %+v", f.Alive)
+	}
+}
+
+// A dry run looks at a host that is off, which then serves for hours before it is lost for good. Its Lease
+// has changed since that look, and says nothing of the moment.
+func TestALeaseIsWatchedAnewForEachWish(t *testing.T) {
+	l, job := newLab(t)
+	dry := order
+	dry.Wish.ID, dry.Wish.Old, dry.Wish.Dry = "p0", "cp-2", true
+	job.Plan, job.Order = nil, &dry
+	l.api.lease = noon.Add(-time.Hour)
+	l.look(t.Context(), job)
+	next := order
+	next.Wish.ID, next.Wish.Old = "p1", "cp-2"
+	job.Order = &next
+	l.clock, l.api.lease = noon.Add(time.Hour), noon.Add(50*time.Minute)
+	if f := l.look(t.Context(), job); f.Alive.Known {
+		t.Errorf("what the Lease was at another wish shows that the host is alive: %+v", f.Alive)
+	}
+	l.clock = l.clock.Add(leaseTime + time.Second)
+	if f := l.look(t.Context(), job); !state.Is(f.Alive, false) {
+		t.Errorf("unchanged since this wish: %+v", f.Alive)
 	}
 }
 

@@ -62,15 +62,16 @@ var ports = []string{"10250", "6443", "2380"}
 // old looks at the lost host: whether it answers, its power, and its Lease. It looks at nothing
 // once the device here is the newcomer's.
 func (h *here) old(ctx context.Context, f *replace.Facts, job Job) {
-	name := ""
+	wish, name := "", ""
 	switch {
 	case job.Plan != nil && !job.Plan.Stage.Over():
 		if job.Plan.Stage == replace.Joining || job.Plan.Stage == replace.Narrowing || yes(f.Device) {
 			return // the device is the newcomer's by now, or nobody's
 		}
-		name, f.OldAddress, f.OldMachine = job.Plan.Old.Name, job.Plan.Old.Address, job.Plan.Old.Machine
+		wish, name = job.Plan.ID, job.Plan.Old.Name
+		f.OldAddress, f.OldMachine = job.Plan.Old.Address, job.Plan.Old.Machine
 	case job.Order != nil:
-		name = job.Order.Wish.Old
+		wish, name = job.Order.Wish.ID, job.Order.Wish.Old
 	}
 	if name == "" {
 		return // the site grows
@@ -83,12 +84,12 @@ func (h *here) old(ctx context.Context, f *replace.Facts, job Job) {
 	if err != nil {
 		if f.Silent = redfish.ReasonOf(err) == redfish.Unreachable; f.Silent {
 			f.PowerAt = h.now() // it gave no answer until now
-			h.lease(ctx, f, name)
+			h.lease(ctx, f, wish, name)
 		}
 		return
 	}
 	f.Power = state.Known(power)
-	h.lease(ctx, f, name)
+	h.lease(ctx, f, wish, name)
 }
 
 func yes(f state.Fact[bool]) bool { return state.Is(f, true) }
@@ -108,11 +109,23 @@ func (h *here) answers(ctx context.Context, address string) state.Fact[bool] {
 // several times in that time.
 const leaseTime = 20 * time.Second
 
+// watch is what was read of a Lease for one wish: what came before says nothing of a host that ran
+// since then, or of another one.
+type watch struct {
+	wish, host string
+	// seen is the time in the host's Lease when its BMC was first read as Off or was silent, which
+	// was at since.
+	seen, since time.Time
+}
+
 // lease compares the old host's Lease with the one that was read when the host was first seen off
 // or silent. Only a change counts, because the time in the Lease is of the old host's clock.
-func (h *here) lease(ctx context.Context, f *replace.Facts, name string) {
+func (h *here) lease(ctx context.Context, f *replace.Facts, wish, name string) {
+	if h.watch.wish != wish || h.watch.host != name {
+		h.watch = watch{wish: wish, host: name}
+	}
 	if f.Power.Known && f.Power.Value != state.PowerOff {
-		f.Alive, h.seenOff = state.Known(false), time.Time{} // the plan switches it off first
+		f.Alive, h.watch.since = state.Known(false), time.Time{} // the plan switches it off first
 		return
 	}
 	api, err := h.open()
@@ -123,11 +136,11 @@ func (h *here) lease(ctx context.Context, f *replace.Facts, name string) {
 	if err != nil {
 		return
 	}
-	if h.seenOff.IsZero() {
-		h.seen, h.seenOff = last, h.now()
+	if h.watch.since.IsZero() {
+		h.watch.seen, h.watch.since = last, h.now()
 	}
 	// The Lease is deleted after its Node: that is no sign of life.
-	if changed := !last.IsZero() && !last.Equal(h.seen); changed || h.now().Sub(h.seenOff) > leaseTime {
+	if changed := !last.IsZero() && !last.Equal(h.watch.seen); changed || h.now().Sub(h.watch.since) > leaseTime {
 		f.Alive = state.Known(changed)
 	}
 }

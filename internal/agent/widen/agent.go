@@ -113,8 +113,9 @@ func own(p *widen.Plan) carry.Own {
 
 // rest removes the wish, and remembers that nothing of the plan is left to do.
 func (a *Agent) rest(d widen.Decision, f widen.Facts) error {
-	if err := errors.Join(a.tell(d, f, nil), a.Store.DropWidenWish()); err != nil {
-		return err
+	newer, err := a.Store.ClearWidenWish(f.Wish)
+	if err := errors.Join(a.tell(d, f, nil), err); err != nil || newer {
+		return err // the next look sees a wish that came since this one
 	}
 	a.news.Rest(own(f.Plan), state.Fact[string]{Known: f.Lock.Known, Value: f.Lock.Value.ID}, a.Now())
 	return nil

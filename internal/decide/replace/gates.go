@@ -34,7 +34,7 @@ const (
 // Gates returns every gate, for a wish, or for a plan that can still be taken back.
 func Gates(f Facts, w Wish) []Gate {
 	return []Gate{
-		f.gateTwo(), f.gateHere(w), f.gateSole(w), f.gateSilent(w), f.gateOff(w), f.gateEtcd(), f.gateAlone(), f.gateBackup(w),
+		f.gateTwo(), f.gateHere(w), f.gateSole(w), f.gateSilent(w), f.gateOff(w), f.gateEtcd(), f.gateAlone(), f.gateNode(w), f.gateBackup(w),
 		f.gateLock(), f.gateUpgrade(), f.gateRoom(), f.gateRelease(), f.gateBMC(w), f.gateAccount(w), f.gateVolumes(w), f.gateName(w),
 	}
 }
@@ -136,6 +136,15 @@ func (f Facts) gateAlone() Gate {
 		return shut("alone", explainEtcd, "etcd has %d voters: a lone survivor has one", f.Voters.Value)
 	}
 	return open("alone")
+}
+
+// gateNode is open if it is known which Node the old host has, or that it has none: a plan removes
+// no other Node.
+func (f Facts) gateNode(w Wish) Gate {
+	if !f.OldNode.Known {
+		return shut("node", "kubectl get node "+w.Old, "it is unknown whether %s still has its Node", w.Old)
+	}
+	return open("node")
 }
 
 func (f Facts) gateBackup(w Wish) Gate {

@@ -47,6 +47,7 @@ var closing = []closes{
 	{"a stand-in votes", "etcd", func(f *Facts, _ *Wish) { f.StandIn = state.Known(true) }},
 	{"two voters", "alone", func(f *Facts, _ *Wish) { f.Voters = state.Known(2) }},
 	{"members unknown", "alone", func(f *Facts, _ *Wish) { f.Voters.Known = false }},
+	{"its Node could not be read", "node", func(f *Facts, _ *Wish) { f.OldNode.Known = false }},
 	{"no backup", "backup", func(f *Facts, _ *Wish) { f.Backup = state.Known(time.Time{}) }},
 	{"an old backup", "backup", func(f *Facts, _ *Wish) { f.Backup = state.Known(noon.Add(-5 * time.Hour)) }},
 	{"backups unknown", "backup", func(f *Facts, _ *Wish) { f.Backup.Known = false }},

@@ -39,6 +39,7 @@ func (w growing) plan() *Plan {
 	if w.newcomers {
 		p.Newcomer = machine
 	}
+	p.Entered = w.ringNew
 	return p
 }
 

@@ -28,6 +28,7 @@ type world struct {
 	named               bool // the site's configuration names the newcomer
 	stage               Stage
 	reloaded, newcomers bool // of the plan
+	ringRuns, inside    bool // Corosync has loaded the list with the newcomer, and the plan says so
 	abort, gone         bool // the wish
 
 	// The old host.
@@ -54,7 +55,7 @@ func (w world) misnamed() bool { return w.retirement && w.retiredNew != w.newPee
 
 // contact is true while Corosync on both hosts hears the other one.
 func (w world) oldContact() bool { return w.up && w.oldOn && w.ringOld && !w.keyRuns }
-func (w world) newContact() bool { return w.up && w.entered && w.ringNew && w.keyRuns }
+func (w world) newContact() bool { return w.up && w.entered && w.ringRuns && w.keyRuns }
 
 const oldName = "cp-2"
 
@@ -69,7 +70,7 @@ var noon = time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
 
 func (w world) plan() *Plan {
 	p := &Plan{
-		Format: Format, ID: "p1", Survivor: "cp-1", Stage: w.stage, Reloaded: w.reloaded, By: "ada",
+		Format: Format, ID: "p1", Survivor: "cp-1", Stage: w.stage, Reloaded: w.reloaded, Entered: w.inside, By: "ada",
 		Old: Old{Name: oldName, UID: "u-old", Machine: state.Machine{Serial: "S2"}}, New: New{Name: w.newName(), BMC: "https://bmc"},
 	}
 	p.Accepts.NoBackup = true
@@ -219,6 +220,10 @@ func (w world) acted(t *testing.T, d Decision) []world {
 		n.fences = true
 	case JoinRing:
 		n.ringNew = true
+		half, unmarked := n, n // cut off after the file, and before the plan says so
+		unmarked.ringRuns = n.up
+		n.ringRuns, n.inside = n.up, n.up
+		return []world{half, unmarked, n}
 	case DropLock:
 		n.lock = false
 	case CopyPlan, PutToken, ChangeJoin, PutGrave, GiveName, Wait, Idle:
@@ -247,8 +252,8 @@ func (w world) happens() map[string]world {
 	})
 	add("the old host joins etcd again as a learner", w.oldContact() && w.etcd && w.record == state.EtcdSole, func(n *world) { n.learner = true })
 	add("the old host is pair again", w.oldContact() && w.learner && w.etcd, func(n *world) { n.learner, n.oldCopy, n.record = false, true, state.EtcdPair })
-	add("power cut of the host that stays", w.up, func(n *world) { n.up, n.etcd, n.keyRuns = false, false, false })
-	add("the host that stays boots", !w.up, func(n *world) { n.up, n.keyRuns = true, w.keyFile })
+	add("power cut of the host that stays", w.up, func(n *world) { n.up, n.etcd, n.keyRuns, n.ringRuns = false, false, false, false })
+	add("the host that stays boots", !w.up, func(n *world) { n.up, n.keyRuns, n.ringRuns = true, w.keyFile, w.ringNew })
 	add("its keeper starts alone, by a proof or by the retirement", w.up && !w.etcd && w.record == state.EtcdSole && w.mayStartAlone(), func(n *world) { n.etcd = true })
 	add("its keeper is told the newcomer's name", w.up && w.fences && !w.newPeer && !w.sameName, func(n *world) { n.newPeer = true })
 	add("its keeper starts with its peer", w.up && !w.etcd && (w.oldContact() || w.newContact()), func(n *world) { n.etcd = true })
@@ -312,7 +317,7 @@ func checkAct(t *testing.T, w world, d Decision) {
 	if d.Act == WritePlan && d.Plan != nil && d.Plan.Stage == Retired && w.stage == Planned && w.oldOn {
 		t.Fatalf("the old host is retired while it runs: %+v", w)
 	}
-	if d.Act == JoinRing && (!w.fences || !w.asks || !w.keyRuns || w.retirement) {
+	if d.Act == JoinRing && (!w.fences || !w.asks && !w.ringNew || !w.keyRuns || w.retirement) {
 		t.Fatalf("the newcomer enters though it does not wait, or cannot be fenced: %+v", w)
 	}
 	if d.Act == DropDevice && (w.ringOld || w.cibOld && !w.sameName) {

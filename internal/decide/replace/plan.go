@@ -78,6 +78,9 @@ type Plan struct {
 	Reloaded bool `json:"reloaded,omitempty"`
 	// Newcomer is the machine that was let in.
 	Newcomer Newcomer `json:"newcomer,omitzero"`
+	// Entered is true once Corosync on this host has loaded the list with the newcomer. Its file
+	// shows only what was written.
+	Entered bool `json:"entered,omitempty"`
 	// Ended says why a plan was taken back. Alone is, of a plan of decide/widen, the host that went on
 	// alone and takes it back.
 	Ended string `json:"ended,omitempty"`
@@ -127,7 +130,8 @@ type Accepts struct {
 	Gone string `json:"gone,omitempty"`
 }
 
-func (a Accepts) equal(b Accepts) bool {
+// Equal reports whether both accept the same risks.
+func (a Accepts) Equal(b Accepts) bool {
 	return a.KeepAccount == b.KeepAccount && a.NoBackup == b.NoBackup && a.Gone == b.Gone && slices.Equal(a.Lost, b.Lost)
 }
 

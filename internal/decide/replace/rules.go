@@ -188,7 +188,7 @@ var restRules = []rule{
 func amends(f Facts) bool {
 	w := f.Wish
 	return w != nil && !w.Abort && w.ID == f.Plan.ID && w.Old == f.Plan.Old.Name && w.New.Name == f.Plan.New.Name &&
-		w.New.Address == f.Plan.New.Address && (w.New != f.Plan.New || !w.Accepts.equal(f.Plan.Accepts))
+		w.New.Address == f.Plan.New.Address && (w.New != f.Plan.New || !w.Accepts.Equal(f.Plan.Accepts))
 }
 
 // amendRules take such changes in: another BMC of the new host, the serial number of the old

@@ -51,10 +51,12 @@ var joiningRules = []rule{
 	},
 	{
 		// Only when the newcomer can start at once: a host that is listed and was never seen is
-		// fenced at Pacemaker's next election.
+		// fenced at Pacemaker's next election. Once more if the agent ended before Corosync had
+		// read the list.
 		step: "R6", id: "joining.ring", act: JoinRing,
 		when: func(f Facts) bool {
-			return f.Ring.Known && !f.in(f.Plan.New.Name, f.Ring) && f.waits() && f.Asks == f.Plan.Newcomer
+			return f.Ring.Known && !f.in(f.Plan.New.Name, f.Ring) && f.waits() && f.Asks == f.Plan.Newcomer ||
+				f.in(f.Plan.New.Name, f.Ring) && !f.Plan.Entered
 		},
 		words: says("%s enters Corosync's cluster", next),
 	},

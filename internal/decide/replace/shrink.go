@@ -12,7 +12,7 @@ import "github.com/holdfast/holdfast/internal/model/state"
 // taken back.
 func ShrinkGates(f Facts, w Wish) []Gate {
 	return []Gate{
-		f.gateTwo(), f.gateHere(w), f.gateSole(w), f.gateSilent(w), f.gateOff(w), f.gateEtcd(), f.gateAlone(), f.gateBackup(w),
+		f.gateTwo(), f.gateHere(w), f.gateSole(w), f.gateSilent(w), f.gateOff(w), f.gateEtcd(), f.gateAlone(), f.gateNode(w), f.gateBackup(w),
 		f.gateLock(), f.gateUpgrade(), f.gateAccount(w), f.gateVolumes(w), f.gateTarget(),
 	}
 }

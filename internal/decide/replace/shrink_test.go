@@ -257,6 +257,7 @@ var closingShrink = []closes{
 	{"a BMC that was not asked", "off", func(f *Facts, _ *Wish) { f.Power.Known = false }},
 	{"etcd does not answer", "etcd", func(f *Facts, _ *Wish) { f.Serves = state.Known(false) }},
 	{"two voters", "alone", func(f *Facts, _ *Wish) { f.Voters = state.Known(2) }},
+	{"its Node could not be read", "node", func(f *Facts, _ *Wish) { f.OldNode.Known = false }},
 	{"no backup", "backup", func(_ *Facts, w *Wish) { w.Accepts.NoBackup = false }},
 	{"the other host began one as well (L5)", "work", func(f *Facts, _ *Wish) { f.Lock = state.Known("p2") }},
 	{"this host is on its way to another release (U17)", "upgrade", func(f *Facts, _ *Wish) { f.Upgrade = state.Known(hold.Lost{Retire: "it leaves"}) }},

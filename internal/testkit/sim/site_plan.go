@@ -96,6 +96,9 @@ func (w *world) do(h *host, d replace.Decision) {
 		h.seat.fences, h.seat.peer = true, p.New.Name
 	case replace.JoinRing:
 		h.seat.lists, h.seat.cib, h.seat.listed = true, true, p.New.Name
+		inside := *p
+		inside.Entered = true
+		h.seat.plan = &inside
 	default:
 		w.becomes(h, p, d)
 	}
