@@ -60,7 +60,7 @@ func (s site) replaces(lost, name string) {
 	if name != lost {
 		command += " --new-name " + name
 	}
-	if out, err := s.Sh(s.Context(), stays, command+" --timeout 30s"); err == nil || !strings.Contains(err.Error()+out, "--is-gone SERIAL") {
+	if out, err := s.Sh(s.Context(), stays, command+" --timeout 1m"); err == nil || !strings.Contains(err.Error()+out, "--is-gone SERIAL") {
 		s.Fatalf("a host whose BMC is silent is replaced without a person's word: %s, %v", out, err)
 	}
 	command += " --is-gone " + old.Serial
