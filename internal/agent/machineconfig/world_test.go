@@ -91,10 +91,10 @@ type world struct {
 	hangs             bool
 	// stack is the version of what etcd runs on, and bad why it cannot change. queue counts
 	// the questions about the unit that changes it at a boot: it does its work at the third
-	// one, unless skipped.
-	stack, bad string
-	queue      int
-	skipped    bool
+	// one, if that was ordered before the boot, unless skipped.
+	stack, bad       string
+	queue            int
+	ordered, skipped bool
 	// parameters are the kernel's, commandLine is how it was booted, menu what the
 	// boot loader will do.
 	parameters        map[string]string
@@ -504,9 +504,8 @@ func (w *world) bootUnit() ([]byte, error) {
 		return []byte("inactive\n"), nil
 	}
 	w.queue++
-	ordered := w.boot > 0 && record.Ordered(request) && fmt.Sprint(w.boot) != record.Boot
 	switch {
-	case w.queue == 2 && ordered:
+	case w.queue == 2 && w.ordered && record.Ordered(request):
 		if err := store.PutRecord(record.Begin(record.Wish, updates.Changing, fmt.Sprint(w.boot))); err != nil {
 			return nil, err
 		}
@@ -562,6 +561,9 @@ func (w *world) reload() {
 // boots boots the host: everything is as the disk says.
 func (w *world) boots() {
 	w.boot, w.rebooting, w.down = w.boot+1, false, false
+	record, _ := w.agent.Updates.Record()
+	request, _ := w.agent.Updates.Request()
+	w.ordered = record.Ordered(request)
 	w.unit, w.queue, w.required = "inactive", 0, updates.Required{Wants: state.Known(false)}
 	w.reload()
 	clear(w.running)
