@@ -45,16 +45,22 @@ func (f *encryptionFlags) register(cmd *cobra.Command) {
 type encryptionCluster interface {
 	Nodes(ctx context.Context) ([]state.Node, error)
 	ConfigMap(ctx context.Context, namespace, name string) (map[string]string, error)
-	PutConfigMap(ctx context.Context, namespace, name string, labels, data map[string]string) error
+	SwapConfigMap(ctx context.Context, namespace, name string, before, after map[string]string) error
+}
+
+// keysSeen is what the cluster says of the keys, and the wish as it was read.
+type keysSeen struct {
+	encryption.Seen
+	wish map[string]string
 }
 
 // readKeys reads the requested keys and the keys that the hosts have loaded.
-func readKeys(ctx context.Context, c encryptionCluster) (encryption.Seen, error) {
-	var s encryption.Seen
+func readKeys(ctx context.Context, c encryptionCluster) (keysSeen, error) {
 	wish, err := c.ConfigMap(ctx, encryption.WishNamespace, encryption.WishName)
 	if err != nil {
-		return s, err
+		return keysSeen{}, err
 	}
+	s := keysSeen{wish: wish}
 	if text := wish[encryption.WishKeys]; text != "" {
 		if s.Wish, err = encryption.Parse(text); err != nil {
 			return s, fmt.Errorf("ConfigMap %s/%s: %w", encryption.WishNamespace, encryption.WishName, err)
@@ -150,8 +156,8 @@ behind or does not report; 1 it failed; 2 wrong usage.`,
 			if err != nil {
 				return err
 			}
-			step := encryption.Next(s, false)
-			if err := reportOf(s, step).print(streams.Out, f.output); err != nil {
+			step := encryption.Next(s.Seen, false)
+			if err := reportOf(s.Seen, step).print(streams.Out, f.output); err != nil {
 				return err
 			}
 			if step.Kind != encryption.Done {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"time"
 
@@ -106,7 +107,7 @@ func (r *keyRotation) run(ctx context.Context, timeout time.Duration) (keysRepor
 	if err != nil {
 		return keysReport{}, err
 	}
-	settled := encryption.Next(first, false)
+	settled := encryption.Next(first.Seen, false)
 	if settled.Kind == encryption.Refuse {
 		return keysReport{}, coded(command.ExitRefused, "refused, nothing was changed: %s", settled.Why)
 	}
@@ -120,17 +121,18 @@ func (r *keyRotation) run(ctx context.Context, timeout time.Duration) (keysRepor
 		s, err := readKeys(ctx, r.cluster)
 		why := ""
 		if err == nil {
-			step := encryption.Next(s, begin)
+			// Once another wish is there the rotation has begun: by this run, also if the
+			// answer to its write was lost, or by another one.
+			begin = begin && (s.Wish == nil || slices.Equal(s.Wish, settled.Keys))
+			step := encryption.Next(s.Seen, begin)
 			if step.Kind == encryption.Done {
-				report := reportOf(s, step)
+				report := reportOf(s.Seen, step)
 				report.Written = r.written
 				return report, nil
 			}
 			r.say(step.Why)
 			why = step.Why
-			if err = r.do(ctx, s, step); err == nil && step.Kind == encryption.Ask {
-				begin = false
-			}
+			err = r.do(ctx, s, step)
 		}
 		if host.Sleep(ctx, keysEvery) != nil {
 			if err == nil && why != "" {
@@ -143,10 +145,10 @@ func (r *keyRotation) run(ctx context.Context, timeout time.Duration) (keysRepor
 
 // do takes one step. The next round retries a step that failed: a short outage of
 // the API does not end a rotation.
-func (r *keyRotation) do(ctx context.Context, s encryption.Seen, step encryption.Step) error {
+func (r *keyRotation) do(ctx context.Context, s keysSeen, step encryption.Step) error {
 	switch step.Kind {
 	case encryption.Ask:
-		return r.ask(ctx, step.Keys, s.Rewritten)
+		return r.ask(ctx, s, step.Keys, s.Rewritten)
 	case encryption.Rewrite:
 		written := 0
 		for _, kind := range apiserver.Encrypted {
@@ -158,17 +160,18 @@ func (r *keyRotation) do(ctx context.Context, s encryption.Seen, step encryption
 		}
 		r.written = written
 		r.say(fmt.Sprintf("rewrote %d objects", written))
-		return r.ask(ctx, step.Keys, step.Keys[0])
+		return r.ask(ctx, s, step.Keys, step.Keys[0])
 	case encryption.Refuse, encryption.Wait, encryption.Done:
 	}
 	return nil
 }
 
-// ask writes the requested keys.
-func (r *keyRotation) ask(ctx context.Context, keys encryption.Keys, rewritten int) error {
-	return r.cluster.PutConfigMap(ctx, encryption.WishNamespace, encryption.WishName, nil, map[string]string{
+// ask writes the requested keys, unless somebody else has written meanwhile: what was
+// decided then counts no more, and the next round reads again.
+func (r *keyRotation) ask(ctx context.Context, s keysSeen, keys encryption.Keys, rewritten int) error {
+	return ignoreChanged(r.cluster.SwapConfigMap(ctx, encryption.WishNamespace, encryption.WishName, s.wish, map[string]string{
 		encryption.WishKeys: keys.String(), encryption.WishRewritten: strconv.Itoa(rewritten),
-	})
+	}))
 }
 
 // say prints a message unless it repeats the last one.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/decide/encryption"
 	"github.com/holdfast/holdfast/internal/decide/noderole"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -22,26 +24,30 @@ type keyCluster struct {
 	wish  map[string]string
 	nodes []state.Node
 	// lag is the number of readings until the hosts load requested keys.
-	lag    int
-	looks  int
-	puts   []string
-	wrote  []string
-	failed error // of the next write
-	told   func(c *keyCluster)
+	lag   int
+	looks int
+	puts  []string
+	wrote []string
+	// failed is the error of the next write, and lost that of those that arrive.
+	failed, lost error
+	told         func(c *keyCluster)
 }
 
 func (c *keyCluster) ConfigMap(context.Context, string, string) (map[string]string, error) {
 	return maps.Clone(c.wish), nil
 }
 
-func (c *keyCluster) PutConfigMap(_ context.Context, namespace, name string, _, data map[string]string) error {
+func (c *keyCluster) SwapConfigMap(_ context.Context, namespace, name string, before, after map[string]string) error {
 	if err := c.failed; err != nil {
 		c.failed = nil
 		return err
 	}
-	c.wish, c.looks = data, 0
-	c.puts = append(c.puts, namespace+"/"+name+" "+data["keys"]+" "+data["rewritten"])
-	return nil
+	if !maps.Equal(c.wish, before) {
+		return kube.ErrChanged
+	}
+	c.wish, c.looks = after, 0
+	c.puts = append(c.puts, namespace+"/"+name+" "+after["keys"]+" "+after["rewritten"])
+	return c.lost
 }
 
 func (c *keyCluster) Nodes(context.Context) ([]state.Node, error) {
@@ -202,13 +208,67 @@ func TestAnAPIThatIsAwayForAMomentEndsNoRotation(t *testing.T) {
 	})
 }
 
+func TestWritesWhoseAnswersAreLostMakeOneRotation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newKeyCluster()
+		c.lost = errors.New("no answer")
+		report, _, err := c.rotate(t, time.Hour)
+		if err != nil || !slices.Equal(report.Wanted, []int{2}) || !slices.Equal(c.puts, wholeRotation) {
+			t.Errorf("%+v %v, wished were %q", report, err, c.puts)
+		}
+	})
+}
+
+// TestARunThatIsOvertakenTurnsNoKeyBack: while it rewrites, others complete this rotation
+// and the next one.
+func TestARunThatIsOvertakenTurnsNoKeyBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, held := newKeyCluster(), false
+		r := keyRotation{cluster: c, out: io.Discard, rewrite: func(ctx context.Context, kind string) (int, error) {
+			for i := 0; i < 2 && !held; i++ {
+				if _, _, err := c.rotate(t, time.Hour); err != nil {
+					t.Error(err)
+				}
+			}
+			held = true
+			return c.rewrite(ctx, kind)
+		}}
+		report, err := r.run(t.Context(), time.Hour)
+		next := []string{
+			"kube-system/holdfast-encryption 2,3 2", "kube-system/holdfast-encryption 3,2 2",
+			"kube-system/holdfast-encryption 3,2 3", "kube-system/holdfast-encryption 3 3",
+		}
+		if err != nil || !slices.Equal(report.Wanted, []int{3}) || !slices.Equal(c.puts, slices.Concat(wholeRotation, next)) {
+			t.Errorf("%+v %v, wished were %q", report, err, c.puts)
+		}
+	})
+}
+
+// TestTwoRunsThatBeginTogetherMakeOneRotation, also if one of them only sees its end.
+func TestTwoRunsThatBeginTogetherMakeOneRotation(t *testing.T) {
+	for _, timeout := range []time.Duration{time.Second, time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			c, readings := newKeyCluster(), 0
+			c.told = func(c *keyCluster) {
+				if readings++; readings == 2 { // the other one has decided to begin
+					_, _, _ = c.rotate(t, timeout)
+				}
+			}
+			report, _, err := c.rotate(t, time.Hour)
+			if err != nil || !slices.Equal(report.Wanted, []int{2}) || !slices.Equal(c.puts, wholeRotation) {
+				t.Errorf("%s: %+v %v, wished were %q", timeout, report, err, c.puts)
+			}
+		})
+	}
+}
+
 func TestTheStateOfKeysIsShown(t *testing.T) {
 	s, err := readKeys(t.Context(), newKeyCluster())
 	if err != nil {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	if err := reportOf(s, encryption.Next(s, false)).print(&out, "text"); err != nil {
+	if err := reportOf(s.Seen, encryption.Next(s.Seen, false)).print(&out, "text"); err != nil {
 		t.Fatal(err)
 	}
 	if want := "wanted  1\ncp-1    1  ready\ncp-2    1  ready\nstate   all have key 1 and no other key\n"; out.String() != want {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/holdfast/holdfast/internal/decide/machineconfig"
 	"github.com/holdfast/holdfast/internal/install/apply"
@@ -122,10 +123,14 @@ func (w Writer) observe(ctx context.Context, o originals, cfg machineconfig.Conf
 var errNoAccount = &apply.InputError{Err: errors.New("this host has no account " + machineconfig.User + ", whose keys the configuration sets")}
 
 // Differences returns what of a configuration the host does not have, one phrase
-// each. The error is an *apply.InputError if the host could not have it. Keys are
-// left out: the agent, which asks, cannot see home folders.
+// each. What keeps the host from having it is one of them: somebody changed that too,
+// since the host had it once. Keys are left out: the agent, which asks, cannot see home
+// folders.
 func (w Writer) Differences(ctx context.Context, cfg machineconfig.Config) ([]string, error) {
 	p, err := w.compare(ctx, cfg)
+	if refused, ok := errors.AsType[*apply.InputError](err); ok {
+		return []string{"what it needs: " + strings.ReplaceAll(refused.Error(), "\n", "; ")}, nil
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -233,6 +233,13 @@ func TestWhatSomebodyChangedIsNamed(t *testing.T) {
 	if got, err := w.Differences(t.Context(), cfg); err != nil || len(got) != 0 {
 		t.Errorf("a run puts it right: %q, %v", got, err)
 	}
+	m.put(t, "/etc/passwd", "root:x:0:0::/root:/bin/sh\ncore:x:1000:1000::/home/core:/bin/sh\n", 0o644)
+	m.put(t, "/etc/group", "root:x:0:\ncore:x:1000:\n", 0o644)
+	got, err = w.Differences(t.Context(), cfg)
+	want = []string{`what it needs: storage.files.0.user: this host has no user "chrony" and the configuration adds none; storage.files.0.group: this host has no group "chrony" and the configuration adds none`}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("accounts that are gone: %v, -want +got\n%s", err, diff)
+	}
 }
 
 func TestAToolThatFailsIsTriedAgain(t *testing.T) {

@@ -59,6 +59,23 @@ func TestAKeyOfAnObjectIsSwappedOnlyIfItIsAsItWasRead(t *testing.T) {
 	}
 }
 
+func TestAConfigMapIsSwappedOnlyIfItIsAsItWasRead(t *testing.T) {
+	c := ofServer(t)
+	const namespace, name = "kube-system", "swapped-as-a-whole"
+	one, two, more := map[string]string{"a": "1"}, map[string]string{"a": "1", "b": "2"}, map[string]string{"b": "3"}
+	for i, step := range []struct {
+		before, after map[string]string
+		changed       bool
+	}{{one, two, true}, {nil, one, false}, {nil, two, true}, {two, more, true}, {one, two, false}, {one, more, true}, {two, more, false}} {
+		if err := c.SwapConfigMap(t.Context(), namespace, name, step.before, step.after); errors.Is(err, ErrChanged) != step.changed || !step.changed && err != nil {
+			t.Errorf("step %d: %v", i, err)
+		}
+	}
+	if got, err := c.ConfigMap(t.Context(), namespace, name); err != nil || !maps.Equal(got, more) {
+		t.Errorf("%v %v", got, err)
+	}
+}
+
 func TestWhichKeySignedATokenInASecretIsRead(t *testing.T) {
 	c := ofServer(t)
 	if err := c.APIReady(t.Context()); err != nil {

@@ -41,6 +41,25 @@ func (c *Client) ConfigMapsNamed(ctx context.Context, name string) (map[string]m
 	return out, nil
 }
 
+// SwapConfigMap replaces the data of a ConfigMap, if they are as they were before. It
+// creates the ConfigMap if there was none.
+func (c *Client) SwapConfigMap(ctx context.Context, namespace, name string, before, after map[string]string) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	objects := c.set.CoreV1().ConfigMaps(namespace)
+	got, err := objects.Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err) && len(before) == 0:
+		_, err = objects.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: after}, metav1.CreateOptions{FieldManager: fieldManager})
+	case apierrors.IsNotFound(err), err == nil && !maps.Equal(got.Data, before):
+		err = ErrChanged
+	case err == nil:
+		got.Data = after
+		_, err = objects.Update(ctx, got, metav1.UpdateOptions{FieldManager: fieldManager})
+	}
+	return swapped("ConfigMap", namespace, name, err)
+}
+
 // PutConfigMap creates a ConfigMap, or replaces its data if they differ. The
 // ConfigMap must have only this writer.
 func (c *Client) PutConfigMap(ctx context.Context, namespace, name string, labels, data map[string]string) error {

@@ -1,6 +1,7 @@
 package machineconfig
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/holdfast/holdfast/internal/decide/drain"
@@ -40,37 +41,99 @@ func TestWhatFailsAtTheBootIsTold(t *testing.T) {
 	w.patched(t, withHeld, "failed: what etcd runs on: no room", 1)
 }
 
+// TestAUnitThatDoesNotBeginAtItsBootIsGivenUp, and no later boot changes anything.
 func TestAUnitThatDoesNotBeginAtItsBootIsGivenUp(t *testing.T) {
 	w := at(t, one)
 	w.skipped = true
 	w.wantsUpdates(withHeld)
 	w.settle(hour)
 	w.patched(t, withHeld, "failed: holdfast-held.service did not begin within 15m0s after the boot; its journal says why", 1)
+	w.skipped = false
+	w.boots()
+	w.settle(hour)
+	w.unchanged(t, "a boot for something else")
+}
+
+// unchanged checks that what etcd runs on is staged and ordered at no boot, and that the unit
+// of this one changes nothing.
+func (w *world) unchanged(t *testing.T, sentence string) {
+	t.Helper()
+	for range 3 {
+		if _, err := w.bootUnit(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	record, err := w.agent.Updates.Record()
+	request, unread := w.agent.Updates.Request()
+	if err != nil || unread != nil || w.stack != "1" || record.Phase != updates.Staged || request.AtBoot || drain.Empties(w.annotations[drain.Desired]) {
+		t.Errorf("%s: what etcd runs on is %s, %+v, %+v, %v, %v", sentence, w.stack, record, request, err, unread)
+	}
+}
+
+// staged returns a host on which all but what etcd runs on is installed.
+func staged(t *testing.T) *world {
+	t.Helper()
+	w := at(t, one)
+	w.wantsUpdates(withHeld)
+	for i := 0; w.packages != "2"; i++ {
+		if _, _ = w.once(); i > 100 {
+			t.Fatal("it is never staged")
+		}
+	}
+	return w
 }
 
 // TestAHostThatTheClusterNeedsDoesNotBootForWhatEtcdRunsOn, and once the wish is taken back no
-// later boot changes it, also if the boot was ordered and refused.
+// later boot changes it, also if the boot was ordered and refused, in the boot in which that
+// was staged or in a later one.
 func TestAHostThatTheClusterNeedsDoesNotBootForWhatEtcdRunsOn(t *testing.T) {
-	for _, refused := range []string{"", "reboot"} {
-		w := at(t, one)
-		w.wantsUpdates(withHeld)
-		for i := 0; w.packages != "2"; i++ { // it is staged
-			if _, _ = w.once(); i > 100 {
-				t.Fatal("it is never staged")
-			}
+	for _, c := range []struct {
+		refused string
+		boots   int
+	}{{"", 0}, {"reboot", 0}, {"", 1}, {"reboot", 1}} {
+		w := staged(t)
+		for range c.boots {
+			w.needed = true
+			w.settle(hour)
+			w.boots()
 		}
+		refused := c.refused
 		w.needed, w.refused = refused == "", refused
 		w.settle(hour)
-		if request, err := w.agent.Updates.Request(); err != nil || w.boot > 0 || w.stack != "1" || request.AtBoot != (refused != "") {
-			t.Fatalf("%q: %d boots, %+v, %v", refused, w.boot, request, err)
+		if request, err := w.agent.Updates.Request(); err != nil || w.boot != c.boots || w.stack != "1" || request.AtBoot != (refused != "") {
+			t.Fatalf("%+v: %d boots, %+v, %v", c, w.boot, request, err)
 		}
 		w.refused, w.needed = "", false
 		w.wantsUpdates("")
 		w.settle(hour)
 		w.boots()
 		w.settle(hour)
-		if record, err := w.agent.Updates.Record(); err != nil || w.stack != "1" || record.Phase != updates.Staged || drain.Empties(w.annotations[drain.Desired]) {
-			t.Errorf("%q: what etcd runs on is %s, %+v, %v", refused, w.stack, record, err)
+		w.unchanged(t, fmt.Sprintf("%+v", c))
+	}
+}
+
+// TestAnOrderIsForTheBootAfterIt: the host boots unasked before it orders one, and the agent
+// crashes after each effect, that order among them.
+func TestAnOrderIsForTheBootAfterIt(t *testing.T) {
+	waits := func() *world {
+		w := staged(t)
+		w.needed = true
+		w.settle(hour)
+		w.boots()
+		w.settle(hour)
+		w.needed, w.effects = false, 0
+		return w
+	}
+	whole := waits()
+	whole.settle(hour)
+	whole.patched(t, withHeld, heldResult, 2)
+	for crash := range whole.effects {
+		w := waits()
+		w.left = crash
+		w.settle(hour)
+		w.settle(hour)
+		if w.patched(t, withHeld, heldResult, 2); w.stack != "2" {
+			t.Fatalf("crash after %d of %d: what etcd runs on is %s", crash, whole.effects, w.stack)
 		}
 	}
 }

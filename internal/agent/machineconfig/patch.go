@@ -133,21 +133,25 @@ func (a *Agent) orderAtBoot() error {
 	if err != nil || record.Phase != updates.Staged || record.Wish != wish.Wanted {
 		return err
 	}
-	return a.Updates.PutRequest(updates.Request{Wish: record.Wish, Install: true, Stack: true, AtBoot: true})
+	boot, err := a.Boot()
+	if err != nil {
+		return err
+	}
+	return a.Updates.PutRequest(updates.Request{Wish: record.Wish, Install: true, Stack: true, AtBoot: true, Boot: boot})
 }
 
-// forget takes that order back once nobody wants the updates any more and the host has not
-// booted: a later boot, for something else, changes no package. Only a node that was heard of
+// forget takes that order back once nobody wants the updates any more, and their packages do not
+// change yet: a later boot, for something else, changes no package. Only a node that was heard of
 // says that nobody wants them.
 func (a *Agent) forget(r updates.Record, f *hostapply.Facts) error {
-	if r.Phase != updates.Staged || r.Boot != f.Boot || !f.Desired.Known {
+	if r.Phase != updates.Staged || !f.Desired.Known {
 		return nil
 	}
 	request, err := a.Updates.Request()
 	if err != nil || !request.AtBoot {
 		return err
 	}
-	request.AtBoot = false
+	request.AtBoot, request.Boot = false, ""
 	return a.Updates.PutRequest(request)
 }
 

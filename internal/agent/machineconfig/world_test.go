@@ -63,8 +63,9 @@ type world struct {
 	// events are those that the agent noted.
 	events []state.Event
 
-	// Of systemd: units that are enabled, those that run and with which definition,
-	// and what it has read. failing units do not start.
+	// Of systemd: units that packages bring, units that are enabled, those that run and
+	// with which definition, and what it has read. failing units do not start.
+	packaged      map[string]bool
 	enabled       map[string]bool
 	running, read map[string]string
 	failing       map[string]bool
@@ -90,10 +91,10 @@ type world struct {
 	hangs             bool
 	// stack is the version of what etcd runs on, and bad why it cannot change. queue counts
 	// the questions about the unit that changes it at a boot: it does its work at the third
-	// one, unless skipped.
-	stack, bad string
-	queue      int
-	skipped    bool
+	// one, if that was ordered before the boot, unless skipped.
+	stack, bad       string
+	queue            int
+	ordered, skipped bool
 	// parameters are the kernel's, commandLine is how it was booted, menu what the
 	// boot loader will do.
 	parameters        map[string]string
@@ -118,7 +119,7 @@ func newWorld(t *testing.T) *world {
 		t:    t, root: t.TempDir(), now: time.Date(2026, 11, 23, 3, 0, 0, 0, time.UTC), left: -1,
 		objects: map[string]*mcfgv1.MachineConfig{}, annotations: map[string]string{},
 		required: updates.Required{Wants: state.Known(false)}, packages: "1", offered: "1", stack: "1", unit: "inactive",
-		enabled: map[string]bool{}, running: map[string]string{}, read: map[string]string{}, failing: map[string]bool{}, parameters: defaults(),
+		packaged: map[string]bool{}, enabled: map[string]bool{}, running: map[string]string{}, read: map[string]string{}, failing: map[string]bool{}, parameters: defaults(),
 	}
 	for path, data := range map[string]string{
 		"/etc/passwd": "root:x:0:0::/root:/bin/sh\n", "/etc/group": "root:x:0:\n", "/etc/motd": "of the distribution\n",
@@ -382,9 +383,16 @@ func (w *world) systemctl(_ context.Context, args ...string) ([]byte, error) {
 	})
 }
 
+func (w *world) masked(unit string) bool {
+	to, err := os.Readlink(filepath.Join(w.root, "/etc/systemd/system", unit))
+	return err == nil && to == os.DevNull
+}
+
 func (w *world) word(unit string) string {
 	switch {
-	case w.unitFile(unit) == "":
+	case w.masked(unit):
+		return "masked"
+	case w.unitFile(unit) == "" && !w.packaged[unit]:
 		return "not-found"
 	case w.enabled[unit]:
 		return "enabled"
@@ -496,9 +504,8 @@ func (w *world) bootUnit() ([]byte, error) {
 		return []byte("inactive\n"), nil
 	}
 	w.queue++
-	ordered := w.boot > 0 && record.Ordered(request) && fmt.Sprint(w.boot) != record.Boot
 	switch {
-	case w.queue == 2 && ordered:
+	case w.queue == 2 && w.ordered && record.Ordered(request):
 		if err := store.PutRecord(record.Begin(record.Wish, updates.Changing, fmt.Sprint(w.boot))); err != nil {
 			return nil, err
 		}
@@ -535,6 +542,11 @@ func defaults() map[string]string {
 // reload has systemd read the units.
 func (w *world) reload() {
 	clear(w.read)
+	for unit := range w.packaged {
+		if !w.masked(unit) {
+			w.read[unit] = "of a package"
+		}
+	}
 	entries, err := os.ReadDir(filepath.Join(w.root, "/etc/systemd/system"))
 	if err != nil {
 		w.t.Fatal(err)
@@ -549,6 +561,9 @@ func (w *world) reload() {
 // boots boots the host: everything is as the disk says.
 func (w *world) boots() {
 	w.boot, w.rebooting, w.down = w.boot+1, false, false
+	record, _ := w.agent.Updates.Record()
+	request, _ := w.agent.Updates.Request()
+	w.ordered = record.Ordered(request)
 	w.unit, w.queue, w.required = "inactive", 0, updates.Required{Wants: state.Known(false)}
 	w.reload()
 	clear(w.running)
@@ -613,12 +628,18 @@ func (w *world) woken() bool {
 // has adds a configuration to the API.
 func (w *world) has(name string, files map[string]string, units []types.Unit, kernel ...string) {
 	w.t.Helper()
-	c := types.Config{Ignition: types.Ignition{Version: ignition.Newest}, Systemd: types.Systemd{Units: units}}
+	c := types.Config{Systemd: types.Systemd{Units: units}}
 	for _, path := range slices.Sorted(maps.Keys(files)) {
 		f := types.File{Node: types.Node{Path: path}}
 		f.Contents.Source = new(ignition.DataURL([]byte(files[path])))
 		c.Storage.Files = append(c.Storage.Files, f)
 	}
+	w.hasConfig(name, c, kernel...)
+}
+
+func (w *world) hasConfig(name string, c types.Config, kernel ...string) {
+	w.t.Helper()
+	c.Ignition.Version = ignition.Newest
 	raw, err := json.Marshal(c)
 	if err != nil {
 		w.t.Fatal(err)

@@ -30,7 +30,9 @@ func (r Record) Ordered(q Request) bool {
 
 // AtBoot returns how far a host is with packages that change at a boot, and what it does or
 // why it failed; is says whether its record is about that at all. boot is the present boot, and
-// active is systemd's word for the state of BootUnit. Over says that a boot is still to come.
+// active is systemd's word for the state of BootUnit. Over says that a boot is still to come: the
+// present one is that in which the packages were staged, or the boot for them was ordered. Of an
+// order that names no boot the former alone is known.
 func (r Record) AtBoot(q Request, wish, boot, active string) (stage Stage, what string, is bool) {
 	runs := Runs(active)
 	switch {
@@ -38,7 +40,7 @@ func (r Record) AtBoot(q Request, wish, boot, active string) (stage Stage, what 
 		return Busy, "changes what etcd runs on, before Corosync and Pacemaker start: " + few(r.Stack), true
 	case r.Wish != wish || r.Phase != Changing && r.Phase != Staged:
 		return Nothing, "", false
-	case r.Phase == Staged && (r.Boot == boot || !r.Ordered(q)):
+	case r.Phase == Staged && (r.Boot == boot || q.Boot == boot || !r.Ordered(q)):
 		return Over, "", true
 	case runs, r.Boot != boot && active != "failed":
 		return Busy, fmt.Sprintf("waits for %s, which changes what etcd runs on: %s", BootUnit, few(r.Stack)), true

@@ -14,7 +14,9 @@ func TestHowFarAHostIsWithWhatChangesAtABoot(t *testing.T) {
 	stack := []string{"corosync=3.1.7-2"}
 	staged := updates.Record{Wish: wish, Phase: updates.Staged, Boot: "1", Stack: stack}
 	changing := updates.Record{Wish: wish, Phase: updates.Changing, Boot: "2", Stack: stack}
-	ordered := updates.Request{Wish: wish, AtBoot: true}
+	ordered := updates.Request{Wish: wish, AtBoot: true, Boot: "1"}
+	later, nameless := ordered, ordered // in a later boot, and by an earlier release
+	later.Boot, nameless.Boot = "2", ""
 	const waits = "waits for holdfast-held.service, which changes what etcd runs on: corosync=3.1.7-2"
 	const works = "changes what etcd runs on, before Corosync and Pacemaker start: corosync=3.1.7-2"
 	for _, c := range []struct {
@@ -31,6 +33,10 @@ func TestHowFarAHostIsWithWhatChangesAtABoot(t *testing.T) {
 		{"it is ready for the boot", staged, updates.Request{Wish: wish}, wish, "1", "inactive", updates.Over, "", true, false},
 		{"the boot is ordered and has not come", staged, ordered, wish, "1", "inactive", updates.Over, "", true, true},
 		{"it booted before that was ordered", staged, updates.Request{Wish: wish}, wish, "2", "inactive", updates.Over, "", true, false},
+		{"the boot is ordered in a later boot and has not come", staged, later, wish, "2", "inactive", updates.Over, "", true, true},
+		{"it has booted after that", staged, later, wish, "3", "inactive", updates.Busy, waits, true, true},
+		{"an earlier release has ordered the boot", staged, nameless, wish, "1", "inactive", updates.Over, "", true, true},
+		{"it has booted, and an earlier release had ordered that", staged, nameless, wish, "2", "inactive", updates.Busy, waits, true, true},
 		{"it has booted, and the unit waits for its turn", staged, ordered, wish, "2", "inactive", updates.Busy, waits, true, true},
 		{"the unit has started", staged, ordered, wish, "2", "activating", updates.Busy, waits, true, true},
 		{"the unit did not start", staged, ordered, wish, "2", "failed", updates.Broken, "was cut off", true, true},

@@ -37,9 +37,11 @@ type Request struct {
 	// Install is false while packages are to be fetched alone.
 	Install bool `json:"install,omitempty"`
 	// Stack is true if what etcd runs on is wanted too, and AtBoot once the host is to
-	// boot for it.
-	Stack  bool `json:"stack,omitempty"`
-	AtBoot bool `json:"atBoot,omitempty"`
+	// boot for it. Boot is the boot in which that was ordered; an earlier release leaves
+	// it out.
+	Stack  bool   `json:"stack,omitempty"`
+	AtBoot bool   `json:"atBoot,omitempty"`
+	Boot   string `json:"boot,omitempty"`
 }
 
 // Record is what the unit remembers. It is written before each phase begins.

@@ -1,0 +1,99 @@
+package machineconfig
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coreos/ignition/v2/config/v3_5/types"
+
+	"github.com/holdfast/holdfast/internal/decide/drain"
+	"github.com/holdfast/holdfast/internal/decide/rollout"
+	"github.com/holdfast/holdfast/internal/model/ignition"
+)
+
+const packaged = "rendered-worker-packaged"
+
+// atPackaged returns a host whose configuration enables a unit of a package, sets keys,
+// and has a file of a group of the site.
+func atPackaged(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t)
+	w.packaged["tool.service"] = true
+	w.put("/etc/passwd", "root:x:0:0::/root:/bin/sh\ncore:x:0:0::/home/core:/bin/sh\n")
+	w.put("/etc/group", "root:x:0:\nsite:x:0:\n")
+	w.put("/home/core/.profile", "")
+	f := types.File{Node: types.Node{Path: "/etc/site.conf", Group: types.NodeGroup{Name: new("site")}}}
+	f.Contents.Source = new(ignition.DataURL([]byte("x\n")))
+	w.hasConfig(packaged, types.Config{
+		Storage: types.Storage{Files: []types.File{f}},
+		Systemd: types.Systemd{Units: []types.Unit{{Name: "tool.service", Enabled: new(true)}}},
+		Passwd:  types.Passwd{Users: []types.PasswdUser{{Name: "core", SSHAuthorizedKeys: []types.SSHAuthorizedKey{"ssh-ed25519 AAAA"}}}},
+	})
+	w.wish(packaged)
+	if w.settle(5 * time.Minute); w.says() != "Done "+packaged+": " || !w.enabled["tool.service"] {
+		t.Fatalf("says %s, has %s", w.says(), w.look())
+	}
+	return w
+}
+
+// TestAHostThatCanNoLongerHaveItsConfigurationSaysSoAndBootsAsWanted, also if that happens
+// once it has its turn: what a person did to a host by hand keeps nobody from an answer.
+func TestAHostThatCanNoLongerHaveItsConfigurationSaysSoAndBootsAsWanted(t *testing.T) {
+	unit := func(w *world) string { return filepath.Join(w.root, "/etc/systemd/system/tool.service") }
+	site := func(w *world) string { return filepath.Join(w.root, "/etc/site.conf") }
+	for _, c := range []struct {
+		sentence string
+		does     func(*world) error
+		why      string
+	}{
+		{"it masks the unit", func(w *world) error { return os.Symlink(os.DevNull, unit(w)) }, "tool.service is masked on this host"},
+		{"it removes the package", func(w *world) error { clear(w.packaged); return nil }, "this host has no unit tool.service"},
+		{"it deletes the account", func(w *world) error {
+			w.put("/etc/passwd", "root:x:0:0::/root:/bin/sh\n")
+			return nil
+		}, "this host has no account core"},
+		{"it deletes the group", func(w *world) error { w.put("/etc/group", "root:x:0:\n"); return nil }, `this host has no group "site"`},
+		{"it puts a folder there", func(w *world) error { return errors.Join(os.Remove(site(w)), os.Mkdir(site(w), 0o755)) }, "/etc/site.conf is a directory on this host"},
+	} {
+		for _, late := range []bool{false, true} {
+			w := atPackaged(t)
+			boots := w.boot
+			if late {
+				w.blocked = true
+				w.wants(tonight)
+				w.settle(2 * driftEvery)
+				if !strings.HasPrefix(w.says(), "Working") || !drain.Empties(w.annotations[drain.Desired]) {
+					t.Fatalf("%s: it has no turn: %s", c.sentence, w.says())
+				}
+			}
+			if err := c.does(w); err != nil {
+				t.Fatal(err)
+			}
+			w.now = w.now.Add(driftEvery)
+			if !late {
+				w.settle(hour)
+				w.told(t, c.sentence, c.why)
+				w.wants(tonight)
+			}
+			w.blocked = false
+			w.operator()
+			w.settle(hour)
+			w.told(t, c.sentence, c.why)
+			if w.boot != boots+1 || w.annotations[rollout.RebootDone] != tonight || drain.Empties(w.annotations[drain.Desired]) {
+				t.Errorf("%s (in its turn: %v): %d boots, %v", c.sentence, late, w.boot-boots, w.annotations)
+			}
+		}
+	}
+}
+
+// told checks that a host says what somebody changed.
+func (w *world) told(t *testing.T, sentence, why string) {
+	t.Helper()
+	if !strings.HasPrefix(w.says(), "Degraded "+packaged+": somebody changed ") || !strings.Contains(w.says(), why) || w.annotations[rollout.StageAt] != string(rollout.Changed) {
+		t.Errorf("%s: says %s", sentence, w.says())
+	}
+}
