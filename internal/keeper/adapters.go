@@ -32,6 +32,7 @@ type process struct {
 	files      records.Files
 	parameters state.EtcdParameters
 	starts     etcdhealth.Starts // used only by the loop
+	missed     string            // the error of the last attempt that made no process
 
 	mu   sync.Mutex
 	read manifest
@@ -163,14 +164,18 @@ func (p *process) Start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	before := p.starts
-	p.starts = p.starts.Next(p.uptime(), free)
-	if err := p.prepare(ctx); err != nil {
-		return err
+	at := p.uptime()
+	if err = p.prepare(ctx); err == nil {
+		err = p.run(ctx, spec)
 	}
-	err = p.await(ctx, p.run(ctx, spec))
-	if ctx.Err() != nil {
-		p.starts = before // we ended it ourselves, so this says nothing against the data
+	made := err == nil || errors.Is(err, podman.ErrEnded)
+	err = p.await(ctx, err)
+	switch {
+	case ctx.Err() != nil: // we ended it ourselves, so this says nothing against the data
+	case made:
+		p.starts = p.starts.Next(at, free)
+	default: // nothing has read the data
+		p.starts, p.missed = p.starts.Miss(at, free), err.Error()
 	}
 	return err
 }
@@ -194,7 +199,8 @@ func (p *process) await(ctx context.Context, started error) error {
 }
 
 // examine inspects the data. Data that look whole, but with which etcd ends
-// again and again, count as damaged, unless the disk is full.
+// again and again, count as damaged, unless the disk is full. What keeps etcd from
+// being started says nothing against them, and is told with its reason.
 func (p *process) examine(ctx context.Context) (state.EtcdData, error) {
 	d, err := p.inspect(ctx, p.data())
 	if err != nil || d.Copy != state.CopyWhole {
@@ -205,6 +211,9 @@ func (p *process) examine(ctx context.Context) (state.EtcdData, error) {
 		return d, err
 	}
 	d.NoSpace = p.starts.Crowded(free)
+	if p.starts.Barred() {
+		d.NoStart, d.Reason = true, p.missed
+	}
 	if p.starts.Hopeless(p.uptime(), free) {
 		d.Copy = state.CopyDamaged
 		d.Reason = fmt.Sprintf("it looks whole, but etcd ended %d times in a row within %s of its start", p.starts.Failed, etcdhealth.Lasting)

@@ -117,20 +117,31 @@ func starting(t *testing.T) *process {
 	return p
 }
 
-// TestAStartEndsAtItsFirstMistake: only a start that was tried counts against the data.
+// TestAStartEndsAtItsFirstMistake: only a start that made a process counts against the
+// data.
 func TestAStartEndsAtItsFirstMistake(t *testing.T) {
-	failed := errors.New("it failed")
+	failed, at := errors.New("it failed"), starting(t).uptime()
+	counted := etcdhealth.Starts{}.Next(at, 1<<40)
 	for rule, c := range map[string]struct {
-		harm   func(*process)
-		counts int
-		want   string
+		harm func(*process)
+		want string
+		says etcdhealth.Starts
 	}{
-		"all is well":                {func(*process) {}, 1, ""},
-		"no manifest":                {func(p *process) { p.parameters.PodManifest += "x" }, 0, "no such file"},
-		"the disk says nothing":      {func(p *process) { p.freeSpace = func(string) (uint64, error) { return 0, failed } }, 0, "it failed"},
-		"the data cannot be settled": {func(p *process) { p.settle = func(context.Context, string) error { return failed } }, 1, "it failed"},
-		"podman fails":               {func(p *process) { p.run = func(context.Context, podman.Spec) error { return failed } }, 1, "it failed"},
-		"nobody reads the limits":    {func(p *process) { p.restrictOOM = func() (bool, error) { return false, failed } }, 0, "it failed"},
+		"all is well":                {func(*process) {}, "", counted},
+		"no manifest":                {func(p *process) { p.parameters.PodManifest += "x" }, "no such file", etcdhealth.Starts{}},
+		"the disk says nothing":      {func(p *process) { p.freeSpace = func(string) (uint64, error) { return 0, failed } }, "it failed", etcdhealth.Starts{}},
+		"the data cannot be settled": {func(p *process) { p.settle = func(context.Context, string) error { return failed } }, "it failed", etcdhealth.Starts{Missed: 1}},
+		"podman fails":               {func(p *process) { p.run = func(context.Context, podman.Spec) error { return failed } }, "it failed", etcdhealth.Starts{Missed: 1}},
+		"podman fails on a full disk": {func(p *process) {
+			p.run = func(context.Context, podman.Spec) error { return failed }
+			p.freeSpace = func(string) (uint64, error) { return etcdhealth.LeastSpace - 1, nil }
+		}, "it failed", counted},
+		"etcd ended before podman looked": {func(p *process) { p.run = func(context.Context, podman.Spec) error { return podman.ErrEnded } }, "no process", counted},
+		"etcd ended before it held its data": {func(p *process) {
+			p.locked = func(string) (bool, error) { return false, nil }
+			p.look = func(context.Context) (podman.Process, error) { return podman.Process{}, nil }
+		}, "etcd ended", counted},
+		"nobody reads the limits": {func(p *process) { p.restrictOOM = func() (bool, error) { return false, failed } }, "it failed", etcdhealth.Starts{}},
 	} {
 		p := starting(t)
 		c.harm(p)
@@ -138,8 +149,8 @@ func TestAStartEndsAtItsFirstMistake(t *testing.T) {
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", rule, err)
 		}
-		if got := p.starts != (etcdhealth.Starts{}); got != (c.counts > 0) {
-			t.Errorf("%s: it counts %t", rule, got)
+		if p.starts != c.says {
+			t.Errorf("%s: %+v", rule, p.starts)
 		}
 	}
 	p := starting(t)
@@ -147,6 +158,32 @@ func TestAStartEndsAtItsFirstMistake(t *testing.T) {
 	p.run = func(context.Context, podman.Spec) error { cancel(); return failed }
 	if err := p.Start(ctx); !errors.Is(err, failed) || p.starts != (etcdhealth.Starts{}) {
 		t.Errorf("we ended it ourselves: %v, %+v", err, p.starts)
+	}
+}
+
+// TestAPodmanThatFailsDamagesNothing: a missing image, a damaged database of podman or a
+// fork that fails must neither empty a data directory nor have a person restore a backup.
+func TestAPodmanThatFailsDamagesNothing(t *testing.T) {
+	p := starting(t)
+	p.inspect = func(context.Context, string) (state.EtcdData, error) {
+		return state.EtcdData{Copy: state.CopyWhole}, nil
+	}
+	p.run = func(context.Context, podman.Spec) error { return podman.ErrNoImage }
+	for i := range 3 * etcdhealth.MaxStarts {
+		_ = p.Start(t.Context())
+		d, err := p.examine(t.Context())
+		want := state.EtcdData{Copy: state.CopyWhole}
+		if i+1 >= etcdhealth.MaxStarts {
+			want.NoStart, want.Reason = true, podman.ErrNoImage.Error()
+		}
+		if err != nil || !reflect.DeepEqual(d, want) {
+			t.Fatalf("after %d attempts: %+v, %v", i+1, d, err)
+		}
+	}
+	p.run = func(context.Context, podman.Spec) error { return nil }
+	_ = p.Start(t.Context())
+	if d, err := p.examine(t.Context()); err != nil || d.NoStart || d.Reason != "" {
+		t.Errorf("after a start: %+v, %v", d, err)
 	}
 }
 

@@ -31,7 +31,7 @@ launch() { setsid ./etcd 60 >/dev/null 2>&1 </dev/null & echo $! > etcd.pid; whi
 case "$1" in
 container) [ -e label ] && cat label || exit 125 ;;
 start) [ -e dead ] || launch ;;
-run) for a; do case "$a" in holdfast.spec=*) echo "${a#*=}" > label ;; esac; done; rm -f dead; launch ;;
+run) for a; do case "$a" in holdfast.spec=*) echo "${a#*=}" > label ;; esac; done; rm -f dead; [ -e ends ] || launch ;;
 image) [ "$3" = here ] || grep -qs "$3" loaded || exit "$(cat code 2>/dev/null || echo 1)" ;;
 load) cat "${4:-/dev/stdin}" > loaded ;;
 esac
@@ -140,6 +140,20 @@ func TestWhatPodmanOnlyBelievesToRunIsMadeAnew(t *testing.T) {
 	must(t, m.run(t.Context(), etcd()))
 	if got := calls(t, dir); !slices.Equal(got, []string{"container", "start", "run"}) || !m.now(t).Running {
 		t.Errorf("podman was asked for %v", got)
+	}
+}
+
+// TestAProcessThatEndedAtOnceIsToldFromAPodmanThatFails: only the former has read etcd's
+// data.
+func TestAProcessThatEndedAtOnceIsToldFromAPodmanThatFails(t *testing.T) {
+	m, dir := install(t)
+	must(t, os.WriteFile(filepath.Join(dir, "ends"), nil, 0o600))
+	if err := m.run(t.Context(), etcd()); !errors.Is(err, ErrEnded) || !strings.Contains(err.Error(), "podman logs etcd") {
+		t.Errorf("got %v", err)
+	}
+	must(t, os.WriteFile(filepath.Join(dir, "podman"), []byte("#!/bin/sh\necho image not known >&2; exit 125\n"), 0o700))
+	if err := m.run(t.Context(), etcd()); err == nil || errors.Is(err, ErrEnded) {
+		t.Errorf("got %v", err)
 	}
 }
 
