@@ -17,7 +17,6 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/records"
 	"github.com/holdfast/holdfast/internal/decide/etcdhealth"
 	"github.com/holdfast/holdfast/internal/decide/etcdmember"
-	"github.com/holdfast/holdfast/internal/decide/fencing"
 	"github.com/holdfast/holdfast/internal/decide/twonode"
 	"github.com/holdfast/holdfast/internal/model/etcdpod"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -446,71 +445,3 @@ func (o other) Fence(ctx context.Context, anew bool) error {
 func (o other) ConfirmOff(ctx context.Context) error { return o.confirmOff(ctx, o.name) }
 
 func (o other) GrantQuorum(ctx context.Context) error { return o.grantQuorum(ctx) }
-
-// bmc asks the peer's BMC while the answer is wanted.
-type bmc struct {
-	peer   string
-	power  func(ctx context.Context, peer string) (string, error)
-	stale  time.Duration
-	wanted func() bool
-
-	mu   sync.Mutex
-	said state.Fact[string]
-}
-
-// bmcEvery is the pause between two questions to the peer's BMC, bmcTime bounds
-// one question, and the previous answer counts for the first bmcStale of it.
-const (
-	bmcEvery = 3 * time.Second
-	bmcTime  = fencing.LongestAnswer + 5*time.Second
-	bmcStale = 5 * time.Second
-)
-
-func (b *bmc) state() state.Fact[string] {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.said
-}
-
-func (b *bmc) set(said state.Fact[string]) (changed bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	changed = b.said != said
-	b.said = said
-	return changed
-}
-
-// ask repeats the question until the context ends, and calls changed on each
-// change.
-func (b *bmc) ask(ctx context.Context, changed func()) error {
-	for {
-		said := state.Fact[string]{}
-		if b.wanted() {
-			said = b.question(ctx, changed)
-		}
-		if b.set(said) {
-			changed()
-		}
-		if err := host.Sleep(ctx, bmcEvery); err != nil {
-			return err
-		}
-	}
-}
-
-// question asks once. If that takes long, the previous answer is dropped
-// meanwhile.
-func (b *bmc) question(ctx context.Context, changed func()) state.Fact[string] {
-	ctx, cancel := context.WithTimeout(ctx, bmcTime)
-	defer cancel()
-	forget := time.AfterFunc(b.stale, func() {
-		if b.set(state.Fact[string]{}) {
-			changed()
-		}
-	})
-	defer forget.Stop()
-	power, err := b.power(ctx, b.peer)
-	if err != nil {
-		return state.Fact[string]{}
-	}
-	return state.Known(power)
-}

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/etcd"
 	"github.com/holdfast/holdfast/internal/adapter/podman"
 	"github.com/holdfast/holdfast/internal/decide/etcdhealth"
+	"github.com/holdfast/holdfast/internal/decide/fencing"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -456,12 +457,12 @@ func TestAStandInAsksForWhatItsOwnClusterReached(t *testing.T) {
 // TestTheBMCIsAskedWhileItsAnswerIsWanted: and each change of the answer is told once.
 func TestTheBMCIsAskedWhileItsAnswerIsWanted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		wanted, power, failed, changes, asked := false, "On", error(nil), 0, 0
-		b := &bmc{peer: "beta", stale: bmcStale, wanted: func() bool { return wanted }, power: func(_ context.Context, peer string) (string, error) {
+		wanted, power, failed, changes, asked, wait := false, "On", error(nil), 0, 0, time.Duration(0)
+		b := &bmc{peer: "beta", stale: bmcStale, wanted: func() bool { return wanted }, power: func(_ context.Context, peer string) (string, time.Duration, error) {
 			if asked++; peer != "beta" {
 				t.Errorf("asked %q", peer)
 			}
-			return power, failed
+			return power, wait, failed
 		}}
 		ctx, end := context.WithCancel(t.Context())
 		done := make(chan error, 1)
@@ -489,6 +490,12 @@ func TestTheBMCIsAskedWhileItsAnswerIsWanted(t *testing.T) {
 				t.Errorf("%s: %+v, asked %d times, told %d times", c.rule, got, asked, changes)
 			}
 		}
+		wanted, failed, wait, asked = true, errors.New("it refuses the account"), fencing.RefusedAgain, 0
+		time.Sleep(10 * fencing.RefusedAgain)
+		synctest.Wait()
+		if asked != 10 {
+			t.Errorf("a BMC that refuses the account was told it %d times in %s", asked, 10*fencing.RefusedAgain)
+		}
 		end()
 		if err := <-done; !errors.Is(err, context.Canceled) {
 			t.Errorf("%v", err)
@@ -500,13 +507,13 @@ func TestTheBMCIsAskedWhileItsAnswerIsWanted(t *testing.T) {
 // only for the first of it.
 func TestAQuestionToABMCHasItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := &bmc{stale: bmcStale, power: func(ctx context.Context, _ string) (string, error) {
+		b := &bmc{stale: bmcStale, power: func(ctx context.Context, _ string) (string, time.Duration, error) {
 			<-ctx.Done()
-			return "Off", context.Cause(ctx)
+			return "Off", 0, context.Cause(ctx)
 		}}
 		b.set(state.Known("Off"))
 		began, told := time.Now(), time.Duration(0)
-		if got := b.question(t.Context(), func() { told = time.Since(began) }); got.Known || time.Since(began) != bmcTime || told != bmcStale {
+		if got, _ := b.question(t.Context(), func() { told = time.Since(began) }); got.Known || time.Since(began) != bmcTime || told != bmcStale {
 			t.Errorf("%+v after %s, forgotten after %s", got, time.Since(began), told)
 		}
 	})
