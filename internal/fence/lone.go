@@ -6,7 +6,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/adapter/redfish"
+	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/cli/command"
 	"github.com/holdfast/holdfast/internal/decide/fencing"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -41,23 +41,54 @@ func (w *Watch) Power(ctx context.Context, target string) (power string, wait ti
 	return proof.State, 0, nil
 }
 
-// ConfirmOff asks the BMC of a target once and leaves evidence if it says Off.
-// It switches nothing: a target that is not off stays as it is. A target that
-// still answers on the network is not off, whatever its BMC says.
+// ConfirmOff leaves evidence if a target is off, for a host that starts alone. A
+// target that has power, or that still answers on the network, stays as it is. Where
+// nobody could hear it, its power is cut once its BMC has said Off for a while, and
+// the Off has to last after that, as in a fence.
 func ConfirmOff(ctx context.Context, target string) error { return quiet().confirmOff(ctx, target) }
 
 func (a *Agent) confirmOff(ctx context.Context, target string) error {
-	proof, err := a.read(ctx, target)
+	dev, err := readDevice(a.Files, target)
 	if err != nil {
 		return err
 	}
-	if proof.State != string(redfish.Off) {
-		return fmt.Errorf("confirm that %s is off: its BMC says %s", target, proof.State)
+	f := &attempt{Agent: a, dev: dev, begin: time.Now()}
+	defer f.close()
+	proof, err := f.confirm(ctx)
+	if err == nil {
+		err = f.prove(proof)
 	}
-	if state.Is(a.hears(ctx, target), true) {
-		return fmt.Errorf("confirm that %s is off: its BMC says Off, but the host still answers on the network", target)
+	if err != nil {
+		err = fmt.Errorf("confirm that %s is off: %w", target, err)
 	}
-	return a.Files.WriteFenced(proof)
+	if len(f.requests) > 0 {
+		if noted := f.record(options{action: "off"}, err); noted != nil {
+			a.warn("%v", noted)
+		}
+	}
+	return err
+}
+
+// confirm repeats until the target is proven to be off, or must be left alone.
+func (f *attempt) confirm(ctx context.Context) (state.EtcdFenced, error) {
+	for {
+		f.askTurn(ctx, false) // it also tells whether the target is a member again
+		reading, proof := f.look(ctx)
+		d := fencing.NextLone(f.progress(), reading)
+		switch d.Step {
+		case fencing.Proven:
+			f.proven()
+			return proof, nil
+		case fencing.Ask:
+			f.ask(ctx, true)
+		case fencing.Again, fencing.Hold, fencing.Done:
+		case fencing.Refuse, fencing.GiveUp:
+			return proof, f.because(ctx, d)
+		}
+		if host.Sleep(ctx, d.Wait) != nil {
+			return proof, f.because(ctx, d)
+		}
+	}
 }
 
 func quiet() *Agent { return New(command.Streams{Out: io.Discard, Err: io.Discard}) }

@@ -1,15 +1,18 @@
 package fence
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/fencing"
 	"github.com/holdfast/holdfast/internal/lab/bmc"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 func TestAHostThatIsHeardIsNotConfirmedToBeOff(t *testing.T) {
@@ -23,6 +26,53 @@ func TestAHostThatIsHeardIsNotConfirmedToBeOff(t *testing.T) {
 	if err := b.confirmOff(t.Context(), "cp-1"); err != nil || b.evidence(t) == nil {
 		t.Errorf("%v, evidence %v", err, b.evidence(t))
 	}
+}
+
+// TestAnOffThatNobodyCouldConfirmIsNoProofForALoneHost: beside a dead switch a host that
+// starts alone has the power cut itself, and only an Off that lasts after that counts. A
+// peer that gets its power meanwhile is left alone.
+func TestAnOffThatNobodyCouldConfirmIsNoProofForALoneHost(t *testing.T) {
+	lasts(t)
+	unknown := func(context.Context, string) state.Fact[bool] { return state.Fact[bool]{} }
+	t.Run("it lasts", func(t *testing.T) {
+		t.Parallel()
+		b := newBench(t, testPassword)
+		b.hears, b.turnOf = unknown, nil
+		b.machine.On.Store(false)
+		begin := time.Now()
+		err := b.confirmOff(t.Context(), "cp-1")
+		if took := time.Since(begin); err != nil || took < 2*fencing.OffLasts || b.evidence(t) == nil || b.resets() != "[ForceOff]" {
+			t.Errorf("%v after %s, evidence %v, resets %s", err, took, b.evidence(t), b.resets())
+		}
+		if list, err := b.Files.Fences(); err != nil || len(list) != 1 || !list[0].Off || list[0].Requests != 1 {
+			t.Errorf("the history: %+v, %v", list, err)
+		}
+	})
+	t.Run("it gets its power", func(t *testing.T) {
+		t.Parallel()
+		b := newBench(t, testPassword)
+		b.hears, b.turnOf = unknown, nil
+		b.machine.On.Store(false)
+		time.AfterFunc(time.Second, func() { b.machine.On.Store(true) })
+		if err := b.confirmOff(t.Context(), "cp-1"); err == nil || !strings.Contains(err.Error(), `the BMC reads "On"`) || b.evidence(t) != nil || b.resets() != "[]" {
+			t.Errorf("%v, evidence %v, resets %s", err, b.evidence(t), b.resets())
+		}
+	})
+	t.Run("it is a member again", func(t *testing.T) {
+		t.Parallel()
+		b := newBench(t, testPassword)
+		b.hears = unknown
+		b.turnOf = func(_ context.Context, q state.RaceRequest) (state.FenceRace, error) {
+			if q.Cut {
+				t.Error("it takes part in a race")
+			}
+			return state.FenceRace{Turn: state.RaceOrder, There: state.Known(q.Readable)}, nil
+		}
+		b.machine.On.Store(false)
+		if err := b.confirmOff(t.Context(), "cp-1"); err == nil || !strings.Contains(err.Error(), "a member of the cluster again") || b.evidence(t) != nil || b.resets() != "[]" {
+			t.Errorf("%v, evidence %v, resets %s", err, b.evidence(t), b.resets())
+		}
+	})
 }
 
 // TestAWatchTellsARefusedAccountSeldom uses a BMC that names no way to log in, and later
