@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -154,6 +155,18 @@ func TestAProcessThatEndedAtOnceIsToldFromAPodmanThatFails(t *testing.T) {
 	must(t, os.WriteFile(filepath.Join(dir, "podman"), []byte("#!/bin/sh\necho image not known >&2; exit 125\n"), 0o700))
 	if err := m.run(t.Context(), etcd()); err == nil || errors.Is(err, ErrEnded) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestARestOfRuncIsRemoved: runc writes the pid into a file of this name first, which must
+// not exist. One that was left by a runc that was killed fails each later start.
+func TestARestOfRuncIsRemoved(t *testing.T) {
+	m, dir := install(t)
+	rest := filepath.Join(dir, ".etcd.pid")
+	must(t, os.WriteFile(rest, nil, 0o600))
+	must(t, m.run(t.Context(), etcd()))
+	if _, err := os.Stat(rest); !errors.Is(err, fs.ErrNotExist) || !m.now(t).Running {
+		t.Errorf("it is left: %v", err)
 	}
 }
 
