@@ -88,7 +88,7 @@ func hint(files records.Files, dev state.FencingDevice) (system string, login re
 	return l.System, redfish.LoginAny
 }
 
-// refusals counts how often a BMC refused the account within one call.
+// refusals counts how often a BMC refused the account within one call, or one Watch.
 type refusals struct {
 	// told counts the refused log-ins. silent counts the refusals in which the BMC
 	// named no way to log in.

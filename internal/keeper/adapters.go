@@ -17,7 +17,6 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/records"
 	"github.com/holdfast/holdfast/internal/decide/etcdhealth"
 	"github.com/holdfast/holdfast/internal/decide/etcdmember"
-	"github.com/holdfast/holdfast/internal/decide/fencing"
 	"github.com/holdfast/holdfast/internal/decide/twonode"
 	"github.com/holdfast/holdfast/internal/model/etcdpod"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -32,6 +31,7 @@ type process struct {
 	files      records.Files
 	parameters state.EtcdParameters
 	starts     etcdhealth.Starts // used only by the loop
+	missed     string            // the error of the last attempt that made no process
 
 	mu   sync.Mutex
 	read manifest
@@ -163,14 +163,18 @@ func (p *process) Start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	before := p.starts
-	p.starts = p.starts.Next(p.uptime(), free)
-	if err := p.prepare(ctx); err != nil {
-		return err
+	at := p.uptime()
+	if err = p.prepare(ctx); err == nil {
+		err = p.run(ctx, spec)
 	}
-	err = p.await(ctx, p.run(ctx, spec))
-	if ctx.Err() != nil {
-		p.starts = before // we ended it ourselves, so this says nothing against the data
+	made := err == nil || errors.Is(err, podman.ErrEnded)
+	err = p.await(ctx, err)
+	switch {
+	case ctx.Err() != nil: // we ended it ourselves, so this says nothing against the data
+	case made:
+		p.starts = p.starts.Next(at, free)
+	default: // nothing has read the data
+		p.starts, p.missed = p.starts.Miss(at, free), err.Error()
 	}
 	return err
 }
@@ -194,7 +198,8 @@ func (p *process) await(ctx context.Context, started error) error {
 }
 
 // examine inspects the data. Data that look whole, but with which etcd ends
-// again and again, count as damaged, unless the disk is full.
+// again and again, count as damaged, unless the disk is full. What keeps etcd from
+// being started says nothing against them, and is told with its reason.
 func (p *process) examine(ctx context.Context) (state.EtcdData, error) {
 	d, err := p.inspect(ctx, p.data())
 	if err != nil || d.Copy != state.CopyWhole {
@@ -205,6 +210,9 @@ func (p *process) examine(ctx context.Context) (state.EtcdData, error) {
 		return d, err
 	}
 	d.NoSpace = p.starts.Crowded(free)
+	if p.starts.Barred() {
+		d.NoStart, d.Reason = true, p.missed
+	}
 	if p.starts.Hopeless(p.uptime(), free) {
 		d.Copy = state.CopyDamaged
 		d.Reason = fmt.Sprintf("it looks whole, but etcd ended %d times in a row within %s of its start", p.starts.Failed, etcdhealth.Lasting)
@@ -437,71 +445,3 @@ func (o other) Fence(ctx context.Context, anew bool) error {
 func (o other) ConfirmOff(ctx context.Context) error { return o.confirmOff(ctx, o.name) }
 
 func (o other) GrantQuorum(ctx context.Context) error { return o.grantQuorum(ctx) }
-
-// bmc asks the peer's BMC while the answer is wanted.
-type bmc struct {
-	peer   string
-	power  func(ctx context.Context, peer string) (string, error)
-	stale  time.Duration
-	wanted func() bool
-
-	mu   sync.Mutex
-	said state.Fact[string]
-}
-
-// bmcEvery is the pause between two questions to the peer's BMC, bmcTime bounds
-// one question, and the previous answer counts for the first bmcStale of it.
-const (
-	bmcEvery = 3 * time.Second
-	bmcTime  = fencing.LongestAnswer + 5*time.Second
-	bmcStale = 5 * time.Second
-)
-
-func (b *bmc) state() state.Fact[string] {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.said
-}
-
-func (b *bmc) set(said state.Fact[string]) (changed bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	changed = b.said != said
-	b.said = said
-	return changed
-}
-
-// ask repeats the question until the context ends, and calls changed on each
-// change.
-func (b *bmc) ask(ctx context.Context, changed func()) error {
-	for {
-		said := state.Fact[string]{}
-		if b.wanted() {
-			said = b.question(ctx, changed)
-		}
-		if b.set(said) {
-			changed()
-		}
-		if err := host.Sleep(ctx, bmcEvery); err != nil {
-			return err
-		}
-	}
-}
-
-// question asks once. If that takes long, the previous answer is dropped
-// meanwhile.
-func (b *bmc) question(ctx context.Context, changed func()) state.Fact[string] {
-	ctx, cancel := context.WithTimeout(ctx, bmcTime)
-	defer cancel()
-	forget := time.AfterFunc(b.stale, func() {
-		if b.set(state.Fact[string]{}) {
-			changed()
-		}
-	})
-	defer forget.Stop()
-	power, err := b.power(ctx, b.peer)
-	if err != nil {
-		return state.Fact[string]{}
-	}
-	return state.Known(power)
-}

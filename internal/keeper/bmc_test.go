@@ -10,10 +10,13 @@ import (
 
 func TestWhatABMCSaidIsForgottenWhileItIsSlowToSayItAgain(t *testing.T) {
 	answer, changed := make(chan string), make(chan struct{}, 1)
-	b := &bmc{stale: time.Millisecond, power: func(context.Context, string) (string, error) { return <-answer, nil }}
+	b := &bmc{stale: time.Millisecond, power: func(context.Context, string) (string, time.Duration, error) { return <-answer, 0, nil }}
 	b.set(state.Known("Off"))
 	said := make(chan state.Fact[string])
-	go func() { said <- b.question(t.Context(), func() { changed <- struct{}{} }) }()
+	go func() {
+		got, _ := b.question(t.Context(), func() { changed <- struct{}{} })
+		said <- got
+	}()
 	<-changed
 	if got := b.state(); got.Known {
 		t.Errorf("it still says %q", got.Value)

@@ -64,8 +64,9 @@ type effects struct {
 	fence          func(ctx context.Context, node string, budget time.Duration, anew bool) error
 	grantQuorum    func(context.Context) error
 
-	// power asks the BMC of a host, and confirmOff leaves evidence if it says Off.
-	power      func(ctx context.Context, node string) (string, error)
+	// power asks the BMC of a host, and returns how long the next question has to wait
+	// at least. confirmOff leaves evidence if the BMC says Off.
+	power      func(ctx context.Context, node string) (power string, wait time.Duration, err error)
 	confirmOff func(ctx context.Context, node string) error
 
 	addresses  func() ([]netip.Addr, error)
@@ -98,7 +99,7 @@ func hostEffects() effects {
 		standIn: etcd.StandInState, startStandIn: etcd.StartStandIn, stopStandIn: etcd.StopStandIn,
 		watchMembers: pacemaker.Watch, publish: pacemaker.Publish, attributes: pacemaker.PrivateAttributes,
 		shutsDown: pacemaker.ShutdownRequested, fencingAllowed: pacemaker.FencingAllowed, fence: pacemaker.Fence,
-		grantQuorum: pacemaker.GrantQuorum, power: fence.Power, confirmOff: fence.ConfirmOff,
+		grantQuorum: pacemaker.GrantQuorum, power: fence.NewWatch().Power, confirmOff: fence.ConfirmOff,
 		addresses: reach.Addresses, answers: reach.Answers, watchReach: reach.Watch,
 		askPeer: pairTLS.ask, servePeer: pairTLS.serve,
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/etcd"
 	"github.com/holdfast/holdfast/internal/adapter/podman"
 	"github.com/holdfast/holdfast/internal/decide/etcdhealth"
+	"github.com/holdfast/holdfast/internal/decide/fencing"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -117,20 +118,31 @@ func starting(t *testing.T) *process {
 	return p
 }
 
-// TestAStartEndsAtItsFirstMistake: only a start that was tried counts against the data.
+// TestAStartEndsAtItsFirstMistake: only a start that made a process counts against the
+// data.
 func TestAStartEndsAtItsFirstMistake(t *testing.T) {
-	failed := errors.New("it failed")
+	failed, at := errors.New("it failed"), starting(t).uptime()
+	counted := etcdhealth.Starts{}.Next(at, 1<<40)
 	for rule, c := range map[string]struct {
-		harm   func(*process)
-		counts int
-		want   string
+		harm func(*process)
+		want string
+		says etcdhealth.Starts
 	}{
-		"all is well":                {func(*process) {}, 1, ""},
-		"no manifest":                {func(p *process) { p.parameters.PodManifest += "x" }, 0, "no such file"},
-		"the disk says nothing":      {func(p *process) { p.freeSpace = func(string) (uint64, error) { return 0, failed } }, 0, "it failed"},
-		"the data cannot be settled": {func(p *process) { p.settle = func(context.Context, string) error { return failed } }, 1, "it failed"},
-		"podman fails":               {func(p *process) { p.run = func(context.Context, podman.Spec) error { return failed } }, 1, "it failed"},
-		"nobody reads the limits":    {func(p *process) { p.restrictOOM = func() (bool, error) { return false, failed } }, 0, "it failed"},
+		"all is well":                {func(*process) {}, "", counted},
+		"no manifest":                {func(p *process) { p.parameters.PodManifest += "x" }, "no such file", etcdhealth.Starts{}},
+		"the disk says nothing":      {func(p *process) { p.freeSpace = func(string) (uint64, error) { return 0, failed } }, "it failed", etcdhealth.Starts{}},
+		"the data cannot be settled": {func(p *process) { p.settle = func(context.Context, string) error { return failed } }, "it failed", etcdhealth.Starts{Missed: 1}},
+		"podman fails":               {func(p *process) { p.run = func(context.Context, podman.Spec) error { return failed } }, "it failed", etcdhealth.Starts{Missed: 1}},
+		"podman fails on a full disk": {func(p *process) {
+			p.run = func(context.Context, podman.Spec) error { return failed }
+			p.freeSpace = func(string) (uint64, error) { return etcdhealth.LeastSpace - 1, nil }
+		}, "it failed", counted},
+		"etcd ended before podman looked": {func(p *process) { p.run = func(context.Context, podman.Spec) error { return podman.ErrEnded } }, "no process", counted},
+		"etcd ended before it held its data": {func(p *process) {
+			p.locked = func(string) (bool, error) { return false, nil }
+			p.look = func(context.Context) (podman.Process, error) { return podman.Process{}, nil }
+		}, "etcd ended", counted},
+		"nobody reads the limits": {func(p *process) { p.restrictOOM = func() (bool, error) { return false, failed } }, "it failed", etcdhealth.Starts{}},
 	} {
 		p := starting(t)
 		c.harm(p)
@@ -138,8 +150,8 @@ func TestAStartEndsAtItsFirstMistake(t *testing.T) {
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", rule, err)
 		}
-		if got := p.starts != (etcdhealth.Starts{}); got != (c.counts > 0) {
-			t.Errorf("%s: it counts %t", rule, got)
+		if p.starts != c.says {
+			t.Errorf("%s: %+v", rule, p.starts)
 		}
 	}
 	p := starting(t)
@@ -147,6 +159,32 @@ func TestAStartEndsAtItsFirstMistake(t *testing.T) {
 	p.run = func(context.Context, podman.Spec) error { cancel(); return failed }
 	if err := p.Start(ctx); !errors.Is(err, failed) || p.starts != (etcdhealth.Starts{}) {
 		t.Errorf("we ended it ourselves: %v, %+v", err, p.starts)
+	}
+}
+
+// TestAPodmanThatFailsDamagesNothing: a missing image, a damaged database of podman or a
+// fork that fails must neither empty a data directory nor have a person restore a backup.
+func TestAPodmanThatFailsDamagesNothing(t *testing.T) {
+	p := starting(t)
+	p.inspect = func(context.Context, string) (state.EtcdData, error) {
+		return state.EtcdData{Copy: state.CopyWhole}, nil
+	}
+	p.run = func(context.Context, podman.Spec) error { return podman.ErrNoImage }
+	for i := range 3 * etcdhealth.MaxStarts {
+		_ = p.Start(t.Context())
+		d, err := p.examine(t.Context())
+		want := state.EtcdData{Copy: state.CopyWhole}
+		if i+1 >= etcdhealth.MaxStarts {
+			want.NoStart, want.Reason = true, podman.ErrNoImage.Error()
+		}
+		if err != nil || !reflect.DeepEqual(d, want) {
+			t.Fatalf("after %d attempts: %+v, %v", i+1, d, err)
+		}
+	}
+	p.run = func(context.Context, podman.Spec) error { return nil }
+	_ = p.Start(t.Context())
+	if d, err := p.examine(t.Context()); err != nil || d.NoStart || d.Reason != "" {
+		t.Errorf("after a start: %+v, %v", d, err)
 	}
 }
 
@@ -419,12 +457,12 @@ func TestAStandInAsksForWhatItsOwnClusterReached(t *testing.T) {
 // TestTheBMCIsAskedWhileItsAnswerIsWanted: and each change of the answer is told once.
 func TestTheBMCIsAskedWhileItsAnswerIsWanted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		wanted, power, failed, changes, asked := false, "On", error(nil), 0, 0
-		b := &bmc{peer: "beta", stale: bmcStale, wanted: func() bool { return wanted }, power: func(_ context.Context, peer string) (string, error) {
+		wanted, power, failed, changes, asked, wait := false, "On", error(nil), 0, 0, time.Duration(0)
+		b := &bmc{peer: "beta", stale: bmcStale, wanted: func() bool { return wanted }, power: func(_ context.Context, peer string) (string, time.Duration, error) {
 			if asked++; peer != "beta" {
 				t.Errorf("asked %q", peer)
 			}
-			return power, failed
+			return power, wait, failed
 		}}
 		ctx, end := context.WithCancel(t.Context())
 		done := make(chan error, 1)
@@ -452,6 +490,12 @@ func TestTheBMCIsAskedWhileItsAnswerIsWanted(t *testing.T) {
 				t.Errorf("%s: %+v, asked %d times, told %d times", c.rule, got, asked, changes)
 			}
 		}
+		wanted, failed, wait, asked = true, errors.New("it refuses the account"), fencing.RefusedAgain, 0
+		time.Sleep(10 * fencing.RefusedAgain)
+		synctest.Wait()
+		if asked != 10 {
+			t.Errorf("a BMC that refuses the account was told it %d times in %s", asked, 10*fencing.RefusedAgain)
+		}
 		end()
 		if err := <-done; !errors.Is(err, context.Canceled) {
 			t.Errorf("%v", err)
@@ -463,13 +507,13 @@ func TestTheBMCIsAskedWhileItsAnswerIsWanted(t *testing.T) {
 // only for the first of it.
 func TestAQuestionToABMCHasItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := &bmc{stale: bmcStale, power: func(ctx context.Context, _ string) (string, error) {
+		b := &bmc{stale: bmcStale, power: func(ctx context.Context, _ string) (string, time.Duration, error) {
 			<-ctx.Done()
-			return "Off", context.Cause(ctx)
+			return "Off", 0, context.Cause(ctx)
 		}}
 		b.set(state.Known("Off"))
 		began, told := time.Now(), time.Duration(0)
-		if got := b.question(t.Context(), func() { told = time.Since(began) }); got.Known || time.Since(began) != bmcTime || told != bmcStale {
+		if got, _ := b.question(t.Context(), func() { told = time.Since(began) }); got.Known || time.Since(began) != bmcTime || told != bmcStale {
 			t.Errorf("%+v after %s, forgotten after %s", got, time.Since(began), told)
 		}
 	})

@@ -120,9 +120,9 @@ func (p *play) effects() effects {
 			p.members <- state.Known(state.Membership{Ring: 3, Members: []string{"alpha"}, Quorate: true})
 			return nil
 		},
-		power: func(ctx context.Context, node string) (string, error) {
+		power: func(ctx context.Context, node string) (string, time.Duration, error) {
 			p.note(asking, "asks the BMC of %s", node)
-			return p.power, errors.Join(p.powerErr, takes(ctx, 70*time.Millisecond))
+			return p.power, 0, errors.Join(p.powerErr, takes(ctx, 70*time.Millisecond))
 		},
 		confirmOff: func(_ context.Context, node string) error {
 			p.note(beside, "asks the BMC of %s for evidence", node)

@@ -41,6 +41,9 @@ const label = "holdfast.spec"
 // ErrNoImage is returned if podman does not have the image. Ensure loads it.
 var ErrNoImage = errors.New("the image is not on this host")
 
+// ErrEnded is returned if podman started the process, and it ended at once.
+var ErrEnded = errors.New("podman reported a start, but no process of the container runs")
+
 // Spec describes a container and what the host allows it.
 type Spec struct {
 	state.Container
@@ -175,7 +178,7 @@ func (m machine) started(s Spec) error {
 		return err
 	}
 	if !now.Running {
-		return errors.New("podman reported a start, but no process of the container runs; see: podman logs " + s.Name)
+		return fmt.Errorf("%w; see: podman logs %s", ErrEnded, s.Name)
 	}
 	m.remember(now, s.Hash())
 	return nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -31,7 +32,7 @@ launch() { setsid ./etcd 60 >/dev/null 2>&1 </dev/null & echo $! > etcd.pid; whi
 case "$1" in
 container) [ -e label ] && cat label || exit 125 ;;
 start) [ -e dead ] || launch ;;
-run) for a; do case "$a" in holdfast.spec=*) echo "${a#*=}" > label ;; esac; done; rm -f dead; launch ;;
+run) for a; do case "$a" in holdfast.spec=*) echo "${a#*=}" > label ;; esac; done; rm -f dead; [ -e ends ] || launch ;;
 image) [ "$3" = here ] || grep -qs "$3" loaded || exit "$(cat code 2>/dev/null || echo 1)" ;;
 load) cat "${4:-/dev/stdin}" > loaded ;;
 esac
@@ -140,6 +141,32 @@ func TestWhatPodmanOnlyBelievesToRunIsMadeAnew(t *testing.T) {
 	must(t, m.run(t.Context(), etcd()))
 	if got := calls(t, dir); !slices.Equal(got, []string{"container", "start", "run"}) || !m.now(t).Running {
 		t.Errorf("podman was asked for %v", got)
+	}
+}
+
+// TestAProcessThatEndedAtOnceIsToldFromAPodmanThatFails: only the former has read etcd's
+// data.
+func TestAProcessThatEndedAtOnceIsToldFromAPodmanThatFails(t *testing.T) {
+	m, dir := install(t)
+	must(t, os.WriteFile(filepath.Join(dir, "ends"), nil, 0o600))
+	if err := m.run(t.Context(), etcd()); !errors.Is(err, ErrEnded) || !strings.Contains(err.Error(), "podman logs etcd") {
+		t.Errorf("got %v", err)
+	}
+	must(t, os.WriteFile(filepath.Join(dir, "podman"), []byte("#!/bin/sh\necho image not known >&2; exit 125\n"), 0o700))
+	if err := m.run(t.Context(), etcd()); err == nil || errors.Is(err, ErrEnded) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestARestOfRuncIsRemoved: runc writes the pid into a file of this name first, which must
+// not exist. One that was left by a runc that was killed fails each later start.
+func TestARestOfRuncIsRemoved(t *testing.T) {
+	m, dir := install(t)
+	rest := filepath.Join(dir, ".etcd.pid")
+	must(t, os.WriteFile(rest, nil, 0o600))
+	must(t, m.run(t.Context(), etcd()))
+	if _, err := os.Stat(rest); !errors.Is(err, fs.ErrNotExist) || !m.now(t).Running {
+		t.Errorf("it is left: %v", err)
 	}
 }
 

@@ -210,9 +210,12 @@ func (m machine) remember(p Process, spec string) {
 	}
 }
 
-// forget removes what is noted about an earlier process.
+// forget removes what is noted about an earlier process, and what is left of a note:
+// runc creates the file rest exclusively and renames it to the pid file, so one that a
+// killed runc left fails each later start.
 func (m machine) forget() error {
-	for _, path := range []string{m.pidFile, m.noteFile} {
+	rest := filepath.Join(filepath.Dir(m.pidFile), "."+filepath.Base(m.pidFile))
+	for _, path := range []string{m.pidFile, m.noteFile, rest} {
 		if err := host.RemoveFile(path); err != nil {
 			return err
 		}

@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -49,20 +48,8 @@ func (f Files) WriteRecord(r state.EtcdRecord) error {
 	if err != nil {
 		return err
 	}
-	path, reserve := f.Path(state.EtcdRecordPath), f.Path(state.EtcdReservePath)
-	err = host.WriteFileAtomic(path, data, 0o600)
-	if errors.Is(err, syscall.ENOSPC) && os.Remove(reserve) == nil {
-		err = host.WriteFileAtomic(path, data, 0o600)
-	}
-	if err == nil && !host.Exists(reserve) {
-		_ = host.WriteFileAtomic(reserve, make([]byte, reserveSize), 0o600) // where there is no room, the next record makes it
-	}
-	return err
+	return host.WriteFileReserved(f.Path(state.EtcdRecordPath), f.Path(state.EtcdReservePath), data, 0o600)
 }
-
-// reserveSize is the size of the reserve in bytes: a record has some hundred, and
-// a file system may need blocks for its directory and its journal.
-const reserveSize = 256 << 10
 
 // Parameters returns what Pacemaker's configuration said of etcd when Pacemaker
 // last passed it on, unknown if it never did.
@@ -103,7 +90,7 @@ func (f Files) WriteWish(w state.EtcdWishNote) error {
 	if err != nil {
 		return err
 	}
-	return host.WriteFileAtomic(path, data, 0o600)
+	return host.WriteFileReserved(path, f.Path(state.RunReservePath), data, 0o600)
 }
 
 // Defragmentation returns the note of a defragmentation on this host. One that is not there or
@@ -170,9 +157,10 @@ func (f Files) AllFenced() (proofs []state.EtcdFenced, err error) {
 	return proofs, errors.Join(mistakes...)
 }
 
-// WriteFenced stores the proof of a fence for this host's etcd keeper.
+// WriteFenced stores the proof of a fence for this host's etcd keeper. A fence that
+// worked must not count as failed because somebody filled /run.
 func (f Files) WriteFenced(proof state.EtcdFenced) error {
-	if err := write(f.proofPath(proof.Target), proof); err != nil {
+	if err := f.writeReserved(f.proofPath(proof.Target), proof); err != nil {
 		return fmt.Errorf("evidence of the fence of %s: %w", proof.Target, err)
 	}
 	return nil
@@ -190,7 +178,7 @@ func (f Files) Confirmation() (state.Fact[state.Confirmation], error) {
 
 // WriteConfirmation hands an administrator's confirmation to the etcd keeper.
 func (f Files) WriteConfirmation(c state.Confirmation) error {
-	if err := write(f.Path(state.EtcdConfirmationPath), c); err != nil {
+	if err := f.writeReserved(f.Path(state.EtcdConfirmationPath), c); err != nil {
 		return fmt.Errorf("write confirmation: %w", err)
 	}
 	return nil
@@ -286,4 +274,13 @@ func write(path string, value any) error {
 		return err
 	}
 	return host.WriteFileAtomic(path, append(data, '\n'), 0o600)
+}
+
+// writeReserved works like write, for a file below /run that must find room there.
+func (f Files) writeReserved(path string, value any) error {
+	data, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	return host.WriteFileReserved(path, f.Path(state.RunReservePath), append(data, '\n'), 0o600)
 }

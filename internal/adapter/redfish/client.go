@@ -137,6 +137,7 @@ func Open(ctx context.Context, e Endpoint) (*Client, error) {
 		return err
 	})
 	if err != nil {
+		c.http.CloseIdleConnections() // nobody can close a client that was never open
 		return nil, err
 	}
 	return c, nil

@@ -80,6 +80,31 @@ func waitFor(t *testing.T, what string, ok func() bool) {
 	t.Fatalf("it did not happen within 5 s: %s", what)
 }
 
+// TestAnOpenThatFailsLeavesNoConnection: the etcd keeper asks a BMC again and again, for as
+// long as its peer is away.
+func TestAnOpenThatFailsLeavesNoConnection(t *testing.T) {
+	var opened, ended atomic.Int32
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
+	srv.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+		switch s {
+		case http.StateNew:
+			opened.Add(1)
+		case http.StateClosed:
+			ended.Add(1)
+		case http.StateActive, http.StateIdle, http.StateHijacked:
+		}
+	}
+	srv.StartTLS()
+	t.Cleanup(srv.Close)
+	e := pinnedNow(t, showing(t, srv))
+	for range 5 {
+		if _, err := Open(t.Context(), e); ReasonOf(err) != Credentials {
+			t.Errorf("%v", err)
+		}
+	}
+	waitFor(t, "each connection is closed", func() bool { return opened.Load() > 5 && ended.Load() == opened.Load() })
+}
+
 func TestAMachineIsSwitchedAndRead(t *testing.T) {
 	s, m, e := controller(t, false)
 	e.UUID, e.Serial = strings.ToUpper(testUUID), testSerial

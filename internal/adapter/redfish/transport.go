@@ -21,6 +21,10 @@ const maxAnswer = 4 << 20
 // maxRedirects bounds the redirects within one service.
 const maxRedirects = 3
 
+// idleTime is the time after which a connection that nobody uses is closed:
+// controllers have few, and whoever waits for one's effect asks more often.
+const idleTime = 15 * time.Second
+
 // errRedirect is returned instead of sending the account elsewhere.
 var errRedirect = errors.New("it redirects to another address")
 
@@ -33,6 +37,7 @@ func httpClient(e Endpoint, c *Client) *http.Client {
 		Timeout:       e.Timeout,
 		Transport: bounded{client: c, Transport: &http.Transport{
 			DialTLSContext:     dialTLS(e, e.tlsConfig()),
+			IdleConnTimeout:    idleTime,
 			DisableCompression: true, // answers are small, and some controllers compress without being asked
 			TLSNextProto:       map[string]func(string, *tls.Conn) http.RoundTripper{},
 		}},

@@ -38,6 +38,25 @@ func TestAStartThatLastedIsNoFailure(t *testing.T) {
 	}
 }
 
+func TestAnAttemptThatMadeNoProcessSaysNothingOfTheData(t *testing.T) {
+	var s Starts
+	for i := range MaxStarts {
+		if s.Barred() {
+			t.Errorf("barred after %d attempts", i)
+		}
+		s = s.Miss(time.Duration(i+1)*time.Second, LeastSpace)
+	}
+	if want := (Starts{Missed: MaxStarts}); s != want || !s.Barred() || s.Hopeless(time.Minute, LeastSpace) || s.Crowded(LeastSpace-1) {
+		t.Errorf("%+v", s)
+	}
+	if got := (Starts{Failed: 3, Missed: MaxStarts, Last: 1}).Next(2, LeastSpace); got != (Starts{Failed: 4, Last: 2}) {
+		t.Errorf("a start that made a process: %+v", got)
+	}
+	if got := (Starts{Failed: 3, Last: 1}).Miss(2, LeastSpace-1); got != (Starts{Failed: 4, Full: 4, Last: 2}) {
+		t.Errorf("nothing can be made on a full disk: %+v", got)
+	}
+}
+
 func TestADiskWithJustEnoughRoomIsNotFull(t *testing.T) {
 	if s := (Starts{Failed: MaxStarts}); !s.Hopeless(0, LeastSpace) || s.Hopeless(0, LeastSpace-1) {
 		t.Error("the limit is not where it is said to be")

@@ -20,26 +20,43 @@ const (
 	Rest = time.Minute
 )
 
-// Starts counts the failed starts of etcd in a row.
+// Starts counts the failed starts of etcd in a row. Only a start that made a process
+// says something of the data directory.
 type Starts struct {
 	Failed int
+	// Missed is the number of attempts since the last start, in a row, that made no
+	// process: podman failed, for example.
+	Missed int
 	// Full is the number of them up to the last one that found its disk full.
 	Full int
 	Last time.Duration // since boot
 }
 
-// Next counts a start at the given time since boot, which finds so many bytes
-// free.
+// Next counts a start that made a process at the given time since boot, and found so
+// many bytes free.
 func (s Starts) Next(now time.Duration, free uint64) Starts {
 	if s.Last == 0 || now-s.Last > Lasting {
 		return Starts{Last: now}
 	}
-	s.Failed, s.Last = s.Failed+1, now
+	s.Failed, s.Missed, s.Last = s.Failed+1, 0, now
 	if free < LeastSpace {
 		s.Full = s.Failed
 	}
 	return s
 }
+
+// Miss counts an attempt that made no process. On a full disk it is as a start that
+// failed: nothing can be made there.
+func (s Starts) Miss(now time.Duration, free uint64) Starts {
+	if free < LeastSpace {
+		return s.Next(now, free)
+	}
+	s.Missed++
+	return s
+}
+
+// Barred reports whether attempt after attempt makes no process.
+func (s Starts) Barred() bool { return s.Missed >= MaxStarts }
 
 // Crowded reports whether etcd ends again and again because its disk is full. The
 // data directory is as good as before, but etcd cannot run from it here.

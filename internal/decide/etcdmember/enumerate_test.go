@@ -125,7 +125,7 @@ func forbidden(s state.EtcdSnapshot, v state.EtcdVerdict) string {
 		return "gives its copy up, and its peer did"
 	case v.Rule == "equal.no-space-yield" && r.State != state.EtcdDeparting:
 		return "gives up a copy without a word before"
-	case (v.Rule == "equal.no-space-yield" || v.Rule == "equal.no-space-depart") && (!s.Data.Value.NoSpace || !counts || !state.Is(s.Statement.Value.Running, true) || s.Statement.Value.Record.State != state.EtcdPair || s.Statement.Value.Sick != ""):
+	case (v.Rule == "equal.no-space-yield" || v.Rule == "equal.no-space-depart") && (!s.Data.Value.Barred() || !counts || !state.Is(s.Statement.Value.Running, true) || s.Statement.Value.Record.State != state.EtcdPair || s.Statement.Value.Sick != ""):
 		return "gives up a copy that nobody else serves"
 	case v.Record != nil && v.Record.Yields != 0 && r.State.Leads():
 		return "gives up the copy of a host that went on alone"
@@ -139,7 +139,7 @@ func forbidden(s state.EtcdSnapshot, v state.EtcdVerdict) string {
 // from its data directory.
 func pairs(s state.EtcdSnapshot, counts bool) bool {
 	return counts && s.Record.Value.State == state.EtcdPair && s.Statement.Value.Record.State == state.EtcdPair && s.Data.Value.Copy == state.CopyWhole &&
-		!s.Data.Value.NoSpace && s.Record.Value.Member == 0xa && s.Local.Running.Known && state.Is(s.Statement.Value.StandIn, 0)
+		!s.Data.Value.Barred() && s.Record.Value.Member == 0xa && s.Local.Running.Known && state.Is(s.Statement.Value.StandIn, 0)
 }
 
 // blamed reports whether a peer that is there may be fenced: in a stall it is sick

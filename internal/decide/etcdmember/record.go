@@ -192,6 +192,12 @@ func describeCopy(f state.Fact[state.EtcdData]) string {
 	if f.Value.NoSpace {
 		text += ", and its disk full"
 	}
+	if f.Value.NoStart {
+		text += ", and nothing starts etcd"
+		if f.Value.Reason != "" {
+			text += ": " + f.Value.Reason
+		}
+	}
 	return text
 }
 

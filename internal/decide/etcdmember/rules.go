@@ -29,7 +29,7 @@ func (v *view) mightLeave() bool {
 // once cannot both give their data directories up.
 func (v *view) mayYield() bool {
 	return v.said && v.stopped && v.own.Yields == 0 && v.own.Member != 0 && v.answered() && v.peer.Record.Yields == 0 &&
-		v.peerIn(state.EtcdPair, state.EtcdSole, state.EtcdTakingOver) && v.peerCopyIs(state.CopyWhole) && !v.peerCrowdedOut()
+		v.peerIn(state.EtcdPair, state.EtcdSole, state.EtcdTakingOver) && v.peerCopyIs(state.CopyWhole) && !v.peerBarred()
 }
 
 var leavingRules = []rule{

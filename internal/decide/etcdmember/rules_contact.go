@@ -207,9 +207,9 @@ var followRules = []rule{
 		}, writeVoter,
 	},
 	{
-		"follow.no-space", "the peer lists us, we are a voter, and etcd ends as often as it is started because its disk is full",
-		"etcd's disk on this host is full, and the peer needs this host's vote: the member is given up, and this host joins again as another one", state.EtcdWriteRecord,
-		func(v *view) bool { return v.listed() && v.in(state.EtcdVoter) && v.crowdedOut() }, writeEmpty,
+		"follow.no-space", "the peer lists us, we are a voter, and etcd ends as often as it is started because its disk is full, or podman does not start it",
+		"etcd cannot run on this host, because its disk is full or podman does not start it, and the peer needs this host's vote: the member is given up, and this host joins again as another one", state.EtcdWriteRecord,
+		func(v *view) bool { return v.listed() && v.in(state.EtcdVoter) && v.barred() }, writeEmpty,
 	},
 	{
 		"follow.start", "the peer lists us, and our data directory is whole",

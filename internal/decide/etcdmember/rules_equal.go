@@ -24,15 +24,16 @@ func (v *view) lostCopy() bool {
 	return v.stopped && !v.whole() && v.in(state.EtcdVoter, state.EtcdPair, state.EtcdDeparting)
 }
 
-// crowdedOut reports whether etcd cannot run here because its disk is full. Its
-// peer has no quorum meanwhile.
-func (v *view) crowdedOut() bool { return v.stopped && v.s.Data.Value.NoSpace }
+// barred reports whether etcd cannot run here although its data directory is as good
+// as before: its disk is full, or podman does not start it. Its peer has no quorum
+// meanwhile.
+func (v *view) barred() bool { return v.stopped && v.s.Data.Value.Barred() }
 
-// peerCrowdedOut reports the same of the peer.
-func (v *view) peerCrowdedOut() bool { return v.said && v.peer.Data.Value.NoSpace }
+// peerBarred reports the same of the peer.
+func (v *view) peerBarred() bool { return v.said && v.peer.Data.Value.Barred() }
 
 // peerCarries reports whether the peer's etcd runs and nothing is known against it.
-func (v *view) peerCarries() bool { return v.peerRuns() && !v.peerSick() && !v.peerCrowdedOut() }
+func (v *view) peerCarries() bool { return v.peerRuns() && !v.peerSick() && !v.peerBarred() }
 
 // equalRules apply where neither record claims that its host went on alone: Raft
 // resolves the difference between the logs.
@@ -85,26 +86,27 @@ var equalFirstRules = []rule{
 		func(v *view) bool { return v.in(state.EtcdWidening) && v.stopped && !v.whole() && v.mayYieldWidening() }, writeYield,
 	},
 	{
-		"equal.no-space-depart", "etcd ends as often as it is started because its disk is full, and the peer's, which is pair, runs",
-		"etcd's disk on this host is full: this host leaves, the peer goes on", state.EtcdWriteRecord,
+		"equal.no-space-depart", "etcd ends as often as it is started because its disk is full, or podman does not start it, and the peer's, which is pair, runs",
+		"etcd cannot run on this host, because its disk is full or podman does not start it: this host leaves, the peer goes on", state.EtcdWriteRecord,
 		func(v *view) bool {
-			return v.crowdedOut() && v.in(state.EtcdVoter, state.EtcdPair) && v.mayYield() && v.peerCarries()
+			return v.barred() && v.in(state.EtcdVoter, state.EtcdPair) && v.mayYield() && v.peerCarries()
 		}, writeDeparting,
 	},
 	{
-		// Two steps, for the peer's disk may be full too: if each gave its data
-		// directory up before it had read of the other, none would be left.
+		// Two steps, for the peer's disk may be full too, or its image be missing: if
+		// each gave its data directory up before it had read of the other, none would
+		// be left.
 		"equal.no-space-yield", "the same, and the peer has read that this host leaves",
-		"etcd's disk on this host is full: the host gives its data directory up, which lets the peer go on without a fence", state.EtcdWriteRecord,
+		"etcd cannot run on this host, because its disk is full or podman does not start it: the host gives its data directory up, which lets the peer go on without a fence", state.EtcdWriteRecord,
 		func(v *view) bool {
-			return v.crowdedOut() && v.in(state.EtcdDeparting) && v.mayYield() && v.peerCarries()
+			return v.barred() && v.in(state.EtcdDeparting) && v.mayYield() && v.peerCarries()
 		}, writeYield,
 	},
 	{
-		"equal.no-space-await", "etcd's disk is full, and the peer has not read yet that this host leaves",
+		"equal.no-space-await", "etcd cannot run here, and the peer has not read yet that this host leaves",
 		"waits until the peer has read that this host leaves", state.EtcdWait,
 		func(v *view) bool {
-			return v.crowdedOut() && v.in(state.EtcdDeparting) && v.peerIn(state.EtcdPair) && v.peerCarries()
+			return v.barred() && v.in(state.EtcdDeparting) && v.peerIn(state.EtcdPair) && v.peerCarries()
 		}, nil,
 	},
 	{
@@ -152,10 +154,10 @@ var equalLastRules = []rule{
 		func(v *view) bool { return v.in(state.EtcdPair) && v.iLead() && v.selfVoter() && !v.otherVoter() }, writeSole,
 	},
 	{
-		"equal.peer-departs", "we are pair, and the peer departs, not because its disk is full: it would yield at once",
+		"equal.peer-departs", "we are pair, and the peer departs, not because etcd cannot run there: it would yield at once",
 		"the peer leaves and can no longer take over: this host may go on alone", state.EtcdWriteRecord,
 		func(v *view) bool {
-			return v.in(state.EtcdPair) && v.selfVoter() && v.peerIn(state.EtcdDeparting) && !v.peerCrowdedOut()
+			return v.in(state.EtcdPair) && v.selfVoter() && v.peerIn(state.EtcdDeparting) && !v.peerBarred()
 		}, writeSole,
 	},
 	{

@@ -91,7 +91,7 @@ func (v *view) peerWidens(id state.MemberID) bool {
 // and yields was never in majority, so no third member votes, and the peer holds every write.
 func (v *view) mayYieldWidening() bool {
 	return v.own.Yields == 0 && v.answered() && v.peer.Record.Yields == 0 && v.peerIn(state.EtcdPair, state.EtcdWidening, state.EtcdMajority) &&
-		v.peerCopyIs(state.CopyWhole) && !v.peerCrowdedOut()
+		v.peerCopyIs(state.CopyWhole) && !v.peerBarred()
 }
 
 func writeWidening(v *view, out *state.EtcdVerdict) {

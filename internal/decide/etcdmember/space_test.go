@@ -2,6 +2,7 @@ package etcdmember
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -15,6 +16,14 @@ func crowded(s *state.EtcdSnapshot) {
 	stopped(s)
 	s.Data.Value.NoSpace = true
 }
+
+// unstarted is a host whose podman starts no etcd.
+func unstarted(s *state.EtcdSnapshot) {
+	stopped(s)
+	s.Data.Value.NoStart, s.Data.Value.Reason = true, "the image is not on this host"
+}
+
+func peerUnstarted(s *state.EtcdSnapshot) { s.Statement.Value.Data.Value.NoStart = true }
 
 func peerCrowded(s *state.EtcdSnapshot) { s.Statement.Value.Data.Value.NoSpace = true }
 
@@ -58,6 +67,32 @@ func fullDiskSentences() []sentence {
 
 		// Nobody else serves
 		{"a sole host tries on: nobody else has its writes", host(own(state.EtcdSole), peer(state.EtcdLearner), crowded), start, "lead.start"},
+
+		// podman starts no etcd
+		{"a pair whose podman fails leaves for a peer that carries the cluster", host(unstarted), write, "equal.no-space-depart"},
+		{"and yields in a second step", host(own(state.EtcdDeparting), unstarted), write, "equal.no-space-yield"},
+		{"an image that both hosts lack: both try on", host(unstarted, peerUnstarted), start, "equal.start"},
+		{"nor is anything yielded to a peer whose disk is full", host(unstarted, peerCrowded), start, "equal.start"},
+		{"a pair whose peer leaves because its podman fails waits for the yield", host(peer(state.EtcdDeparting), peerUnstarted), state.EtcdIdle, "equal.idle"},
+		{"a voter gives its member up to a sole host all the same", host(own(state.EtcdVoter), peer(state.EtcdSole), follows, unstarted), write, "follow.no-space"},
+		{"a learner is not emptied for it", host(own(state.EtcdLearner), peer(state.EtcdSole), follows, unstarted), start, "follow.start"},
+		{"a sole host is told of no restore", host(own(state.EtcdSole), peer(state.EtcdLearner), unstarted), start, "lead.start"},
+		{"nor is one whose peer is gone", host(own(state.EtcdSole), gonePeer, fenced, unstarted), start, "gone.sole-restarts"},
+		{"nor one that takes over", host(own(state.EtcdTakingOver), gonePeer, fenced, unstarted), start, "take-over.start"},
+	}
+}
+
+func TestWhatKeepsEtcdFromStartingIsToldAmongTheEvidence(t *testing.T) {
+	s := host(unstarted)
+	if v := Decide(s); !slices.Contains(v.Evidence, "own data directory: whole, and nothing starts etcd: the image is not on this host") {
+		t.Errorf("%q", v.Evidence)
+	}
+	if st := Statement(s); !st.Data.Value.NoStart || st.Data.Value.Reason != "" {
+		t.Errorf("%+v", st.Data.Value)
+	}
+	s = host(peerUnstarted)
+	if v := Decide(s); !slices.ContainsFunc(v.Evidence, func(e string) bool { return strings.Contains(e, "data directory whole, and nothing starts etcd, etcd") }) {
+		t.Errorf("%q", v.Evidence)
 	}
 }
 

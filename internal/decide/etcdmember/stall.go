@@ -185,9 +185,9 @@ func Quarantine(stalls int) time.Duration {
 }
 
 // GoesOn reports whether a verdict ends a stall: this host goes on without its
-// peer, or has it fenced. A peer whose disk is full held up every write too.
+// peer, or has it fenced. A peer on which etcd cannot run held up every write too.
 func GoesOn(s state.EtcdSnapshot, verdict state.EtcdVerdict) bool {
 	ends := verdict.Action == state.EtcdAskFence || verdict.Record != nil && verdict.Record.State.Leads()
 	v := look(&s)
-	return ends && (v.stalled() || v.peerCrowdedOut())
+	return ends && (v.stalled() || v.peerBarred())
 }

@@ -18,14 +18,20 @@ const (
 	RefusedAgain = 30 * time.Second
 )
 
-// pace returns how long to wait before the next reading: the usual time, or longer
-// where the BMC refused the account.
+// pace returns how long to wait before the next reading.
 func pace(p Progress, r Reading, usual time.Duration) time.Duration {
+	return Pace(r.Reason, p.Refused, usual)
+}
+
+// Pace returns how long to wait before a BMC is asked again that could not be read for
+// a reason: the usual time, or longer where it refused the account. It has refused
+// that so many times.
+func Pace(reason bmc.Reason, refused int, usual time.Duration) time.Duration {
 	switch {
-	case r.Reason != bmc.Credentials:
+	case reason != bmc.Credentials:
 		return usual
-	case p.Refused <= 1:
-		return RefusedOnce
+	case refused <= 1:
+		return max(usual, RefusedOnce)
 	}
-	return RefusedAgain
+	return max(usual, RefusedAgain)
 }

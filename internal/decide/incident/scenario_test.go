@@ -233,8 +233,8 @@ const nobodyWrites = `
 // scenarios lists the incidents of the golden file, by name.
 var scenarios = []struct{ name, text string }{
 	{"a host whose disk is full gives its data directory up", paired + strings.Replace(damaged, "record 5 departing equal.lost-copy-yield: the data directory of this host is lost: the host gives it up, which lets the peer go on without a fence",
-		"record 5 departing equal.no-space-depart: etcd's disk on this host is full: this host leaves, the peer goes on\n"+
-			"0.3 cp-2 record 6 departing equal.no-space-yield: etcd's disk on this host is full: the host gives its data directory up, which lets the peer go on without a fence", 1)},
+		"record 5 departing equal.no-space-depart: etcd cannot run on this host, because its disk is full or podman does not start it: this host leaves, the peer goes on\n"+
+			"0.3 cp-2 record 6 departing equal.no-space-yield: etcd cannot run on this host, because its disk is full or podman does not start it: the host gives its data directory up, which lets the peer go on without a fence", 1)},
 	{"a host loses its power and comes back", paired + takeOver + comesBack},
 	{"an incident that is under way", paired + takeOver},
 	{"the journal of the lost host is not here", only("cp-1", paired+takeOver+comesBack)},

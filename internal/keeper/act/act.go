@@ -56,7 +56,8 @@ type Peer interface {
 	// Fence asks Pacemaker to fence it. A fence of the last seconds is answer enough,
 	// unless it has to be made anew.
 	Fence(ctx context.Context, anew bool) error
-	// ConfirmOff asks its BMC once, and leaves evidence if it is exactly Off.
+	// ConfirmOff asks its BMC, and leaves evidence if it is proven to be off. A host
+	// that has power, or that is heard, stays as it is.
 	ConfirmOff(ctx context.Context) error
 	// GrantQuorum makes Corosync stop waiting for it.
 	GrantQuorum(ctx context.Context) error
@@ -229,8 +230,8 @@ func (d *Doer) change(ctx context.Context, s state.EtcdSnapshot, v state.EtcdVer
 }
 
 // askFence has the peer fenced beside the loop, which a fence outlasts, one
-// fence at a time. A host that has not seen its peer since boot only asks the
-// peer's BMC: if the peer has booted meanwhile, it is left alone.
+// fence at a time. A host that has not seen its peer since boot only has it
+// confirmed that the peer is off: if the peer has booted meanwhile, it is left alone.
 func (d *Doer) askFence(ctx context.Context, s state.EtcdSnapshot, anew bool) error {
 	if state.Is(s.Pacemaker.Inert, true) {
 		return d.power.begin(func() error { return bounded(ctx, fenceTime, d.Peer.ConfirmOff) })

@@ -51,14 +51,22 @@ type EtcdData struct {
 	Copy    CopyState `json:"copy"`
 	Cluster MemberID  `json:"cluster,omitempty"`
 	Member  MemberID  `json:"member,omitempty"`
-	// Reason tells why it is not whole. It is not sent to the peer.
+	// Reason tells why it is not whole, or why nothing starts etcd. It is not sent to
+	// the peer.
 	Reason string `json:"reason,omitempty"`
 	// NoSpace is true if etcd ended each time it was started lately, and its disk is
 	// full. It says nothing against the data.
 	NoSpace bool `json:"noSpace,omitempty"`
+	// NoStart is true if nothing could make a process of etcd lately: podman fails, for
+	// example. It says nothing against the data.
+	NoStart bool `json:"noStart,omitempty"`
 	// Members is the membership that the data directory holds as committed.
 	Members []EtcdMember `json:"members,omitempty"`
 }
+
+// Barred reports whether etcd cannot run on its host for a reason that does not lie
+// in the data directory, which is as good as before.
+func (d EtcdData) Barred() bool { return d.NoSpace || d.NoStart }
 
 // EtcdMember is one member of etcd's membership.
 type EtcdMember struct {

@@ -9,6 +9,9 @@ const (
 	EtcdRecordPath = "/var/lib/etcd/holdfast-record.json"
 	// EtcdReservePath is the file that keeps room for a record on a disk that is full.
 	EtcdReservePath = "/var/lib/etcd/holdfast-reserve"
+	// RunReservePath is the file that keeps room in /run for what the etcd keeper and
+	// the fence agent note there.
+	RunReservePath = "/run/holdfast/etcd/reserve"
 	// EtcdParametersPath keeps the last known configuration of Pacemaker: a host
 	// that waits for its peer has no Pacemaker to ask.
 	EtcdParametersPath = "/var/lib/holdfast/etcd/parameters.json"

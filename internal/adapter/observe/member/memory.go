@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
@@ -129,12 +130,16 @@ func (m *Memory) Quarantine() time.Duration {
 	return m.m.Stalled + etcdmember.Quarantine(m.m.Stalls)
 }
 
+// reserve is the file beside the memory that keeps room for it in /run. The other files
+// of the keeper there use the same one.
+const reserve = "reserve"
+
 func (m *Memory) write(next memory) error {
 	data, err := json.Marshal(next)
 	if err != nil {
 		return err
 	}
-	if err := host.WriteFileAtomic(m.path, data, 0o600); err != nil {
+	if err := host.WriteFileReserved(m.path, filepath.Join(filepath.Dir(m.path), reserve), data, 0o600); err != nil {
 		return fmt.Errorf("remember what was seen: %w", err)
 	}
 	m.m = next

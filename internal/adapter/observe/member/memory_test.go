@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/decide/etcdmember"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
@@ -155,5 +156,17 @@ func TestStallsAreCountedOnceEachAndForgotten(t *testing.T) {
 		if got := m.Quarantine(); got != begun+c.wait {
 			t.Errorf("at %s: until %s, want %s", c.at, got, begun+c.wait)
 		}
+	}
+}
+
+// TestWhatIsRememberedHasRoom: a full /run must not end the etcd keeper's loop.
+func TestWhatIsRememberedHasRoom(t *testing.T) {
+	dir := t.TempDir()
+	m, err := OpenMemory(filepath.Join(dir, "memory.json"), "one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Hear("one"); err != nil || !host.Exists(filepath.Join(dir, reserve)) {
+		t.Errorf("no room is kept: %v", err)
 	}
 }
