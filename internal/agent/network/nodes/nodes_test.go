@@ -145,6 +145,7 @@ func TestAReadyNodeIsNoReasonToWrite(t *testing.T) {
 	vip := netip.MustParseAddr("10.98.0.5")
 	if differ(says(state.VIPReport{}), says(state.VIPReport{Holds: []netip.Addr{vip}})) ||
 		!differ(says(state.VIPReport{}), says(state.VIPReport{Addresses: []netip.Prefix{netip.MustParsePrefix("10.98.0.1/24")}})) ||
+		!differ(says(state.VIPReport{}), says(state.VIPReport{BMCs: []string{"bmc-1.site"}})) ||
 		!differ(says(state.VIPReport{}), says(state.VIPReport{Hardware: map[netip.Addr][]string{vip: {"02:00:00:00:00:01"}}})) {
 		t.Error("the wrong differences of reports count")
 	}
