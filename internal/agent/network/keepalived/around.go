@@ -213,6 +213,9 @@ func (p *Reconciler) asking() (instances, fresh []vrrp.Instance) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	instances = p.verdict.Instances
+	if len(instances) == 0 {
+		clear(p.deaf) // nothing is looked at, so nothing goes on failing
+	}
 	for _, i := range instances {
 		if p.unasked(i) {
 			fresh = append(fresh, i)

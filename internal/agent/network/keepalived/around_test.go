@@ -86,6 +86,25 @@ func TestNoVIPIsTakenBeforeSomebodyWasAsked(t *testing.T) {
 	})
 }
 
+// A failure of yesterday is none of a row of today.
+func TestAHostWithoutVIPsForgetsWhatItCouldNotHear(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLooker(t)
+		l.reconcile(viewOf(3))
+		l.err = unix.ENETDOWN
+		l.look(t.Context())
+		none := viewOf(3)
+		none.Settings.ManagedVIPs = false
+		l.reconcile(none)
+		l.asking()
+		time.Sleep(time.Hour)
+		l.reconcile(viewOf(3))
+		if _, barred := l.look(t.Context()); !barred {
+			t.Error("it is taken, and nobody was asked")
+		}
+	})
+}
+
 // The agent ends while it looks.
 func TestALookThatIsCutOffFreesNoVIP(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
