@@ -22,6 +22,12 @@ func node(name string, list ...string) state.Node {
 	return state.Node{Name: name, Addresses: addrs(list...)}
 }
 
+func plane(name string, list ...string) state.Node {
+	n := node(name, list...)
+	n.Labels = map[string]string{state.LabelControlPlane: ""}
+	return n
+}
+
 // demo returns a view of three control planes, as the second of them sees it.
 func demo() state.NetworkView {
 	return state.NetworkView{
@@ -32,7 +38,7 @@ func demo() state.NetworkView {
 		Role: state.RoleMaster, Stage: state.StageInstalled,
 		Host: state.HostFacts{NodeName: "host-1", Addresses: addrs("192.0.2.21", "2001:db8::21"), Interface: "eth0"},
 		Nodes: state.Known([]state.Node{
-			node("host-0", "192.0.2.20", "2001:db8::20"), node("host-1", "192.0.2.21", "2001:db8::21"), node("host-2", "192.0.2.22", "2001:db8::22"),
+			plane("host-0", "192.0.2.20", "2001:db8::20"), plane("host-1", "192.0.2.21", "2001:db8::21"), plane("host-2", "192.0.2.22", "2001:db8::22"),
 		}),
 		Addresses: []state.HostAddress{
 			{Interface: "eth0", Prefix: netip.MustParsePrefix("192.0.2.21/24"), Usable: true},

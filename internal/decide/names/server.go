@@ -23,6 +23,9 @@ type Server struct {
 	Upstreams []netip.AddrPort
 	// Omitted lists the site's name servers that are not asked, and why.
 	Omitted []string
+	// Claimed lists the name servers that are asked although a worker says that it
+	// has their address: there are no others.
+	Claimed []string
 	Domain  string
 	Cluster string
 	// Clients are the networks that may ask. For anybody else the host would be an
@@ -47,14 +50,44 @@ func DecideServer(view state.NetworkView) (Server, bool) {
 	for _, a := range view.Addresses {
 		own = append(own, a.Prefix.Addr())
 	}
+	var claimed []netip.AddrPort
 	for _, u := range view.Upstreams {
 		if reason := cmp.Or(s.refuse(u, own), returns(u, view)); reason != "" {
-			s.Omitted = append(s.Omitted, fmt.Sprintf("%s: %s", u, reason))
-			continue
+			s.omit(u, reason)
+		} else if claimant(u, view) != "" {
+			claimed = append(claimed, u)
+		} else {
+			s.ask(u)
 		}
-		s.Upstreams = append(s.Upstreams, netip.AddrPortFrom(u.Addr().Unmap(), u.Port()))
 	}
+	s.weigh(claimed, own, view)
 	return s, true
+}
+
+func (s *Server) ask(u netip.AddrPort) {
+	s.Upstreams = append(s.Upstreams, netip.AddrPortFrom(u.Addr().Unmap(), u.Port()))
+}
+
+func (s *Server) omit(u netip.AddrPort, reason string) {
+	s.Omitted = append(s.Omitted, fmt.Sprintf("%s: %s", u, reason))
+}
+
+// weigh omits the name servers whose addresses workers say they have, but asks them
+// if nobody else is left: root on a worker writes what it likes into its Node, and
+// must not take the site's names away from every host.
+func (s *Server) weigh(claimed []netip.AddrPort, own []netip.Addr, view state.NetworkView) {
+	alone := len(s.Upstreams) == 0
+	for _, u := range claimed {
+		host := "the host " + claimant(u, view) + " of this cluster"
+		if !alone {
+			s.omit(u, "it is "+host+", which may query this one")
+		} else if reason := s.refuse(u, own); reason != "" {
+			s.omit(u, reason)
+		} else {
+			s.ask(u)
+			s.Claimed = append(s.Claimed, fmt.Sprintf("%s: %s says that it has this address, and no other server is left", u, host))
+		}
+	}
 }
 
 // refuse returns why a name server is not asked.
@@ -79,16 +112,28 @@ func (s Server) refuse(u netip.AddrPort, own []netip.Addr) string {
 
 // returns says why a question to a name server may come back to this host, and
 // then go round for as long as clients wait. The cluster's own DNS asks the
-// hosts' name servers, and a host that is asked by another may ask back.
+// hosts' name servers, and a control plane that is asked by another host may ask
+// back.
 func returns(u netip.AddrPort, view state.NetworkView) string {
 	a := u.Addr().Unmap()
 	inside := func(p netip.Prefix) bool { return p.Contains(a) }
 	if slices.ContainsFunc(view.Settings.PodNetworks, inside) || slices.ContainsFunc(view.Settings.ServiceNetworks, inside) {
 		return "it is in the cluster's networks of pods and Services, whose name server queries this one"
 	}
+	if n := owner(u, view, true); n != "" {
+		return "it is the host " + n + " of this cluster, which may query this one"
+	}
+	return ""
+}
+
+// claimant returns the worker that says it has a name server's address.
+func claimant(u netip.AddrPort, view state.NetworkView) string { return owner(u, view, false) }
+
+// owner returns the control plane or the worker that has a name server's address.
+func owner(u netip.AddrPort, view state.NetworkView, controlPlane bool) string {
 	for _, n := range view.Nodes.Value {
-		if slices.Contains(n.Addresses, a) && u.Port() == 53 {
-			return "it is the host " + n.Name + " of this cluster, which may query this one"
+		if u.Port() == 53 && n.ControlPlane() == controlPlane && slices.Contains(n.Addresses, u.Addr().Unmap()) {
+			return n.Name
 		}
 	}
 	return ""

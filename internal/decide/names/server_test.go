@@ -95,6 +95,36 @@ func TestAServerAsksNobodyWhoMayAskIt(t *testing.T) {
 	}
 }
 
+// Root on a worker writes into its Node that it has the addresses of the site's name
+// servers: they stay, as long as nobody else is left to ask.
+func TestAWorkerTakesTheSitesNameServersFromNobody(t *testing.T) {
+	const left = "says that it has this address, and no other server is left"
+	for _, c := range []struct {
+		name             string
+		worker           []string
+		upstreams        string
+		omitted, claimed string
+	}{
+		{"it has all addresses", []string{"192.0.2.1", "2001:db8::1"}, "[192.0.2.1:53 [2001:db8::1]:53]", "",
+			"192.0.2.1:53: the host w-1 of this cluster " + left + " [2001:db8::1]:53: the host w-1 of this cluster " + left},
+		{"it has one of two", []string{"2001:db8::1"}, "[192.0.2.1:53]", "[2001:db8::1]:53: it is the host w-1 of this cluster, which may query this one", ""},
+		{"it has none", []string{"192.0.2.31"}, "[192.0.2.1:53 [2001:db8::1]:53]", "", ""},
+	} {
+		v := demo()
+		v.Nodes.Value = append(v.Nodes.Value, node("w-1", c.worker...))
+		s := server(t, v)
+		if fmt.Sprint(s.Upstreams) != c.upstreams || strings.Join(s.Omitted, " ") != c.omitted || strings.Join(s.Claimed, " ") != c.claimed {
+			t.Errorf("%s: asked are %v, omitted %q, claimed %q", c.name, s.Upstreams, s.Omitted, s.Claimed)
+		}
+	}
+	v := demo()
+	v.Upstreams = append(v.Upstreams[:1:1], netip.MustParseAddrPort("192.0.2.22:53"), v.Upstreams[0])
+	v.Nodes.Value = append(v.Nodes.Value, node("w-1", "192.0.2.1"))
+	if s := server(t, v); fmt.Sprint(s.Upstreams) != "[192.0.2.1:53]" || len(s.Omitted) != 2 {
+		t.Errorf("asked are %v, omitted %q", s.Upstreams, s.Omitted)
+	}
+}
+
 func TestOnlyTheClusterAndWhomAPersonNamesMayAsk(t *testing.T) {
 	v := demo()
 	network := func(list ...string) (out []netip.Prefix) {

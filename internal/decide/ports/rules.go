@@ -77,7 +77,7 @@ func Decide(v state.NetworkView, h Host, settled bool) Rules {
 	}
 	b := builder{
 		view: v, host: h, settled: settled,
-		planes: addresses(v, possiblePlane), hosts: addresses(v, anyNode),
+		planes: planes(v), hosts: hosts(v),
 	}
 	b.planes = append(b.planes, h.Rings...)
 	listens := of(Kind{ControlPlane: v.Role.ControlPlane(), Fencing: v.Settings.Fencing, Flannel: h.Flannel})
@@ -177,18 +177,54 @@ func (b *builder) pods(from netip.Prefix, listens []Port) {
 	b.out.Forward = append(b.out.Forward, Rule{IPv6: ipv6, From: from, To: name(setBMCs, ipv6), Why: "management controllers: not from pods"})
 }
 
-// addresses returns all known addresses of nodes of a kind: etcd and VXLAN send
-// from whichever address the route has.
-func addresses(v state.NetworkView, is func(state.Node) bool) []netip.Addr {
+// planes returns the addresses of nodes that are control planes, or may become one.
+func planes(v state.NetworkView) []netip.Addr {
 	var out []netip.Addr
 	for _, n := range v.Nodes.Value {
-		if is(n) {
-			out = append(out, n.Addresses...)
-			out = append(out, n.Tunnel...)
-			report := state.ParseAnnotation[state.VIPReport](n.Annotations[state.AnnotationVIPs])
-			for _, p := range report.Value.Addresses {
-				out = append(out, p.Addr())
-			}
+		if possiblePlane(n) {
+			out = append(out, addresses(n)...)
+		}
+	}
+	return out
+}
+
+// mostOfWorker bounds the addresses of a worker: its Node is the word of whoever is root
+// there.
+const mostOfWorker = 64
+
+// hosts returns the addresses of all nodes. Of a worker, which could keep pods from any
+// address by what it says, no address of a pod or a Service counts, and no more than
+// mostOfWorker do.
+func hosts(v state.NetworkView) []netip.Addr {
+	var out []netip.Addr
+	for _, n := range v.Nodes.Value {
+		list := addresses(n)
+		if !n.ControlPlane() {
+			list = slices.DeleteFunc(list, func(a netip.Addr) bool {
+				has := func(p netip.Prefix) bool { return p.Contains(a) }
+				return slices.ContainsFunc(v.Settings.PodNetworks, has) || slices.ContainsFunc(v.Settings.ServiceNetworks, has)
+			})
+			list = list[:min(len(list), mostOfWorker)]
+		}
+		out = append(out, list...)
+	}
+	return out
+}
+
+// addresses returns all known addresses of a node, each once: etcd and VXLAN send from
+// whichever address the route has. Those of the Node itself come first.
+func addresses(n state.Node) []netip.Addr {
+	all := slices.Concat(n.Addresses, n.Tunnel)
+	report := state.ParseAnnotation[state.VIPReport](n.Annotations[state.AnnotationVIPs])
+	for _, p := range report.Value.Addresses {
+		all = append(all, p.Addr())
+	}
+	var out []netip.Addr
+	seen := map[netip.Addr]bool{}
+	for _, a := range all {
+		if a = a.Unmap().WithZone(""); !seen[a] {
+			seen[a] = true
+			out = append(out, a)
 		}
 	}
 	return out
@@ -207,8 +243,6 @@ func Controllers(v state.NetworkView) []string {
 	}
 	return out
 }
-
-func anyNode(state.Node) bool { return true }
 
 // possiblePlane reports whether a node is a control plane, or may be about to
 // become one: a host asks etcd to take it in some seconds before kubeadm labels

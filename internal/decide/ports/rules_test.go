@@ -266,6 +266,52 @@ func TestAWorkerKeepsItsOwnPortsAndThoseOfOthersFromItsPods(t *testing.T) {
 	}
 }
 
+// Root on a worker writes into its Node whatever addresses it likes, and every host closes
+// a dozen ports of these to its pods.
+func TestAWorkerKeepsPodsFromFewAddressesAndFromNoPodOrService(t *testing.T) {
+	for _, way := range []string{"address", "tunnel", "report"} {
+		v, h := two()
+		v.Settings.ServiceNetworks = nets("172.30.0.0/16", "fd02::/112")
+		says := func(n *state.Node, list ...netip.Addr) {
+			switch way {
+			case "address":
+				n.Addresses = append(n.Addresses, list...)
+			case "tunnel":
+				n.Tunnel = append(n.Tunnel, list...)
+			default:
+				var report state.VIPReport
+				for _, a := range list {
+					report.Addresses = append(report.Addresses, netip.PrefixFrom(a, a.BitLen()))
+				}
+				n.Annotations[state.AnnotationVIPs] = state.FormatAnnotation(report)
+			}
+		}
+		lies := []netip.Addr{addr("10.128.3.9"), addr("::ffff:10.128.3.9"), addr("172.30.0.10"), addr("fd01::9"), addr("fd02::a")}
+		for i := range 1000 {
+			lies = append(lies, netip.AddrFrom4([4]byte{203, 0, byte(i >> 8), byte(i)}))
+		}
+		says(&v.Nodes.Value[2], lies...)
+		says(&v.Nodes.Value[1], addr("10.97.0.99"), addr("10.128.1.1"))
+		r := Decide(v, h, true)
+		reached := func(to string) bool { return !drops(r, r.Forward, packet{pod, to, TCP, 2379}) }
+		if !reached("10.128.3.9") || !reached("172.30.0.10") || drops(r, r.Forward, packet{"fd01::4", "fd01::9", TCP, 2379}) || drops(r, r.Forward, packet{"fd01::4", "fd02::a", TCP, 2379}) {
+			t.Errorf("%s: a worker keeps pods from each other and from Services", way)
+		}
+		if reached(worker) || reached(far) || reached(peer) || reached("10.97.0.99") || reached("10.128.1.1") {
+			t.Errorf("%s: pods reach a port of a host that is closed to them", way)
+		}
+		count := 0
+		for _, a := range lies {
+			if !reached(a.String()) && a.Is4() {
+				count++
+			}
+		}
+		if count > 64 || drops(r, r.Input, packet{worker, self, UDP, 8472}) {
+			t.Errorf("%s: %d addresses of a worker count", way, count)
+		}
+	}
+}
+
 func TestAPersonLetsOthersInOrTakesAllRulesAway(t *testing.T) {
 	v, h := two()
 	h.Also = nets("10.20.0.7/32", "10.30.0.0/16")

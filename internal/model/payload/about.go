@@ -126,7 +126,7 @@ func formats() []Format {
 		plain("machine-config"),       // journal.json, originals.json
 		plain("updates"),              // request.json and record.json
 		plain("apply-journal"),        // /var/lib/holdfast/apply/state.json
-		plain("network-view"),         // nodes.json, settings.json
+		plain("network-view"),         // nodes.json, settings.json, bmc-names.json
 		plain("site"),                 // /etc/holdfast/site.json
 		plain("backup-request"),       // /run/holdfast/backup/request.yaml and state.json
 		plain("rotation-annotations"), // where an authority's replacement stands

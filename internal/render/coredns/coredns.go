@@ -74,6 +74,9 @@ func Config(s names.Server, zonePath string) []byte {
 	for _, o := range s.Omitted {
 		out = fmt.Appendf(out, "# not asked: %s\n", comment(o))
 	}
+	for _, c := range s.Claimed {
+		out = fmt.Appendf(out, "# asked nevertheless: %s\n", comment(c))
+	}
 	out = fmt.Appendf(out, serverBlock, words(s.Listen), words(s.Clients), HealthPort, zonePath)
 	if s.Cluster != "" {
 		out = fmt.Appendf(out, mdnsBlock, s.Domain, words(s.Listen), s.Cluster)

@@ -111,6 +111,12 @@ func TestAZoneSaysWhomItLeavesOut(t *testing.T) {
 	check(t, "left-out", v)
 }
 
+func TestACorefileSaysWhichServersAWorkerClaims(t *testing.T) {
+	v := view("one", "v4")
+	v.Nodes.Value = append(v.Nodes.Value, state.Node{Name: "host-9", Addresses: hosts("v4", 1)})
+	check(t, "claimed", v)
+}
+
 // The former Corefile matched api.domain in xapi-domain, and apps in fooapps.
 func TestB50_H3_NoNameIsEverMatchedByAnExpression(t *testing.T) {
 	z, _ := names.Decide(view("three", "dual"))

@@ -13,6 +13,8 @@ import (
 	"os"
 	"reflect"
 	"slices"
+	"sync"
+	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/kube"
@@ -97,7 +99,14 @@ type Source struct {
 	// Heard hears each object, and reports whether the network of this host may follow it:
 	// a host that has moved knows more of its place than the object. It may be nil.
 	Heard func(kube.Infrastructure) bool
+
+	mu sync.Mutex
+	// unstored are settings that the disk lacks, nil if it has the last ones.
+	unstored *kube.Infrastructure
 }
+
+// storeAgain is the pause after a write that failed.
+const storeAgain = time.Minute
 
 // Name implements network.Source.
 func (s *Source) Name() string { return "settings" }
@@ -123,19 +132,37 @@ func (s *Source) Run(ctx context.Context, update func(func(*state.NetworkView)))
 			return
 		}
 		last = &in
-		s.store(in)
+		s.keep(ctx, in)
 		if !reflect.DeepEqual(before.VIPs(), after.VIPs()) {
 			s.Logf("virtual IPs are now %v, before %v", after.VIPs(), before.VIPs())
 		}
 	})
 }
 
-func (s *Source) store(in kube.Infrastructure) {
-	data, err := json.Marshal(in)
+// keep writes the settings for the next boot.
+func (s *Source) keep(ctx context.Context, in kube.Infrastructure) {
+	s.mu.Lock()
+	s.unstored = &in
+	s.mu.Unlock()
+	s.store(ctx)
+}
+
+// store writes what the disk lacks, and tries again until it has: the object may stay as
+// it is for years.
+func (s *Source) store(ctx context.Context) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.unstored == nil || ctx.Err() != nil {
+		return
+	}
+	data, err := json.Marshal(s.unstored)
 	if err == nil {
 		_, err = host.WriteFiles("/", []state.File{{Path: s.Path, Data: append(data, '\n')}})
 	}
 	if err != nil {
 		s.Logf("keep settings for the next boot: %v", err)
+		time.AfterFunc(storeAgain, func() { s.store(ctx) })
+		return
 	}
+	s.unstored = nil
 }

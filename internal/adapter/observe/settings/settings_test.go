@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/kube"
@@ -158,4 +159,27 @@ func TestVIPsThatChangeOnALiveClusterAreTakenOverAndKept(t *testing.T) {
 	if again, err := Load(cluster, s.Path); err != nil || !reflect.DeepEqual(again, first) {
 		t.Errorf("a damaged file: %+v, %v", again, err)
 	}
+}
+
+// The disk was full as the virtual IPs changed, and they change once in years.
+func TestSettingsThatCouldNotBeWrittenAreWrittenLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster, dir := sitetest.New(t, sitetest.TwoDual), t.TempDir()
+		s := &Source{Path: filepath.Join(dir, "network", "settings.json"), Logf: t.Logf}
+		if err := os.WriteFile(filepath.Dir(s.Path), []byte("a file in the place of the folder"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		in := kube.Infrastructure{BareMetal: true, APIVIPs: addrs("10.98.0.7"), IngressVIPs: addrs("10.98.0.8")}
+		s.keep(t.Context(), in)
+		in.APIVIPs = addrs("10.98.0.9")
+		s.keep(t.Context(), in)
+		if err := os.Remove(filepath.Dir(s.Path)); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(storeAgain)
+		synctest.Wait()
+		if got, err := Load(cluster, s.Path); err != nil || !reflect.DeepEqual(got.VIPs(), addrs("10.98.0.9", "10.98.0.8")) {
+			t.Errorf("a boot would begin with %v, %v", got.VIPs(), err)
+		}
+	})
 }

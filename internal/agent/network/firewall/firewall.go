@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
-	"github.com/holdfast/holdfast/internal/adapter/records"
 	"github.com/holdfast/holdfast/internal/adapter/replacement"
 	"github.com/holdfast/holdfast/internal/decide/ports"
 	"github.com/holdfast/holdfast/internal/model/corosync"
@@ -74,7 +73,8 @@ type Options struct {
 // site refuse.
 type Reconciler struct {
 	Options
-	poke chan struct{}
+	// poke wakes the part that mends, pokeLook the one that looks.
+	poke, pokeLook chan struct{}
 
 	mu     sync.Mutex
 	view   state.NetworkView
@@ -82,11 +82,10 @@ type Reconciler struct {
 	// known is false until a view was seen.
 	known bool
 	// rings are the addresses of the last readable corosync.conf, third that of the
-	// last readable plan for a third control plane, names those of management
-	// controllers that have names.
+	// last readable plan for a third control plane.
 	rings []netip.Addr
 	third []netip.Addr
-	names map[string][]netip.Addr
+	names names
 	// last are the rules that were last compared with the table, checked is the
 	// time of that.
 	last    ports.Rules
@@ -101,7 +100,7 @@ type Reconciler struct {
 
 // New returns the reconciler.
 func New(o Options) *Reconciler {
-	return &Reconciler{Options: o, poke: make(chan struct{}, 1), names: map[string][]netip.Addr{}}
+	return &Reconciler{Options: o, poke: make(chan struct{}, 1), pokeLook: make(chan struct{}, 1)}
 }
 
 // Name returns the name for people.
@@ -245,31 +244,11 @@ func (p *Reconciler) readThird() error {
 	return nil
 }
 
-// bmcs returns the addresses of management controllers.
-func (p *Reconciler) bmcs() []netip.Addr {
-	var out []netip.Addr
-	for _, h := range p.bmcHosts() {
-		if a, err := netip.ParseAddr(h); err == nil {
-			out = append(out, a)
-		} else {
-			out = append(out, p.names[h]...)
-		}
-	}
-	return out
-}
+func (p *Reconciler) wake() { nudge(p.poke) }
 
-// bmcHosts returns the names or addresses of management controllers: those of the site as
-// it was installed, those by which this host fences, and those by which control planes say
-// that they fence. A host that was replaced may have brought another one.
-func (p *Reconciler) bmcHosts() []string {
-	out := slices.Concat(p.BMCs, records.Files{Root: p.Root}.BMCs(), ports.Controllers(p.view))
-	slices.Sort(out)
-	return slices.Compact(out)
-}
-
-func (p *Reconciler) wake() {
+func nudge(c chan struct{}) {
 	select {
-	case p.poke <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }
@@ -287,7 +266,7 @@ func (p *Reconciler) Run(ctx context.Context, update func(func(*state.NetworkVie
 	})
 	parts.Go(func() {
 		for ctx.Err() == nil {
-			_ = host.Sleep(ctx, p.look(ctx, update)) // the loop checks the context
+			p.rest(ctx, p.look(ctx, update))
 		}
 	})
 	for touched := true; ctx.Err() == nil; {
@@ -316,10 +295,26 @@ func (p *Reconciler) await(ctx context.Context, again time.Time) bool {
 	return false
 }
 
+// rest waits for the next look, or until a management controller has a name that was
+// never looked up.
+func (p *Reconciler) rest(ctx context.Context, pause time.Duration) {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	case <-p.pokeLook:
+	}
+}
+
 // look looks at what changes seldom, and returns the pause before the next look.
 func (p *Reconciler) look(ctx context.Context, update func(func(*state.NetworkView))) time.Duration {
 	p.mu.Lock()
 	v, known, hosts := p.view, p.known, p.bmcHosts()
+	select {
+	case <-p.pokeLook: // this look is what it asked for
+	default:
+	}
 	p.mu.Unlock()
 	if !known || v.Host.Interface == "" {
 		return minInterval // the first view comes in a moment
@@ -351,28 +346,6 @@ func (p *Reconciler) tell(found []state.SiteFirewall) {
 		}
 	}
 	p.found = found
-}
-
-// resolve looks up the addresses of management controllers that have names, and
-// reports whether it found them all. A name without addresses at the moment keeps
-// those that it had.
-func (p *Reconciler) resolve(ctx context.Context, hosts []string) bool {
-	all := true
-	for _, h := range hosts {
-		if _, err := netip.ParseAddr(h); err == nil {
-			continue
-		}
-		addresses, err := p.Resolve(ctx, h)
-		if err != nil || len(addresses) == 0 {
-			all = false
-			continue
-		}
-		p.mu.Lock()
-		p.names[h] = addresses
-		p.mu.Unlock()
-		p.wake()
-	}
-	return all
 }
 
 // Kind returns what kind of host this is, as far as its ports depend on that.

@@ -262,6 +262,88 @@ func TestPodsAreKeptFromTheControllersThatControlPlanesTell(t *testing.T) {
 	})
 }
 
+// A control plane tells a controller by its name ten minutes before the next look is due.
+func TestAControllerThatIsToldByNameIsLookedUpAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		lookups := 0
+		b.Resolve = func(_ context.Context, name string) ([]netip.Addr, error) {
+			if lookups++; name == "bmc-9.site" {
+				return nil, errors.New("no such host")
+			}
+			return []netip.Addr{map[string]netip.Addr{"bmc-2.site": netip.MustParseAddr("10.99.0.112"), "bmc-3.site": netip.MustParseAddr("10.99.0.113")}[name]}, nil
+		}
+		b.running()
+		b.reconcile(view())
+		time.Sleep(lookEvery / 2)
+		v := view()
+		tells := func(bmc string) {
+			v.Nodes.Value[0].Annotations = map[string]string{state.AnnotationVIPs: state.FormatAnnotation(state.VIPReport{BMCs: []string{bmc}})}
+			b.reconcile(v)
+			time.Sleep(3 * minInterval)
+			synctest.Wait()
+		}
+		tells("bmc-3.site")
+		if got := b.table.set("bmcs4"); !slices.Contains(got, netip.MustParseAddr("10.99.0.113")) {
+			t.Errorf("pods are kept from %v", got)
+		}
+		tells("bmc-9.site")
+		lookups = 0
+		for range 10 {
+			tells("bmc-9.site")
+		}
+		if lookups > 0 {
+			t.Errorf("a name that nobody knows was looked up %d times more within half a minute", lookups)
+		}
+	})
+}
+
+// The agent starts where no name server answers.
+func TestAControllersAddressOutlivesTheAgent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first := newBench(t)
+		first.running()
+		first.reconcile(view())
+		time.Sleep(3 * minInterval)
+		synctest.Wait()
+		for file, want := range map[string]bool{"": true, "null": false, `{"bmc-2.site":["10.9`: false} {
+			second := newBench(t)
+			second.Root = first.Root
+			second.Resolve = func(context.Context, string) ([]netip.Addr, error) { return nil, errors.New("no name server") }
+			if file != "" {
+				second.Root = t.TempDir()
+				second.write(namesPath, file)
+			}
+			second.running()
+			second.reconcile(view())
+			time.Sleep(3 * minInterval)
+			synctest.Wait()
+			if got := second.table.set("bmcs4"); slices.Contains(got, netip.MustParseAddr("10.99.0.112")) != want {
+				t.Errorf("file %q: pods are kept from %v", file, got)
+			}
+		}
+	})
+}
+
+func TestAnAddressThatCouldNotBeKeptIsWrittenLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.write("/var/lib/holdfast/network", "a file in the place of the folder")
+		b.running()
+		b.reconcile(view())
+		time.Sleep(3 * minInterval)
+		synctest.Wait()
+		if err := os.Remove(filepath.Join(b.Root, "/var/lib/holdfast/network")); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(lookAgain)
+		synctest.Wait()
+		if data, err := os.ReadFile(filepath.Join(b.Root, namesPath)); err != nil || !strings.Contains(string(data), "10.99.0.112") {
+			t.Errorf("%s, %v", data, err)
+		}
+	})
+}
+
 // TestAThirdControlPlaneThatAPlanLetsInReachesEtcdBeforeItHasANode: the second play of it in the lab
 // waited for good, because the rules of the two had become narrow by then.
 func TestAThirdControlPlaneThatAPlanLetsInReachesEtcdBeforeItHasANode(t *testing.T) {

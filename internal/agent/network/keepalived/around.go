@@ -1,6 +1,7 @@
 package keepalived
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"net/netip"
@@ -99,6 +100,11 @@ const (
 	lookEvery    = time.Minute
 	lookAgain    = 10 * time.Second
 	lookPatience = 5 * time.Second
+	// lookInVain is the time after which an interface that could not be listened on in
+	// all of it keeps no VIP from this host, and lookPause the least time between two
+	// such looks.
+	lookInVain = 3 * lookAgain
+	lookPause  = time.Second
 )
 
 // strangers listens now and then for foreign hosts that claim the cluster's VIPs.
@@ -114,17 +120,28 @@ func (p *Reconciler) strangers(ctx context.Context, update func(func(*state.Netw
 			window = firstLook
 			p.greet(ctx, fresh)
 		}
-		claims, namesakes, forged := p.look(ctx, instances, window)
-		update(func(v *state.NetworkView) { v.Claims, v.Forged = claims, forged })
-		p.looked(instances, claims, forged)
-		p.met(namesakes)
-		pause := lookEvery
-		if len(claims)+len(forged) > 0 {
-			pause = lookAgain
-		}
-		wait(ctx, p.wakeLook, pause)
+		p.survey(ctx, instances, window, update)
 	}
 	return context.Cause(ctx)
+}
+
+// survey looks once, and waits until the next look is due.
+func (p *Reconciler) survey(ctx context.Context, instances []vrrp.Instance, window time.Duration, update func(func(*state.NetworkView))) {
+	found := p.look(ctx, instances, window)
+	if ctx.Err() != nil {
+		return // it was cut off: nothing that it did not hear counts
+	}
+	update(func(v *state.NetworkView) { v.Claims, v.Forged = found.Claims, found.Forged })
+	p.looked(instances, found)
+	p.met(found.Namesakes)
+	pause := lookEvery
+	if len(found.Claims)+len(found.Forged)+len(found.Unheard) > 0 {
+		pause = lookAgain
+	}
+	if len(found.Unheard) > 0 {
+		_ = host.Sleep(ctx, lookPause) // each change of the view wakes the next look
+	}
+	wait(ctx, p.wakeLook, pause)
 }
 
 // greet tells the peers that this host is there, before it takes part.
@@ -139,7 +156,7 @@ func (p *Reconciler) greet(ctx context.Context, instances []vrrp.Instance) {
 }
 
 // look listens on every interface that the instances use.
-func (p *Reconciler) look(ctx context.Context, instances []vrrp.Instance, window time.Duration) (claims, namesakes []state.VIPClaim, forged []state.ForgedAdvert) {
+func (p *Reconciler) look(ctx context.Context, instances []vrrp.Instance, window time.Duration) vrrp.Found {
 	ctx, cancel := context.WithTimeout(ctx, window+lookPatience)
 	defer cancel()
 	ask := map[string][]netip.Addr{}
@@ -150,24 +167,44 @@ func (p *Reconciler) look(ctx context.Context, instances []vrrp.Instance, window
 	var mu sync.Mutex
 	var all sync.WaitGroup
 	var heard vrrp.Heard
+	errs := map[string]error{}
 	for nic, vips := range ask {
 		all.Go(func() {
-			own, frames, err := keepalived.Listen(ctx, nic, vips, window)
+			own, frames, err := p.listen(ctx, nic, vips, window)
 			mu.Lock()
 			defer mu.Unlock()
-			if err != nil {
-				p.Logf("keepalived: %v", err)
-				return
+			if errs[nic] = cmp.Or(err, ctx.Err()); errs[nic] == nil {
+				heard.Own, heard.Frames = append(heard.Own, own), append(heard.Frames, frames...)
 			}
-			heard.Own, heard.Frames = append(heard.Own, own), append(heard.Frames, frames...)
 		})
 	}
 	all.Wait()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	heard.Neighbours = p.neighbours
-	claims, namesakes = vrrp.Claims(heard, p.view, instances)
-	return claims, namesakes, vrrp.Forged(heard, p.view, instances)
+	return vrrp.Look(heard, p.view, instances, p.judge(errs), vrrp.Found{Claims: p.claims, Forged: p.forged})
+}
+
+// judge returns the interfaces that could not be listened on, and logs them as they
+// become so. It gives up those that never can be.
+func (p *Reconciler) judge(errs map[string]error) []string {
+	var out []string
+	maps.DeleteFunc(p.deaf, func(nic string, _ time.Time) bool { return errs[nic] == nil })
+	for nic, err := range errs {
+		since, before := p.deaf[nic]
+		switch {
+		case err == nil:
+		case !before:
+			p.deaf[nic] = p.Now()
+			p.Logf("keepalived: %v: looking again who has VIPs there", err)
+			out = append(out, nic)
+		case p.Now().Sub(since) < lookInVain:
+			out = append(out, nic)
+		default:
+			p.Logf("keepalived: %v: it has failed for %s, so nobody else counts as having VIPs there", err, p.Now().Sub(since).Round(time.Second))
+		}
+	}
+	return out
 }
 
 // asking returns the instances to look after; fresh are those for whose VIP no
@@ -176,6 +213,9 @@ func (p *Reconciler) asking() (instances, fresh []vrrp.Instance) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	instances = p.verdict.Instances
+	if len(instances) == 0 {
+		clear(p.deaf) // nothing is looked at, so nothing goes on failing
+	}
 	for _, i := range instances {
 		if p.unasked(i) {
 			fresh = append(fresh, i)
@@ -197,25 +237,27 @@ func (p *Reconciler) unasked(i vrrp.Instance) bool {
 	return !p.asked[i.VIP]
 }
 
-// looked records a look: VIPs that nobody else has may be taken now. It logs who
-// has one.
-func (p *Reconciler) looked(instances []vrrp.Instance, claims []state.VIPClaim, forged []state.ForgedAdvert) {
+// looked records a look: VIPs that it looked at and that nobody else has may be
+// taken now. It logs who has one.
+func (p *Reconciler) looked(instances []vrrp.Instance, found vrrp.Found) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, i := range instances {
-		p.asked[i.VIP], p.listened[i.VIP] = true, true
+		if !slices.ContainsFunc(found.Unheard, func(o vrrp.Instance) bool { return o.Name == i.Name }) {
+			p.asked[i.VIP], p.listened[i.VIP] = true, true
+		}
 	}
-	for _, c := range claims {
+	for _, c := range found.Claims {
 		if !slices.Contains(p.claims, c) {
 			p.Logf("keepalived: %s", vrrp.Explain(c))
 		}
 	}
-	for _, f := range forged {
+	for _, f := range found.Forged {
 		if !slices.Contains(p.forged, f) {
 			p.Logf("keepalived: %s", vrrp.ExplainForged(f))
 		}
 	}
-	p.claims, p.forged, p.view.Claims = claims, forged, claims
+	p.claims, p.forged, p.view.Claims = found.Claims, found.Forged, found.Claims
 	p.retell()
 }
 

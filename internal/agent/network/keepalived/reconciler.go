@@ -68,6 +68,10 @@ type Reconciler struct {
 	// namesakes are the machines with a router id of ours that were logged. Only
 	// the part that looks for foreign hosts uses it.
 	namesakes []state.VIPClaim
+	// deaf says since when an interface cannot be listened on. Only the same part
+	// uses it, and listen.
+	deaf   map[string]time.Time
+	listen func(ctx context.Context, nic string, ask []netip.Addr, window time.Duration) (own string, heard []vrrp.Frame, err error)
 	// These channels tell the parts of Run that something changed; each holds one
 	// value.
 	wake, wakeReach, wakeLook chan struct{}
@@ -81,6 +85,7 @@ func New(o Options) *Reconciler {
 	return &Reconciler{
 		Options: o, files: files{root: o.Root}, said: map[string]vrrp.Weight{},
 		asked: map[netip.Addr]bool{}, listened: map[netip.Addr]bool{}, seen: map[keepalived.Neighbour]string{},
+		deaf: map[string]time.Time{}, listen: keepalived.Listen,
 		wake: make(chan struct{}, 1), wakeReach: make(chan struct{}, 1), wakeLook: make(chan struct{}, 1),
 	}
 }

@@ -192,7 +192,7 @@ func TestANewVIPIsAskedAboutOnce(t *testing.T) {
 	if len(fresh) != 1 || len(instances) != 1 {
 		t.Errorf("%v %v", instances, fresh)
 	}
-	b.looked(instances, nil, nil)
+	b.looked(instances, vrrp.Found{})
 	if b.track("shop_API_0") != "0" {
 		t.Error("it is not taken")
 	}
@@ -202,11 +202,11 @@ func TestANewVIPIsAskedAboutOnce(t *testing.T) {
 	if again.track("shop_API_0") != "0" {
 		t.Error("another run of the agent gave it up to ask")
 	}
-	b.looked(instances, []state.VIPClaim{{VIP: instances[0].VIP, By: "02:00:00:00:00:01", Host: "h2"}}, nil)
+	b.looked(instances, vrrp.Found{Claims: []state.VIPClaim{{VIP: instances[0].VIP, By: "02:00:00:00:00:01", Host: "h2"}}})
 	if b.track("shop_API_0") != "0" {
 		t.Error("a VIP that another host left behind is not taken")
 	}
-	b.looked(instances, []state.VIPClaim{{VIP: instances[0].VIP, By: "02:00:00:00:00:01"}}, nil)
+	b.looked(instances, vrrp.Found{Claims: []state.VIPClaim{{VIP: instances[0].VIP, By: "02:00:00:00:00:01"}}})
 	if b.track("shop_API_0") != "1" {
 		t.Error("a stranger's VIP is taken")
 	}

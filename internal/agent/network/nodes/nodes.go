@@ -35,6 +35,10 @@ type Source struct {
 	mu        sync.Mutex
 	last      []state.Node
 	listeners []func([]state.Node)
+	// stored is the list on the disk, trouble why a newer one could not be written.
+	// Only Run uses them.
+	stored  []state.Node
+	trouble string
 }
 
 // Name implements network.Source.
@@ -55,6 +59,7 @@ func (s *Source) Last() []state.Node {
 // Run implements network.Source.
 func (s *Source) Run(ctx context.Context, update func(func(*state.NetworkView))) error {
 	if stored := s.load(); len(stored) > 0 {
+		s.stored = stored
 		s.keep(stored)
 		update(func(v *state.NetworkView) { v.Nodes, v.Stale = state.Known(stored), true })
 	}
@@ -66,7 +71,7 @@ func (s *Source) Run(ctx context.Context, update func(func(*state.NetworkView)))
 		}
 		list := peers.Merge(before, listed, s.Site)
 		s.tell(before, list)
-		if differ(before, list) {
+		if differ(s.stored, list) {
 			s.store(list)
 		}
 		s.keep(list)
@@ -106,7 +111,7 @@ func lasting(list []state.Node) []state.Node {
 	for i, n := range list {
 		report := state.ParseAnnotation[state.VIPReport](n.Annotations[state.AnnotationVIPs]).Value
 		out[i].Ready, out[i].Annotations = false, map[string]string{
-			state.AnnotationVIPs: state.FormatAnnotation(state.VIPReport{Addresses: report.Addresses, Hardware: report.Hardware}),
+			state.AnnotationVIPs: state.FormatAnnotation(state.VIPReport{Addresses: report.Addresses, Hardware: report.Hardware, BMCs: report.BMCs}),
 		}
 	}
 	return out
@@ -130,12 +135,19 @@ func (s *Source) load() []state.Node {
 	return list
 }
 
+// store writes a list. What cannot be written is tried again with the next event of
+// the watch, and told once.
 func (s *Source) store(list []state.Node) {
 	data, err := json.Marshal(list)
 	if err == nil {
 		err = host.WriteFileAtomic(s.Path, append(data, '\n'), state.DefaultFileMode)
 	}
-	if err != nil {
+	if err == nil {
+		s.stored, s.trouble = list, ""
+		return
+	}
+	if err.Error() != s.trouble {
+		s.trouble = err.Error()
 		s.Logf("keep nodes for the next boot: %v", err)
 	}
 }

@@ -134,6 +134,27 @@ func TestADamagedFileIsAsGoodAsNone(t *testing.T) {
 	}
 }
 
+// The disk was full as the last host came.
+func TestAListThatCouldNotBeWrittenIsWrittenLater(t *testing.T) {
+	dir := t.TempDir()
+	inTheWay := filepath.Join(dir, "nodes.json", "x")
+	if err := os.MkdirAll(inTheWay, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	first := start(t, dir)
+	first.lines <- added("cp-1", "10.98.0.11")
+	first.lines <- end
+	first.view(t)
+	if err := os.RemoveAll(filepath.Dir(inTheWay)); err != nil {
+		t.Fatal(err)
+	}
+	first.lines <- added("cp-1", "10.98.0.11") // it says again what it said
+	first.view(t)
+	if v := start(t, dir).view(t); names(v) != "cp-1" {
+		t.Errorf("a boot without an API begins with %q", names(v))
+	}
+}
+
 func TestAReadyNodeIsNoReasonToWrite(t *testing.T) {
 	a := []state.Node{{Name: "a", Ready: true}}
 	if differ(a, []state.Node{{Name: "a"}}) || !differ(a, []state.Node{{Name: "a", Addresses: []netip.Addr{netip.MustParseAddr("10.98.0.1")}}}) {
@@ -145,6 +166,7 @@ func TestAReadyNodeIsNoReasonToWrite(t *testing.T) {
 	vip := netip.MustParseAddr("10.98.0.5")
 	if differ(says(state.VIPReport{}), says(state.VIPReport{Holds: []netip.Addr{vip}})) ||
 		!differ(says(state.VIPReport{}), says(state.VIPReport{Addresses: []netip.Prefix{netip.MustParsePrefix("10.98.0.1/24")}})) ||
+		!differ(says(state.VIPReport{}), says(state.VIPReport{BMCs: []string{"bmc-1.site"}})) ||
 		!differ(says(state.VIPReport{}), says(state.VIPReport{Hardware: map[netip.Addr][]string{vip: {"02:00:00:00:00:01"}}})) {
 		t.Error("the wrong differences of reports count")
 	}

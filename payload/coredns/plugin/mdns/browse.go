@@ -188,8 +188,7 @@ func (b *browser) take(h heard, now time.Time) bool {
 		case changed:
 			did = true
 		case contested:
-			log.Warningf("%s claims the name %s, which has another address: asking its owner", c.addr, c.host)
-			b.ask(c.host, now)
+			b.ask(c, now)
 		case ignored:
 		}
 	}
@@ -213,15 +212,17 @@ func (b *browser) forget(now time.Time) {
 	}
 }
 
-// ask asks for a host's address, so that the owner of the name answers.
-func (b *browser) ask(host string, now time.Time) {
-	if _, lately := b.asked[host]; lately {
+// ask asks for the address of a host whose name is claimed, so that the owner of the
+// name answers. It logs the claim only as it asks: nobody fills a log by claims.
+func (b *browser) ask(c claim, now time.Time) {
+	if _, lately := b.asked[c.host]; lately {
 		return
 	}
-	b.asked[host] = now
+	b.asked[c.host] = now
+	log.Warningf("%s claims the name %s, which has another address: asking its owner", c.addr, c.host)
 	m := new(dns.Msg)
 	for _, qtype := range []uint16{dns.TypeA, dns.TypeAAAA} {
-		m.Question = append(m.Question, dns.Question{Name: host + local, Qtype: qtype, Qclass: dns.ClassINET})
+		m.Question = append(m.Question, dns.Question{Name: c.host + local, Qtype: qtype, Qclass: dns.ClassINET})
 	}
 	b.send(m)
 }

@@ -3,8 +3,10 @@ package mdns
 import (
 	"context"
 	"fmt"
+	golog "log"
 	"net"
 	"net/netip"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -346,6 +348,21 @@ func TestTheOneWhoHasANameHasTimeToSaySo(t *testing.T) {
 	r.pass(time.Millisecond)
 	r.hear(thief.says()...)
 	r.want("host-0.demo.example.org.", dns.TypeA, "192.0.2.66")
+}
+
+func TestAThiefFillsNoLog(t *testing.T) {
+	var lines strings.Builder
+	golog.SetOutput(&lines)
+	defer golog.SetOutput(os.Stderr)
+	r := newRig(t)
+	r.hear(host(0).says()...)
+	thief := neighbour{"host-0", "demo", []string{"192.0.2.66"}, 120}
+	for range 100 {
+		r.hear(thief.says()...)
+	}
+	if n := strings.Count(lines.String(), "192.0.2.66 claims the name host-0"); n != 1 {
+		t.Errorf("a hundred claims within a second are told %d times", n)
+	}
 }
 
 func TestHardCase35_AGoodbyeOfThePointerCountsWhateverStandsBesideIt(t *testing.T) {
