@@ -41,7 +41,8 @@ type Held struct {
 type Images interface {
 	// List returns each image by its full name.
 	List(ctx context.Context) (map[string]Held, error)
-	// Import takes the images of an OCI archive. It compares each blob with its digest.
+	// Import takes the images of an OCI archive. It compares each blob with its digest, and
+	// returns once their files are durable.
 	Import(ctx context.Context, archive io.Reader) error
 	// Pin keeps kubelet from removing an image, or lets it.
 	Pin(ctx context.Context, name string, pinned bool) error
@@ -173,9 +174,11 @@ func held(table string) map[string]Held {
 	return out
 }
 
-// Import implements Images.
+// Import implements Images. containerd makes its own memory of an image durable, and the
+// files that it has unpacked only with --sync-fs: a power cut right after would leave an
+// image that it lists whole, with files that are empty.
 func (containerd) Import(ctx context.Context, archive io.Reader) error {
-	if _, err := ctr(ctx, archive, "images", "import", "--local", "-"); err != nil {
+	if _, err := ctr(ctx, archive, "images", "import", "--local", "--sync-fs", "-"); err != nil {
 		return fmt.Errorf("give images to containerd: %w", err)
 	}
 	return nil
