@@ -18,6 +18,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/gate"
@@ -29,6 +30,10 @@ import (
 // line is what kubelet needs free on the disk of a host; below it, it removes images
 // and ends pods.
 const line = 2 << 30
+
+// answerIn is how long containerd may take to list its images. It takes milliseconds. One that
+// hangs keeps a connection open for ever, and a host that has to return from it waits here.
+const answerIn = 10 * time.Second
 
 // Held is an image as a host holds it.
 type Held struct {
@@ -67,9 +72,11 @@ func ThisHost(controlPlane bool) Host {
 // Whole lists the digests of the releases that lie here whole: the layout, which was
 // compared with the digest when it was fetched; the programs as they were written and
 // compared; the images, whose blobs containerd compares. It is unknown if containerd
-// does not answer.
+// does not answer within answerIn.
 func (h Host) Whole(ctx context.Context) state.Fact[[]string] {
-	held, err := h.Images.List(ctx)
+	asked, cancel := context.WithTimeoutCause(ctx, answerIn, fmt.Errorf("no answer within %s", answerIn))
+	held, err := h.Images.List(asked)
+	cancel()
 	if err != nil {
 		return state.Fact[[]string]{}
 	}
@@ -85,6 +92,13 @@ func (h Host) Whole(ctx context.Context) state.Fact[[]string] {
 		}
 	}
 	return state.Known(out)
+}
+
+// Placed reports whether layout and programs of a release lie here. Its images it leaves out: it
+// is for a host whose containerd does not answer.
+func (h Host) Placed(digest string) bool {
+	_, err := h.open(digest)
+	return err == nil && release.Placed(h.Root, digest) == nil
 }
 
 // About returns what a release that lies here says of itself. Verified is true if the

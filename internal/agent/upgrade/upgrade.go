@@ -50,6 +50,9 @@ type Releases interface {
 	// Whole lists the digests of the releases of which layout, programs and images lie
 	// here and were compared with the digest.
 	Whole(ctx context.Context) state.Fact[[]string]
+	// Placed reports whether layout and programs of a release lie here. It asks nobody for
+	// its images.
+	Placed(digest string) bool
 	// About returns what a release that lies here says of itself.
 	About(digest string) (gate.Release, error)
 	// Fetching says how far a fetch is, empty while there is none, and why the last
@@ -244,7 +247,7 @@ func (a *Agent) step(ctx context.Context) (loop.Result, error) {
 	if err != nil {
 		return loop.Result{}, err
 	}
-	held := ""
+	held := action.Held
 	if action.Act == parachute.Hold {
 		held = action.Why
 	}

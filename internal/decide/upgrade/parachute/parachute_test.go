@@ -120,6 +120,15 @@ func TestWhatAHostDoesNext(t *testing.T) {
 		{Switched, "the switch has not followed the journal, and the host booted", func(_ *Journal, f *Facts) { f.Running, f.Boot = "old", "b2" }},
 		{Switched, "the switch leads there", nil},
 		{Started, "daemons start", func(_ *Journal, f *Facts) { f.Daemons = false }},
+		{Started, "daemons do not start, and the deadline has passed", func(j *Journal, f *Facts) {
+			f.Daemons, f.Proof, f.Serves, j.Deadline = false, nil, state.Known(false), noon
+		}},
+		{Started, "daemons do not start, late, and the old images are gone", func(j *Journal, f *Facts) {
+			f.Daemons, f.Proof, f.Serves, j.Deadline, f.Whole = false, nil, state.Known(false), noon, state.Known(false)
+		}},
+		{Switched, "the switch does not lead there, late, and the old images are gone", func(j *Journal, f *Facts) {
+			f.Running, f.Proof, j.Deadline, f.Whole = "old", nil, noon, state.Known(false)
+		}},
 		{Started, "they run", nil},
 		{Proving, "nothing is known yet", func(j *Journal, f *Facts) { f.Proof, j.Switched = nil, noon }},
 		{Proving, "all is shown", nil},
@@ -235,6 +244,9 @@ func TestWhatAHostDoesNext(t *testing.T) {
 			}
 		}
 		fmt.Fprintf(&out, "%s: %s\n  %s -> %q, attempt %d: %s\n", c.step, c.what, a.Act, a.Journal.Step, a.Journal.Attempts, a.Why)
+		if a.Held != "" {
+			fmt.Fprintf(&out, "  held: %s\n", a.Held)
+		}
 	}
 	for _, r := range rules {
 		if !needed[r.name] {
