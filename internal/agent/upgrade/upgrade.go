@@ -313,7 +313,10 @@ func (a *Agent) do(ctx context.Context, action parachute.Action) error {
 	case parachute.DoEmpty:
 		return a.empty(ctx, j)
 	case parachute.DoLeave:
-		return errors.Join(a.Journal.SetDown(true), a.Stop(ctx))
+		if err := a.Journal.SetDown(true); err != nil {
+			return err // it would be down, and nobody would know it
+		}
+		return a.Stop(ctx)
 	case parachute.Arm:
 		return a.Arm(ctx, j.From, j.To)
 	case parachute.Switch:
