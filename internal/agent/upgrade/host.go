@@ -105,7 +105,7 @@ func (m machine) host() Host {
 		PeerGone: m.peerGone,
 		Held:     m.held, Low: m.pods.Low, Rise: m.pods.Rise, RaiseKubelet: m.raiseKubelet,
 		Daemons: m.daemons, Quiet: m.quiet, Armed: m.armed, Hangs: m.store.Hangs,
-		Stop: m.stop, Arm: m.arm, Disarm: m.disarm, Start: m.start,
+		Stop: m.stop, Ready: m.ready, Arm: m.arm, Disarm: m.disarm, Start: m.start,
 		Switch: func(ctx context.Context) error { return m.systemctl(ctx, "start", unit.SwitchUnit) },
 		Return: func(ctx context.Context) error { return m.systemctl(ctx, "start", "--no-block", unit.ParachuteUnit) },
 	}
@@ -301,10 +301,24 @@ func (m machine) startOne(ctx context.Context, d daemon, runs bool) error {
 	return m.systemctl(ctx, "restart", d.unit)
 }
 
-// arm writes the parachute of a release, and lets it run.
-func (m machine) arm(ctx context.Context, from, to string) error {
+// ready does of arm what a host can do that still serves: it looks for the program of the release
+// to return to, makes the static pods without writing them, and keeps of the disk what a return
+// needs.
+func (m machine) ready(_ context.Context, from, to string) error {
+	return errors.Join(m.mayReturn(from), m.pods.Check(from, to), m.store.Reserve())
+}
+
+func (m machine) mayReturn(from string) error {
 	if program := unit.ReleaseAgent(from); !host.Exists(filepath.Join(m.root, program)) {
 		return fmt.Errorf("arm the parachute: there is no %s to return with", program)
+	}
+	return nil
+}
+
+// arm writes the parachute of a release, and lets it run.
+func (m machine) arm(ctx context.Context, from, to string) error {
+	if err := m.mayReturn(from); err != nil {
+		return err
 	}
 	if err := errors.Join(m.pods.Prepare(from, to), m.store.Forget(), m.store.Reserve()); err != nil {
 		return err

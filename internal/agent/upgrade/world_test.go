@@ -55,6 +55,8 @@ type world struct {
 	peerRuns      string // the release that the other one says it runs
 	broken, newer string
 	gone          string
+	// fails: acts of the agent that fail, by their names in acts, and "ready".
+	fails map[string]error
 	// peerGone is true once the other control plane was taken out for good.
 	peerGone    bool
 	leads, left bool
@@ -160,6 +162,9 @@ func (w *world) view() state.NetworkView {
 }
 
 func (w *world) does(what string, do func()) error {
+	if err := w.fails[what]; err != nil {
+		return err
+	}
 	return w.cut.Effect(func() error { w.acts = append(w.acts, what); do(); return nil })
 }
 
@@ -215,7 +220,8 @@ func (w *world) effects() Host {
 		GiveLead: func(context.Context) (bool, error) {
 			return true, w.cut.Effect(func() error { w.leads = false; return nil })
 		},
-		Stop: func(context.Context) error { return w.does("stop", func() { delete(w.daemons, "kubelet") }) },
+		Stop:  func(context.Context) error { return w.does("stop", func() { delete(w.daemons, "kubelet") }) },
+		Ready: func(context.Context, string, string) error { return w.fails["ready"] },
 		Arm: func(_ context.Context, from, to string) error {
 			if from != oldOne || to != newOne {
 				w.t.Errorf("arm %s and %s", from, to)
@@ -358,7 +364,7 @@ func (w *world) loop() {
 }
 
 func (w *world) expect(err error) {
-	if err != nil && !errors.Is(err, powercut.Err) && !errors.Is(err, errNoStart) {
+	if err != nil && !errors.Is(err, powercut.Err) && !errors.Is(err, errNoStart) && !errors.Is(err, errFails) {
 		w.t.Fatalf("%v, after %v", err, w.acts)
 	}
 }

@@ -9,8 +9,12 @@ import (
 
 // Limits.
 const (
-	// prepareLimit is how long a host may take before it is switched.
+	// prepareLimit is how long a host that still serves may take until it leaves. After that it
+	// serves nobody: leaveLimit is for the end of its daemons, of which Pacemaker may take four
+	// minutes and may be asked twice, and armLimit for the parachute, which takes seconds.
 	prepareLimit = 30 * time.Minute
+	leaveLimit   = 10 * time.Minute
+	armLimit     = 5 * time.Minute
 	// returnLimit is how long a return may take.
 	returnLimit = 3 * time.Minute
 	// TrialTime is how long hosts of the new release lead before the next control plane
@@ -285,6 +289,9 @@ func (d decision) vetoAlone() string {
 	return "this host serves, and no other one is known to serve"
 }
 
+// limits are those of the steps before the switch.
+var limits = map[Step]time.Duration{Prepare: prepareLimit, Leave: leaveLimit, Armed: armLimit} //nolint:exhaustive // the others have none
+
 // undo ends a way that has not come to its switch.
 func (d decision) undo() (Action, bool) {
 	if d.j.Step != Prepare && d.j.Step != Leave && d.j.Step != Armed {
@@ -294,8 +301,8 @@ func (d decision) undo() (Action, bool) {
 	switch {
 	case d.wants(GoBack) || d.wants(Stay):
 		why = "the cluster has taken the turn back"
-	case d.now.After(d.j.Since.Add(prepareLimit)):
-		why = fmt.Sprintf("the host was not ready to switch within %s", prepareLimit)
+	case d.now.After(d.j.Since.Add(limits[d.j.Step])):
+		why = fmt.Sprintf("the host was not ready to switch within %s", limits[d.j.Step])
 	case !d.spared() && d.f.PeerAway >= d.patience():
 		why = "no other control plane is known to serve"
 	case d.unspared():
