@@ -62,6 +62,8 @@ func badReleaseKinds(hosts int) []badness {
 		{kind: badrelease.APIServer, noticed: 2*time.Minute + late, back: hostBack, says: []string{"its API server is of the release"}},
 		// systemd waits for 90 s until it ends an agent that does not hear.
 		{kind: badrelease.Agent, noticed: 5*time.Minute + late, back: hostBack + 90*time.Second, says: []string{"the agent of the new release hung 3 times", "not accepted in time"}},
+		// Nobody can be asked whether the old release's images lie there.
+		{kind: badrelease.Containerd, noticed: 5*time.Minute + late, back: hostBack, says: []string{"not accepted"}},
 		{kind: badrelease.Crashing, noticed: rollout + 2*late, back: 5 * time.Minute, says: []string{"the pod network: "}, image: (*trial).flannelImage},
 		{kind: badrelease.Network, good: true, noticed: rollout + 2*late, back: 5 * time.Minute, says: []string{"answers the operator, although the host itself does"}, image: (*trial).flannelImage, away: true},
 		{kind: badrelease.Routers, noticed: rollout + 2*late, back: 8 * time.Minute, says: []string{"answers 404 for "}, image: (*trial).routerImage, away: true, before: (*trial).leadsToHealth},

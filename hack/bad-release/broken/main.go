@@ -5,7 +5,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -35,6 +37,8 @@ func main() {
 		err = host.Sleep(ctx, lives)
 	case "holdfast-agent":
 		err = hang(ctx)
+	case "containerd":
+		err = mute(ctx, containerdSocket)
 	case "traefik":
 		err = deny(ctx, os.Args[1:])
 	case "flanneld":
@@ -51,6 +55,14 @@ func main() {
 // handler of signals hangs, too, it does not end when it is asked to.
 func hang(ctx context.Context) error {
 	signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	if err := ready(ctx); err != nil {
+		return err
+	}
+	return forEver(ctx)
+}
+
+// ready tells systemd that the program is there.
+func ready(ctx context.Context) error {
 	if at := os.Getenv("NOTIFY_SOCKET"); at != "" {
 		socket, err := new(net.Dialer).DialContext(ctx, "unixgram", at)
 		if err != nil {
@@ -59,6 +71,29 @@ func hang(ctx context.Context) error {
 		if _, err := socket.Write([]byte("READY=1")); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// containerdSocket is where kubelet and ctr ask.
+const containerdSocket = "/run/containerd/containerd.sock"
+
+// mute takes connections, as the kernel does for it, and never answers. It ends when it is asked
+// to.
+func mute(ctx context.Context, socket string) error {
+	if err := os.MkdirAll(filepath.Dir(socket), 0o700); err != nil {
+		return err
+	}
+	if err := os.Remove(socket); err != nil && !errors.Is(err, fs.ErrNotExist) { // that of before
+		return err
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "unix", socket)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = listener.Close() }() // it takes connections until here
+	if err := ready(ctx); err != nil {
+		return err
 	}
 	return forEver(ctx)
 }

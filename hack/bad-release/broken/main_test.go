@@ -1,10 +1,16 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"maps"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/ingress"
 	"github.com/holdfast/holdfast/internal/render/router"
@@ -16,6 +22,35 @@ func TestARouterThatDeniesServesEachEntryPointOfARealOne(t *testing.T) {
 	if !maps.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
+}
+
+// TestAMuteContainerdTakesConnectionsAndSaysNothing, also where the socket of the former one lies.
+func TestAMuteContainerdTakesConnectionsAndSaysNothing(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "s")
+	if err := os.WriteFile(socket, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("NOTIFY_SOCKET", "")
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- mute(ctx, socket) }()
+	var conn net.Conn
+	for conn == nil {
+		select {
+		case err := <-ended:
+			t.Fatal(err)
+		case <-time.After(10 * time.Millisecond):
+		}
+		conn, _ = new(net.Dialer).DialContext(t.Context(), "unix", socket) // it may not be there yet
+	}
+	if err := conn.SetReadDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := conn.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("%d bytes, %v", n, err)
+	}
+	cancel()
+	<-ended
 }
 
 func TestARouterThatDeniesIsWellAndDeniesAll(t *testing.T) {

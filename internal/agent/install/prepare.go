@@ -212,8 +212,15 @@ func (r *run) loadImages(ctx context.Context) error {
 func (r *run) sendImages(ctx context.Context, names []string) error {
 	read, write := io.Pipe()
 	go func() { write.CloseWithError(r.store.WriteImageArchive(write, names...)) }()
-	_, err := ctr(ctx, read, "images", "import", "--local", "-")
-	return errors.Join(err, read.Close())
+	return errors.Join(importImages(ctx, read), read.Close())
+}
+
+// importImages gives an archive of images to containerd. Their files are durable afterwards:
+// containerd itself makes only its memory of them so, and a power cut would leave images that
+// it has, and that do not start.
+func importImages(ctx context.Context, archive io.Reader) error {
+	_, err := ctr(ctx, archive, "images", "import", "--local", "--sync-fs", "-")
+	return err
 }
 
 // pinImages keeps kubelet from removing images that no container uses for a

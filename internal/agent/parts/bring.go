@@ -81,7 +81,10 @@ func (b *Bringer) Bring(ctx context.Context, part string) error {
 	case parts.Objects:
 		return b.marked(ctx, part, refs(b.Has.Kinds, b.Has.Objects), b.objects)
 	case parts.KubeProxy:
-		return b.marked(ctx, part, nil, func(ctx context.Context, _ *work) error {
+		return b.marked(ctx, part, nil, func(ctx context.Context, w *work) error {
+			if err := b.Unchanged(ctx, w.at); err != nil {
+				return err
+			}
 			_, err := b.SetImage(ctx, parts.MarkNamespace, "kube-proxy", "kube-proxy", payload.Image("kube-proxy"))
 			return err
 		})

@@ -208,12 +208,38 @@ func TestAProgramThatSleptUndoesNothing(t *testing.T) {
 		t.Errorf("%s, %+v", got, mark(t, b).Releases)
 	}
 	forget(t, api)
+	// kube-proxy is one write, and comes right after the mark.
+	s = &asleep{API: b, marked: func() { must(t, (&Bringer{API: b, Digest: older}).Bring(t.Context(), parts.KubeProxy)) }}
+	err = (&Bringer{API: s, Digest: newer}).Bring(t.Context(), parts.KubeProxy)
+	if err == nil || !strings.Contains(err.Error(), "somebody else has written ConfigMap kube-system/holdfast-release") {
+		t.Errorf("%v", err)
+	}
+	if s.images > 0 || mark(t, b).Release(parts.KubeProxy, "") != state.Known(older) {
+		t.Errorf("it has changed kube-proxy %d times, %+v", s.images, mark(t, b).Releases)
+	}
+	forget(t, api)
 }
 
-// asleep sleeps after its first object, while others work.
+// asleep sleeps after its first object, or after its first mark, while others work.
 type asleep struct {
 	API
-	wake func()
+	wake, marked func()
+	images       int
+}
+
+func (s *asleep) PutMark(ctx context.Context, m kube.Mark, data map[string]string) (kube.Mark, error) {
+	out, err := s.API.PutMark(ctx, m, data)
+	if s.marked != nil {
+		marked := s.marked
+		s.marked = nil
+		marked()
+	}
+	return out, err
+}
+
+func (s *asleep) SetImage(ctx context.Context, namespace, name, container, image string) (bool, error) {
+	s.images++
+	return s.API.SetImage(ctx, namespace, name, container, image)
 }
 
 func (s *asleep) Apply(ctx context.Context, r state.ObjectRef, document []byte) error {

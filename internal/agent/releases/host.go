@@ -18,6 +18,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/gate"
@@ -30,6 +31,10 @@ import (
 // and ends pods.
 const line = 2 << 30
 
+// answerIn is how long containerd may take to list its images. It takes milliseconds. One that
+// hangs keeps a connection open for ever, and a host that has to return from it waits here.
+const answerIn = 10 * time.Second
+
 // Held is an image as a host holds it.
 type Held struct {
 	Digest string
@@ -41,7 +46,8 @@ type Held struct {
 type Images interface {
 	// List returns each image by its full name.
 	List(ctx context.Context) (map[string]Held, error)
-	// Import takes the images of an OCI archive. It compares each blob with its digest.
+	// Import takes the images of an OCI archive. It compares each blob with its digest, and
+	// returns once their files are durable.
 	Import(ctx context.Context, archive io.Reader) error
 	// Pin keeps kubelet from removing an image, or lets it.
 	Pin(ctx context.Context, name string, pinned bool) error
@@ -66,9 +72,11 @@ func ThisHost(controlPlane bool) Host {
 // Whole lists the digests of the releases that lie here whole: the layout, which was
 // compared with the digest when it was fetched; the programs as they were written and
 // compared; the images, whose blobs containerd compares. It is unknown if containerd
-// does not answer.
+// does not answer within answerIn.
 func (h Host) Whole(ctx context.Context) state.Fact[[]string] {
-	held, err := h.Images.List(ctx)
+	asked, cancel := context.WithTimeoutCause(ctx, answerIn, fmt.Errorf("no answer within %s", answerIn))
+	held, err := h.Images.List(asked)
+	cancel()
 	if err != nil {
 		return state.Fact[[]string]{}
 	}
@@ -84,6 +92,13 @@ func (h Host) Whole(ctx context.Context) state.Fact[[]string] {
 		}
 	}
 	return state.Known(out)
+}
+
+// Placed reports whether layout and programs of a release lie here. Its images it leaves out: it
+// is for a host whose containerd does not answer.
+func (h Host) Placed(digest string) bool {
+	_, err := h.open(digest)
+	return err == nil && release.Placed(h.Root, digest) == nil
 }
 
 // About returns what a release that lies here says of itself. Verified is true if the
@@ -173,9 +188,11 @@ func held(table string) map[string]Held {
 	return out
 }
 
-// Import implements Images.
+// Import implements Images. containerd makes its own memory of an image durable, and the
+// files that it has unpacked only with --sync-fs: a power cut right after would leave an
+// image that it lists whole, with files that are empty.
 func (containerd) Import(ctx context.Context, archive io.Reader) error {
-	if _, err := ctr(ctx, archive, "images", "import", "--local", "-"); err != nil {
+	if _, err := ctr(ctx, archive, "images", "import", "--local", "--sync-fs", "-"); err != nil {
 		return fmt.Errorf("give images to containerd: %w", err)
 	}
 	return nil

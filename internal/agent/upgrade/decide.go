@@ -37,7 +37,7 @@ func (h Host) decide(ctx context.Context, now time.Time, facts gather, may func(
 	f.Unreadable = torn
 	a := parachute.Next(j, f, now.UTC().Round(0))
 	if !may(j, a) {
-		return j, parachute.Action{Act: parachute.Rest, Journal: j}, nil
+		return j, parachute.Action{Act: parachute.Rest, Journal: j, Held: a.Held}, nil
 	}
 	if reflect.DeepEqual(j, a.Journal) && !torn {
 		return j, a, nil
@@ -70,9 +70,7 @@ func (h Host) common(ctx context.Context, j parachute.Journal, kind parachute.Ki
 	if old == "" {
 		old = f.Previous
 	}
-	if list := releases.Whole(ctx); list.Known {
-		f.Whole = state.Known(slices.Contains(list.Value, old))
-	}
+	f.Whole = whole(ctx, j, releases, old)
 	f.Newer = h.Newer(old, f.Running)
 	if kind != parachute.Worker {
 		f.Serves = h.Serves(ctx)
@@ -83,6 +81,20 @@ func (h Host) common(ctx context.Context, j parachute.Journal, kind parachute.Ki
 	}
 	f.PeerGone = kind == parachute.OfTwo && h.PeerGone()
 	return f, nil
+}
+
+// whole tells whether a release lies here whole. While the host may run another one, a containerd
+// that does not answer is perhaps the fault for which it has to return. Then files and programs
+// have to do: its images were compared before the host got its turn, and since then they are
+// pinned, so kubelet removes none.
+func whole(ctx context.Context, j parachute.Journal, releases Releases, digest string) state.Fact[bool] {
+	if list := releases.Whole(ctx); list.Known {
+		return state.Known(slices.Contains(list.Value, digest))
+	}
+	if j.Step.Trying() || j.Step == parachute.Returning {
+		return state.Known(releases.Placed(digest))
+	}
+	return state.Fact[bool]{}
 }
 
 // calm is for how long other control planes have to be known to serve before a host begins its

@@ -337,6 +337,7 @@ func TestWhatTheOldReleaseCannotReadIsNamed(t *testing.T) {
 type shelf struct{ of map[string]gate.Release }
 
 func (shelf) Whole(context.Context) state.Fact[[]string] { return state.Fact[[]string]{} }
+func (shelf) Placed(string) bool                         { return true }
 func (shelf) Fetching() (how, failed string)             { return "", "" }
 func (k shelf) About(digest string) (gate.Release, error) {
 	if r, ok := k.of[digest]; ok {

@@ -71,6 +71,8 @@ type machine struct {
 	systemd func(ctx context.Context, args ...string) ([]byte, error)
 	// members tells the membership of Corosync.
 	members func(ctx context.Context) state.Fact[state.Membership]
+	// remove deletes a file durably.
+	remove func(path string) error
 	// itself is true for the agent: the process counts as the daemon.
 	itself bool
 }
@@ -84,7 +86,7 @@ func ThisHost(kind parachute.Kind, releases Releases) Host {
 }
 
 func newMachine(kind parachute.Kind, releases Releases) machine {
-	m := machine{root: "/", kind: kind, store: NewStore("/"), members: pacemaker.Members}
+	m := machine{root: "/", kind: kind, store: NewStore("/"), members: pacemaker.Members, remove: remove}
 	m.systemd = func(ctx context.Context, args ...string) ([]byte, error) {
 		return host.Run(ctx, host.Command("systemctl", args...))
 	}
@@ -103,7 +105,7 @@ func (m machine) host() Host {
 		PeerGone: m.peerGone,
 		Held:     m.held, Low: m.pods.Low, Rise: m.pods.Rise, RaiseKubelet: m.raiseKubelet,
 		Daemons: m.daemons, Quiet: m.quiet, Armed: m.armed, Hangs: m.store.Hangs,
-		Stop: m.stop, Arm: m.arm, Disarm: m.disarm, Start: m.start,
+		Stop: m.stop, Ready: m.ready, Arm: m.arm, Disarm: m.disarm, Start: m.start,
 		Switch: func(ctx context.Context) error { return m.systemctl(ctx, "start", unit.SwitchUnit) },
 		Return: func(ctx context.Context) error { return m.systemctl(ctx, "start", "--no-block", unit.ParachuteUnit) },
 	}
@@ -299,10 +301,24 @@ func (m machine) startOne(ctx context.Context, d daemon, runs bool) error {
 	return m.systemctl(ctx, "restart", d.unit)
 }
 
-// arm writes the parachute of a release, and lets it run.
-func (m machine) arm(ctx context.Context, from, to string) error {
+// ready does of arm what a host can do that still serves: it looks for the program of the release
+// to return to, makes the static pods without writing them, and keeps of the disk what a return
+// needs.
+func (m machine) ready(_ context.Context, from, to string) error {
+	return errors.Join(m.mayReturn(from), m.pods.Check(from, to), m.store.Reserve())
+}
+
+func (m machine) mayReturn(from string) error {
 	if program := unit.ReleaseAgent(from); !host.Exists(filepath.Join(m.root, program)) {
 		return fmt.Errorf("arm the parachute: there is no %s to return with", program)
+	}
+	return nil
+}
+
+// arm writes the parachute of a release, and lets it run.
+func (m machine) arm(ctx context.Context, from, to string) error {
+	if err := m.mayReturn(from); err != nil {
+		return err
 	}
 	if err := errors.Join(m.pods.Prepare(from, to), m.store.Forget(), m.store.Reserve()); err != nil {
 		return err
@@ -350,11 +366,34 @@ func (m machine) armed(ctx context.Context, from string) (bool, error) {
 	return false, err
 }
 
-// disarm removes what arm wrote. The links go first: a boot in between runs nothing
-// that is half there.
+// disarm removes what arm wrote. First goes what does something by itself: static pods of the day
+// of the upgrade would be written over later ones at each start of kubelet. They go after the
+// first units: a host that is armed has them. What runs the parachute goes last: it finds the way
+// at its end and finishes this, whoever was cut off in it.
 func (m machine) disarm(ctx context.Context) error {
+	own := []string{unit.UnitDir + "/" + unit.ParachuteTimer, unit.UnitDir + "/" + unit.ParachuteUnit}
+	for _, f := range unit.Parachute("sha256:", "") {
+		if slices.Contains(own, f.Path) {
+			continue
+		}
+		if err := m.remove(filepath.Join(m.root, f.Path)); err != nil {
+			return err
+		}
+	}
+	if err := errors.Join(m.pods.Forget(), m.store.Forget(), m.store.GiveBack(), m.systemctl(ctx, "daemon-reload")); err != nil {
+		return err
+	}
+	return errors.Join(m.disarmParachute(ctx, own), m.systemctl(ctx, "daemon-reload"))
+}
+
+// disarmParachute removes the parachute itself. A boot runs it until the very last: its unit and
+// the link by which a boot does so.
+func (m machine) disarmParachute(ctx context.Context, own []string) error {
 	for link := range unit.ParachuteLinks() {
-		if err := remove(filepath.Join(m.root, link)); err != nil {
+		if link == unit.ParachuteWants {
+			continue
+		}
+		if err := m.remove(filepath.Join(m.root, link)); err != nil {
 			return err
 		}
 	}
@@ -362,12 +401,12 @@ func (m machine) disarm(ctx context.Context) error {
 	if err != nil && host.ExitCode(err) != notLoaded {
 		return err
 	}
-	for _, f := range unit.Parachute("sha256:", "") {
-		if err := remove(filepath.Join(m.root, f.Path)); err != nil {
+	for _, path := range []string{own[0], unit.ParachuteWants, own[1]} {
+		if err := m.remove(filepath.Join(m.root, path)); err != nil {
 			return err
 		}
 	}
-	return errors.Join(m.pods.Forget(), m.store.Forget(), m.store.GiveBack(), m.systemctl(ctx, "daemon-reload"))
+	return nil
 }
 
 // notLoaded is the exit code of systemctl for a unit that does not exist.

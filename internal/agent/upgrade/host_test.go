@@ -33,7 +33,7 @@ func podOf(name, tag string) string {
 func onDisk(t *testing.T, kind parachute.Kind) (m machine, current *string, orders *[]string) {
 	t.Helper()
 	root, now, said := t.TempDir(), oldOne, []string{}
-	m = machine{root: root, kind: kind, store: NewStore(root)}
+	m = machine{root: root, kind: kind, store: NewStore(root), remove: remove}
 	m.members = func(context.Context) state.Fact[state.Membership] {
 		return state.Known(state.Membership{Members: []string{"cp-1", "cp-2"}, Quorate: true})
 	}

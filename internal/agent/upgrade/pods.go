@@ -53,6 +53,22 @@ func (p Pods) at(digest, path string) string {
 // Prepare makes the folders of two releases, one of which is the current one. The pods of
 // the new release behave as the functional level, those of the old one as what they are.
 func (p Pods) Prepare(from, to string) error {
+	return p.each(from, to, func(path string, data []byte) error {
+		if data == nil {
+			return remove(path) // of an earlier way
+		}
+		return p.WriteFile(path, data, podsMode)
+	})
+}
+
+// Check does it without writing anything.
+func (p Pods) Check(from, to string) error {
+	return p.each(from, to, func(string, []byte) error { return nil })
+}
+
+// each makes the pods of two releases, and has something done with each path of a folder. The
+// data are nil where the host has no such pod.
+func (p Pods) each(from, to string, do func(path string, data []byte) error) error {
 	current, err := p.Current()
 	if err != nil {
 		return err
@@ -65,7 +81,11 @@ func (p Pods) Prepare(from, to string) error {
 	}
 	for digest, level := range map[string]string{from: "", to: level} {
 		for _, path := range podFiles {
-			if err := p.prepare(digest, path, level, digest == current); err != nil {
+			data, err := p.of(digest, path, level, digest == current)
+			if err == nil {
+				err = do(p.at(digest, path), data)
+			}
+			if err != nil {
 				return fmt.Errorf("prepare the static pods of release %s: %w", digest, err)
 			}
 		}
@@ -73,27 +93,26 @@ func (p Pods) Prepare(from, to string) error {
 	return nil
 }
 
-func (p Pods) prepare(digest, path, level string, current bool) error {
+// of makes a pod of a release from what the host has, nil for none.
+func (p Pods) of(digest, path, level string, current bool) ([]byte, error) {
 	data, err := os.ReadFile(filepath.Join(p.Root, path))
 	if errors.Is(err, fs.ErrNotExist) {
-		return remove(p.at(digest, path)) // of an earlier way
+		return nil, nil
+	}
+	if err != nil || current {
+		return data, err
+	}
+	refs, err := p.Images(digest)
+	if err != nil {
+		return nil, err
+	}
+	if data, err = staticpod.With(data, refs); err == nil {
+		data, err = staticpod.At(data, level)
 	}
 	if err != nil {
-		return err
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	if !current {
-		refs, err := p.Images(digest)
-		if err != nil {
-			return err
-		}
-		if data, err = staticpod.With(data, refs); err == nil {
-			data, err = staticpod.At(data, level)
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", path, err)
-		}
-	}
-	return p.WriteFile(p.at(digest, path), data, podsMode)
+	return data, nil
 }
 
 // Settle has the host have the static pods of the current release. It does nothing

@@ -156,18 +156,28 @@ func knownNodes() ([]state.Node, error) {
 // refuses unless the journal says that the host is switched now. On the way to another minor
 // release of Kubernetes, kubelet stays that of the old release.
 func SwitchThisHost(ctx context.Context, kind parachute.Kind, releases Releases) error {
-	m := newMachine(kind, releases)
-	j, _, err := m.store.Read()
+	return newMachine(kind, releases).switchForward(ctx, loadEtcd)
+}
+
+// switchForward loads etcd, which may take minutes, and then asks the journal again: by then the
+// host may be on its way back. Nobody decides until the link is set.
+func (m machine) switchForward(ctx context.Context, load func(ctx context.Context, digest string) error) error {
+	j, err := m.toSwitch()
 	if err != nil {
 		return err
 	}
-	if j.Step != parachute.Switched {
-		return fmt.Errorf("switch this host: the journal of its upgrade says %q, and not that it is switched", j.Step)
-	}
-	if kind == parachute.OfTwo {
-		if err := loadEtcd(ctx, j.To); err != nil {
+	if m.kind == parachute.OfTwo {
+		if err := load(ctx, j.To); err != nil {
 			return err
 		}
+	}
+	unlock, err := m.store.Lock()
+	if err != nil {
+		return fmt.Errorf("switch this host: %w", err)
+	}
+	defer unlock()
+	if j, err = m.toSwitch(); err != nil {
+		return err
 	}
 	level, err := m.pods.Level(j.From, j.To)
 	if err != nil {
@@ -178,6 +188,15 @@ func SwitchThisHost(ctx context.Context, kind parachute.Kind, releases Releases)
 		held = j.From
 	}
 	return m.switchTo(j.To, held)
+}
+
+// toSwitch returns the journal of a host that is switched now.
+func (m machine) toSwitch() (parachute.Journal, error) {
+	j, _, err := m.store.Read()
+	if err == nil && j.Step != parachute.Switched {
+		err = fmt.Errorf("switch this host: the journal of its upgrade says %q, and not that it is switched", j.Step)
+	}
+	return j, err
 }
 
 // RaiseThisHost has kubelet be that of the release that this host runs. It refuses while the

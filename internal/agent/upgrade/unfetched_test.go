@@ -16,4 +16,5 @@ func (unfetched) Whole(context.Context) state.Fact[[]string] { return state.Fact
 var errNotFetched = errors.New("nothing on this host fetches releases")
 
 func (unfetched) About(string) (gate.Release, error) { return gate.Release{}, errNotFetched }
+func (unfetched) Placed(string) bool                 { return true }
 func (unfetched) Fetching() (how, failed string)     { return "", "" }

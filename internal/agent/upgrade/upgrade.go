@@ -50,6 +50,9 @@ type Releases interface {
 	// Whole lists the digests of the releases of which layout, programs and images lie
 	// here and were compared with the digest.
 	Whole(ctx context.Context) state.Fact[[]string]
+	// Placed reports whether layout and programs of a release lie here. It asks nobody for
+	// its images.
+	Placed(digest string) bool
 	// About returns what a release that lies here says of itself.
 	About(digest string) (gate.Release, error)
 	// Fetching says how far a fetch is, empty while there is none, and why the last
@@ -104,6 +107,9 @@ type Host struct {
 	GiveLead func(ctx context.Context) (bool, error)
 	// Stop has etcd leave in order, and ends the daemons, the agent not among them.
 	Stop func(ctx context.Context) error
+	// Ready finds out whether Arm can do its work on the way from one release to another, and
+	// keeps of the disk what a return needs.
+	Ready func(ctx context.Context, from, to string) error
 	// Arm prepares the pods of both releases, and lets the parachute of the first one
 	// run from now on and at each boot. Disarm ends that.
 	Arm    func(ctx context.Context, from, to string) error
@@ -160,8 +166,10 @@ type Agent struct {
 	// missed is when no other control plane was known to serve last, and missing since when none
 	// has been, zero while one is. Only the loop that acts uses them.
 	missed, missing time.Time
-	// rising is what was last said of a raise.
-	rising string
+	// rising is what was last said of a raise. failing is the act that failed last. Only the
+	// loop that acts uses it.
+	rising  string
+	failing failing
 	// at and held are for those who are told.
 	at   parachute.Journal
 	held string
@@ -244,16 +252,13 @@ func (a *Agent) step(ctx context.Context) (loop.Result, error) {
 	if err != nil {
 		return loop.Result{}, err
 	}
-	held := ""
-	if action.Act == parachute.Hold {
-		held = action.Why
-	}
-	a.note(action.Journal, held)
+	a.note(action.Journal, a.holding(action))
 	out := loop.Result{Changed: a.changed(before, action)}
 	if out.Changed != "" {
 		a.Event(state.PlanEvent(out.Changed))
 	}
 	err = a.do(ctx, action)
+	a.tried(action, err)
 	switch {
 	case err != nil:
 	case action.Act == parachute.Rest, action.Act == parachute.Hold && action.Journal.Step.AtRest():
@@ -310,7 +315,10 @@ func (a *Agent) do(ctx context.Context, action parachute.Action) error {
 	case parachute.DoEmpty:
 		return a.empty(ctx, j)
 	case parachute.DoLeave:
-		return errors.Join(a.Journal.SetDown(true), a.Stop(ctx))
+		if err := a.Journal.SetDown(true); err != nil {
+			return err // it would be down, and nobody would know it
+		}
+		return a.Stop(ctx)
 	case parachute.Arm:
 		return a.Arm(ctx, j.From, j.To)
 	case parachute.Switch:
@@ -385,8 +393,12 @@ func (a *Agent) emptied(j parachute.Journal) bool {
 	return !a.drains() || drain.Emptied(n.Annotations, drain.Upgrade(j.Upgrade))
 }
 
-// prepare gives away what has to move, and asks the operator to move the pods.
+// prepare gives away what has to move, and asks the operator to move the pods, once nothing is
+// known that would hold the host after it has left.
 func (a *Agent) prepare(ctx context.Context, j parachute.Journal) error {
+	if err := a.Ready(ctx, j.From, j.To); err != nil {
+		return err // it still serves
+	}
 	if err := a.empty(ctx, j); err != nil {
 		return err
 	}

@@ -93,6 +93,7 @@ func TestABadReleaseGoesBackByItself(t *testing.T) {
 		"its kubelet does not show itself": {func(w *world) { w.bad = "kubelet" }, "not accepted"},
 		"its agent does not start":         {func(w *world) { w.broken = "agent" }, "not accepted in time"},
 		"its kubelet does not start":       {func(w *world) { w.broken = "kubelet" }, "not accepted"},
+		"its containerd does not start":    {func(w *world) { w.broken = "containerd" }, "not accepted"},
 	} {
 		w := newWorld(t)
 		c.make(w)
@@ -114,6 +115,51 @@ func TestABadReleaseGoesBackByItself(t *testing.T) {
 		if len(w.acts) != acts {
 			t.Errorf("%s: it tries again: %v", what, w.acts[acts:])
 		}
+	}
+}
+
+// TestAHostWithoutContainerdReturnsByTheParachuteAlone: the agent of the new release does not
+// run, and images of the old one cannot be asked for.
+func TestAHostWithoutContainerdReturnsByTheParachuteAlone(t *testing.T) {
+	for what, c := range map[string]struct {
+		gone string
+		want string
+	}{"the old release lies there": {"", oldOne}, "its files were removed": {oldOne, newOne}} {
+		w := newWorld(t)
+		w.broken = "containerd"
+		w.turn(parachute.Go)
+		w.until(parachute.Started)
+		w.gone = c.gone
+		delete(w.daemons, "agent")
+		for range 120 {
+			w.now = w.now.Add(3 * time.Second)
+			if w.armed != "" {
+				w.expect(w.run())
+			}
+		}
+		if w.current != c.want {
+			t.Errorf("%s: %+v, it has %s", what, w.journal(), w.current)
+		}
+	}
+}
+
+// TestAHostThatMayNotReturnAndGoesOnSaysSo: it starts what does not start again and again, and
+// somebody has to know why it does not go back.
+func TestAHostThatMayNotReturnAndGoesOnSaysSo(t *testing.T) {
+	w := newWorld(t)
+	w.broken = "containerd"
+	w.turn(parachute.Go)
+	w.until(parachute.Started)
+	w.gone = oldOne
+	for range 120 {
+		w.tick(false)
+	}
+	const why = "does not lie on this host whole"
+	if j := w.journal(); j.Step != parachute.Started || !strings.Contains(w.agent.held, why) {
+		t.Errorf("%+v, held %q", j, w.agent.held)
+	}
+	if said, err := w.parachute().Run(t.Context()); err != nil || !strings.Contains(said, why) {
+		t.Errorf("the parachute says %q, %v", said, err)
 	}
 }
 

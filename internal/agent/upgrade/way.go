@@ -53,7 +53,7 @@ func (p Parachute) Run(ctx context.Context) (string, error) {
 	if before.Boots != a.Journal.Boots {
 		return a.Why, nil
 	}
-	return "", nil
+	return a.Held, nil
 }
 
 // back reports whether a decision is one of the way back. It counts boots too, and

@@ -55,6 +55,8 @@ type world struct {
 	peerRuns      string // the release that the other one says it runs
 	broken, newer string
 	gone          string
+	// fails: acts of the agent that fail, by their names in acts, and "ready".
+	fails map[string]error
 	// peerGone is true once the other control plane was taken out for good.
 	peerGone    bool
 	leads, left bool
@@ -99,7 +101,7 @@ func (w *world) turn(wish parachute.Wish) {
 // starts has systemd start all that runs at a boot.
 func (w *world) starts() {
 	for _, name := range []string{"containerd", "kubelet", "agent"} {
-		if w.current != newOne || w.broken != name {
+		if w.current != newOne || w.broken != name && (name != "kubelet" || w.broken != "containerd") {
 			w.daemons[name] = w.program(name)
 		}
 	}
@@ -160,6 +162,9 @@ func (w *world) view() state.NetworkView {
 }
 
 func (w *world) does(what string, do func()) error {
+	if err := w.fails[what]; err != nil {
+		return err
+	}
 	return w.cut.Effect(func() error { w.acts = append(w.acts, what); do(); return nil })
 }
 
@@ -215,7 +220,8 @@ func (w *world) effects() Host {
 		GiveLead: func(context.Context) (bool, error) {
 			return true, w.cut.Effect(func() error { w.leads = false; return nil })
 		},
-		Stop: func(context.Context) error { return w.does("stop", func() { delete(w.daemons, "kubelet") }) },
+		Stop:  func(context.Context) error { return w.does("stop", func() { delete(w.daemons, "kubelet") }) },
+		Ready: func(context.Context, string, string) error { return w.fails["ready"] },
 		Arm: func(_ context.Context, from, to string) error {
 			if from != oldOne || to != newOne {
 				w.t.Errorf("arm %s and %s", from, to)
@@ -246,9 +252,16 @@ func (w *world) link(to string) {
 // serves: daemons of two releases would be a mixture.
 func (w *world) serves() bool { return w.daemons["kubelet"] == w.program("kubelet") }
 
+// errNoStart is what systemd says of a containerd that does not start. Nothing starts after it.
+var errNoStart = errors.New("start containerd: it has failed")
+
 // start starts what does not run, and the agent last.
 func (w *world) start() error {
 	for _, name := range []string{"containerd", "kubelet", "agent"} {
+		if w.current == newOne && w.broken == name && name == "containerd" {
+			delete(w.daemons, name) // the old one was ended for it
+			return errNoStart
+		}
 		if w.daemons[name] == w.program(name) || w.current == newOne && w.broken == name {
 			continue
 		}
@@ -268,19 +281,29 @@ func (w *world) start() error {
 
 // run runs the parachute once.
 func (w *world) run() error {
-	_, err := Parachute{
+	_, err := w.parachute().Run(w.t.Context())
+	return err
+}
+
+func (w *world) parachute() Parachute {
+	return Parachute{
 		Host: w.effects(), Kind: w.kind, Now: func() time.Time { return w.now }, Releases: w,
 		StopAgent:  func(context.Context) error { return w.does("stop agent", func() { delete(w.daemons, "agent") }) },
 		SwitchBack: func(context.Context) error { return w.does("switch back", func() { w.link(oldOne) }) },
 		Event:      func(e state.Event) { w.events = append(w.events, e) },
-	}.Run(w.t.Context())
-	return err
+	}
 }
 
-// Whole implements Releases.
+// Whole implements Releases. Without containerd nobody knows it.
 func (w *world) Whole(context.Context) state.Fact[[]string] {
+	if _, runs := w.daemons["containerd"]; !runs {
+		return state.Fact[[]string]{}
+	}
 	return state.Known(slices.DeleteFunc([]string{oldOne, newOne}, func(d string) bool { return d == w.gone }))
 }
+
+// Placed implements Releases.
+func (w *world) Placed(digest string) bool { return digest != w.gone }
 
 // About implements Releases.
 func (w *world) About(digest string) (gate.Release, error) {
@@ -341,7 +364,7 @@ func (w *world) loop() {
 }
 
 func (w *world) expect(err error) {
-	if err != nil && !errors.Is(err, powercut.Err) {
+	if err != nil && !errors.Is(err, powercut.Err) && !errors.Is(err, errNoStart) && !errors.Is(err, errFails) {
 		w.t.Fatalf("%v, after %v", err, w.acts)
 	}
 }

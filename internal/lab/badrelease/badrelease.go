@@ -35,12 +35,13 @@ type Kind struct {
 
 // The kinds.
 const (
-	Etcd      = "etcd"
-	APIServer = "api-server"
-	Agent     = "agent"
-	Network   = "network"
-	Crashing  = "network-crash"
-	Routers   = "routers"
+	Etcd       = "etcd"
+	APIServer  = "api-server"
+	Agent      = "agent"
+	Containerd = "containerd"
+	Network    = "network"
+	Crashing   = "network-crash"
+	Routers    = "routers"
 )
 
 // Good is the name of a copy that is as good as its original.
@@ -53,6 +54,7 @@ func Kinds() []Kind {
 		{Name: Etcd, What: "etcd does not start", mark: "x", image: "etcd", path: bin + "etcd"},
 		{Name: APIServer, What: "the API server crashes a few seconds after each start", mark: "x", image: "kube-apiserver", path: bin + "kube-apiserver"},
 		{Name: Agent, What: "the agent hangs, and hears no signal", image: payload.HostImage, path: bin + "holdfast-agent"},
+		{Name: Containerd, What: "containerd starts, takes connections, and answers nobody", image: payload.HostImage, path: bin + "containerd"},
 		{Name: Network, What: "the pod network's daemon runs, and takes the network away", Quiet: true, mark: "x", image: payload.ImageFlannel, path: bin + "flanneld", named: []string{payload.ImageFlannel}, renames: []string{payload.HostImage}},
 		{Name: Crashing, What: "the pod network's daemon ends at once, and leaves the network of before", mark: "y", image: payload.ImageFlannel, path: bin + "flanneld", named: []string{payload.ImageFlannel}, renames: []string{payload.HostImage}},
 		{

@@ -37,7 +37,7 @@ func contents() map[string]map[string]string {
 		payload.ImageFlannel:      {bin + "flanneld": "flanneld", "/usr/sbin/nft": "nft"},
 		payload.ImageRouter:       {bin + "traefik": "traefik"},
 		operatorImage:             {bin + "holdfast-operator": "operator " + built},
-		payload.HostImage:         {bin + "holdfast-agent": "agent " + built, bin + "holdfast": "holdfast", bin + "etcd": "etcd", bin + "kubelet": "kubelet", payload.FenceAgent: "fence", payload.ResourceAgent: "keeper " + version},
+		payload.HostImage:         {bin + "holdfast-agent": "agent " + built, bin + "holdfast": "holdfast", bin + "etcd": "etcd", bin + "kubelet": "kubelet", bin + "containerd": "containerd", payload.FenceAgent: "fence", payload.ResourceAgent: "keeper " + version},
 		payload.ImageCoreDNS:      {bin + "coredns": "CoreDNS"},
 		"kube-controller-manager": {bin + "kube-controller-manager": "controllers"},
 	}
@@ -325,7 +325,7 @@ func TestTheNamesAreThoseOfThisRelease(t *testing.T) {
 		}
 	}
 	raw, err := json.Marshal(Kinds())
-	if err != nil || bytes.Count(raw, []byte(`"Name"`)) != 6 {
+	if err != nil || bytes.Count(raw, []byte(`"Name"`)) != 7 {
 		t.Errorf("%s, %v", raw, err)
 	}
 }

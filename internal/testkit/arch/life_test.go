@@ -40,7 +40,7 @@ func TestFactsOfASitesLifeAreShownOrOpen(t *testing.T) {
 	}{
 		{"docs/facts/life.md", "certificates", "L-C", "Hard cases of certificates", 42},
 		{"docs/facts/life.md", "configuration-of-hosts", "L-M", "Hard cases of the configuration of hosts", 46},
-		{"docs/facts/upgrades.md", "hard-cases", "U", "Hard cases of upgrades", 105},
+		{"docs/facts/upgrades.md", "hard-cases", "U", "Hard cases of upgrades", 106},
 		{"docs/facts/loss.md", "hard-cases-of-loss", "L", "Hard cases of loss", 90},
 	} {
 		parts := sections(repository(t)[part.file])

@@ -42,4 +42,7 @@ type Action struct {
 	Journal Journal
 	// Why explains the action to people.
 	Why string
+	// Held is why the host does not return although it would, while it goes on all the same. A
+	// host that holds says so in Why.
+	Held string
 }

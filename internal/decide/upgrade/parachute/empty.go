@@ -17,7 +17,7 @@ func (d decision) empty() (Action, bool) {
 	switch age := d.now.Sub(d.j.Empties).Abs(); {
 	case d.f.Turn.Known && !back && !d.j.Empties.IsZero():
 		d.j.Empties = time.Time{}
-		return Action{Rest, d.j, "the host stays, and takes pods again"}, true
+		return Action{Act: Rest, Journal: d.j, Why: "the host stays, and takes pods again"}, true
 	case !back || d.f.Emptied || !d.j.Empties.IsZero() && age >= emptyLimit:
 		return Action{}, false
 	}
@@ -27,5 +27,5 @@ func (d decision) empty() (Action, bool) {
 	if d.j.Empties.IsZero() {
 		d.j.Empties = d.now
 	}
-	return Action{DoEmpty, d.j, "its pods move to other hosts before it returns"}, true
+	return Action{Act: DoEmpty, Journal: d.j, Why: "its pods move to other hosts before it returns"}, true
 }

@@ -9,8 +9,12 @@ import (
 
 // Limits.
 const (
-	// prepareLimit is how long a host may take before it is switched.
+	// prepareLimit is how long a host that still serves may take until it leaves. After that it
+	// serves nobody: leaveLimit is for the end of its daemons, of which Pacemaker may take four
+	// minutes and may be asked twice, and armLimit for the parachute, which takes seconds.
 	prepareLimit = 30 * time.Minute
+	leaveLimit   = 10 * time.Minute
+	armLimit     = 5 * time.Minute
 	// returnLimit is how long a return may take.
 	returnLimit = 3 * time.Minute
 	// TrialTime is how long hosts of the new release lead before the next control plane
@@ -93,7 +97,7 @@ func (d decision) to(s Step, act Act, why string) (Action, bool) {
 	if j.Step != s {
 		j.Step, j.Since = s, d.now
 	}
-	return Action{act, j, why}, true
+	return Action{Act: act, Journal: j, Why: why}, true
 }
 
 // unreadable sends a host with a torn journal to its old release, unless that was
@@ -132,7 +136,7 @@ func (d decision) countBoot() (Action, bool) {
 	d.j.Boot = d.f.Boot
 	if d.j.Step == Switched || d.j.Step == Started || d.j.Step == Proving {
 		d.j.Boots++
-		return Action{Prove, d.j, fmt.Sprintf("boot %d with the new release, which is not accepted", d.j.Boots)}, true
+		return Action{Act: Prove, Journal: d.j, Why: fmt.Sprintf("boot %d with the new release, which is not accepted", d.j.Boots)}, true
 	}
 	if d.j.Step == Returning {
 		return d.returning()
@@ -148,7 +152,7 @@ func (d decision) closed() (Action, bool) {
 		return Action{}, false
 	}
 	d.j.Closed = true
-	return Action{Rest, d.j, "the way back is closed"}, true
+	return Action{Act: Rest, Journal: d.j, Why: "the way back is closed"}, true
 }
 
 // returning ends a return, or tells a person that it does not end.
@@ -160,13 +164,13 @@ func (d decision) returning() (Action, bool) {
 	case d.f.Running != d.j.From: // a crash came between, and a veto may speak by now
 		return d.giveUp(d.j.Why, d.j.Failed)
 	case !d.f.Daemons:
-		return Action{SwitchBack, d.j, d.j.Why}, true
+		return Action{Act: SwitchBack, Journal: d.j, Why: d.j.Why}, true
 	case complete(d.f.Proof, d.kind()) || d.f.Kind != Worker && state.Is(d.f.Serves, true):
 		return d.to(Returned, Undo, d.j.Why)
 	case d.now.After(d.j.Since.Add(returnLimit)):
-		return Action{Hold, d.j, fmt.Sprintf("the return has not ended within %s: a person has to look. It was for: %s", returnLimit, d.j.Why)}, true
+		return Action{Act: Hold, Journal: d.j, Why: fmt.Sprintf("the return has not ended within %s: a person has to look. It was for: %s", returnLimit, d.j.Why)}, true
 	}
-	return Action{Prove, d.j, d.j.Why}, true
+	return Action{Act: Prove, Journal: d.j, Why: d.j.Why}, true
 }
 
 // accept comes before all reasons to return: what has proved itself stays.
@@ -190,10 +194,10 @@ func (d decision) goBack() (Action, bool) {
 	switch {
 	case why != "":
 		a, ok := d.giveUp(why, failed)
-		// Who may not return goes on, and has perhaps something to show.
+		// Who may not return goes on, says why, and has perhaps something to show.
 		return a, ok && (a.Act == SwitchBack || d.j.Step == Proving)
 	case len(open) > 0 && d.j.Step == Proving:
-		return Action{Hold, d.j, "waiting for what is not known or lies elsewhere: " + words(open)}, true
+		return Action{Act: Hold, Journal: d.j, Why: "waiting for what is not known or lies elsewhere: " + words(open)}, true
 	}
 	return Action{}, false
 }
@@ -218,6 +222,23 @@ func (d decision) reason() (why string, failed bool, open []Criterion) {
 	return "", false, open
 }
 
+// held says why a host that starts what it switched to does not return, although it would; empty
+// if it would not. Perhaps nothing ever starts there, and somebody has to know.
+func (d decision) held() string {
+	why, failed, _ := d.reason()
+	if why == "" {
+		return ""
+	}
+	a, _ := d.giveUp(why, failed)
+	return a.Why
+}
+
+// starting adds that to what a host does that has switched.
+func (d decision) starting(a Action, ok bool) (Action, bool) {
+	a.Held = d.held()
+	return a, ok
+}
+
 // giveUp returns, unless a veto speaks. A lone host that serves gets new time, so that
 // it can prove itself once its peer is back.
 func (d decision) giveUp(why string, failed bool) (Action, bool) {
@@ -229,7 +250,7 @@ func (d decision) giveUp(why string, failed bool) (Action, bool) {
 		if !d.j.Step.AtRest() && d.j.Deadline.Before(d.now.Add(again)) {
 			d.j.Deadline = d.now.Add(again)
 		}
-		return Action{Hold, d.j, fmt.Sprintf("would return (%s), and does not: %s", why, veto)}, true
+		return Action{Act: Hold, Journal: d.j, Why: fmt.Sprintf("would return (%s), and does not: %s", why, veto)}, true
 	}
 	d.j.Why, d.j.Failed, d.j.Person, d.j.Empties = why, failed, d.person(), time.Time{}
 	return d.to(Returning, SwitchBack, why)
@@ -268,6 +289,9 @@ func (d decision) vetoAlone() string {
 	return "this host serves, and no other one is known to serve"
 }
 
+// limits are those of the steps before the switch.
+var limits = map[Step]time.Duration{Prepare: prepareLimit, Leave: leaveLimit, Armed: armLimit} //nolint:exhaustive // the others have none
+
 // undo ends a way that has not come to its switch.
 func (d decision) undo() (Action, bool) {
 	if d.j.Step != Prepare && d.j.Step != Leave && d.j.Step != Armed {
@@ -277,8 +301,8 @@ func (d decision) undo() (Action, bool) {
 	switch {
 	case d.wants(GoBack) || d.wants(Stay):
 		why = "the cluster has taken the turn back"
-	case d.now.After(d.j.Since.Add(prepareLimit)):
-		why = fmt.Sprintf("the host was not ready to switch within %s", prepareLimit)
+	case d.now.After(d.j.Since.Add(limits[d.j.Step])):
+		why = fmt.Sprintf("the host was not ready to switch within %s", limits[d.j.Step])
 	case !d.spared() && d.f.PeerAway >= d.patience():
 		why = "no other control plane is known to serve"
 	case d.unspared():
@@ -311,7 +335,7 @@ func (d decision) await() (Action, bool) {
 	if d.j.Step != Prepare && d.j.Step != Leave && d.j.Step != Armed || d.spared() {
 		return Action{}, false
 	}
-	return Action{Hold, d.j, fmt.Sprintf("no other control plane is known to serve: the host waits for one, for up to %s", d.patience())}, true
+	return Action{Act: Hold, Journal: d.j, Why: fmt.Sprintf("no other control plane is known to serve: the host waits for one, for up to %s", d.patience())}, true
 }
 
 // forward takes the next step towards the new release.
@@ -344,12 +368,12 @@ func (d decision) forward() (Action, bool) {
 		return d.to(Switched, Switch, "the switch leads to the new release")
 	case Switched:
 		if d.f.Running != d.j.To {
-			return d.to(Switched, Switch, "the switch leads to the new release")
+			return d.starting(d.to(Switched, Switch, "the switch leads to the new release"))
 		}
-		return d.to(Started, Start, "the new release starts")
+		return d.starting(d.to(Started, Start, "the new release starts"))
 	case Started:
 		if !d.f.Daemons {
-			return d.to(Started, Start, "the new release starts")
+			return d.starting(d.to(Started, Start, "the new release starts"))
 		}
 		return d.to(Proving, Prove, "the new release shows what it has to")
 	case Proving:
@@ -363,7 +387,7 @@ func (d decision) forward() (Action, bool) {
 func (d decision) begin() (Action, bool) {
 	turn := d.f.Turn
 	if !d.f.Daemons { // a crash came between the journal and the act
-		return Action{Undo, d.j, "the daemons of the release start again"}, true
+		return Action{Act: Undo, Journal: d.j, Why: "the daemons of the release start again"}, true
 	}
 	if !turn.Known || turn.Value.Wish != Go || turn.Value.To == d.f.Running || !d.spared() || !d.kept() {
 		return Action{}, false
@@ -371,14 +395,14 @@ func (d decision) begin() (Action, bool) {
 	attempts := 1
 	if d.j.Upgrade == turn.Value.Upgrade {
 		if d.j.Failed || d.j.Attempts >= MaxAttempts {
-			return Action{Hold, d.j, fmt.Sprintf("the host went back in attempt %d and does not try again: %s", d.j.Attempts, d.j.Why)}, true
+			return Action{Act: Hold, Journal: d.j, Why: fmt.Sprintf("the host went back in attempt %d and does not try again: %s", d.j.Attempts, d.j.Why)}, true
 		}
 		if d.f.PeerBack { // a site that has just come together is busy, and the last attempt would be undone
 			return Action{}, false
 		}
 		attempts += d.j.Attempts
 	}
-	return Action{DoPrepare, Journal{Upgrade: turn.Value.Upgrade, From: turn.Value.From, To: turn.Value.To, Step: Prepare, Since: d.now, Attempts: attempts, Boot: d.f.Boot}, "leadership and VIPs go to other hosts"}, true
+	return Action{Act: DoPrepare, Journal: Journal{Upgrade: turn.Value.Upgrade, From: turn.Value.From, To: turn.Value.To, Step: Prepare, Since: d.now, Attempts: attempts, Boot: d.f.Boot}, Why: "leadership and VIPs go to other hosts"}, true
 }
 
 // wants reports whether the cluster is known to want something of this way.

@@ -108,9 +108,13 @@ func TestWhatAHostDoesNext(t *testing.T) {
 		{Leave, "its etcd has not left", func(_ *Journal, f *Facts) { f.Quiet = false }},
 		{Leave, "is quiet", nil},
 		{Leave, "is quiet, and its peer gives no answer in time", func(_ *Journal, f *Facts) { f.PeerServes, f.PeerAway = state.Fact[bool]{}, 9*time.Second }},
+		{Leave, "its daemons have been ending for 10 min", func(j *Journal, f *Facts) { f.Quiet, j.Since = false, noon.Add(-10*time.Minute) }},
+		{Leave, "its daemons have been ending for longer", func(j *Journal, f *Facts) { f.Quiet, j.Since = false, noon.Add(-10*time.Minute-1) }},
 		{Leave, "its peer has been away for 10 s", func(_ *Journal, f *Facts) { f.PeerServes, f.PeerAway = state.Known(false), 10*time.Second }},
 		{Leave, "it boots", func(_ *Journal, f *Facts) { f.Boot = "b2" }},
 		{Armed, "the timer does not run yet", func(_ *Journal, f *Facts) { f.Timer = false }},
+		{Armed, "the timer has not run for 5 min", func(j *Journal, f *Facts) { f.Timer, j.Since = false, noon.Add(-5*time.Minute) }},
+		{Armed, "the timer has not run for longer", func(j *Journal, f *Facts) { f.Timer, j.Since = false, noon.Add(-5*time.Minute-1) }},
 		{Armed, "the timer runs", nil},
 		{Armed, "the timer runs, and its peer gives no answer in time", func(_ *Journal, f *Facts) { f.PeerServes = state.Fact[bool]{} }},
 		{Armed, "its peer has been away for 10 s", func(_ *Journal, f *Facts) { f.PeerServes, f.PeerAway = state.Fact[bool]{}, 10*time.Second }},
@@ -120,6 +124,15 @@ func TestWhatAHostDoesNext(t *testing.T) {
 		{Switched, "the switch has not followed the journal, and the host booted", func(_ *Journal, f *Facts) { f.Running, f.Boot = "old", "b2" }},
 		{Switched, "the switch leads there", nil},
 		{Started, "daemons start", func(_ *Journal, f *Facts) { f.Daemons = false }},
+		{Started, "daemons do not start, and the deadline has passed", func(j *Journal, f *Facts) {
+			f.Daemons, f.Proof, f.Serves, j.Deadline = false, nil, state.Known(false), noon
+		}},
+		{Started, "daemons do not start, late, and the old images are gone", func(j *Journal, f *Facts) {
+			f.Daemons, f.Proof, f.Serves, j.Deadline, f.Whole = false, nil, state.Known(false), noon, state.Known(false)
+		}},
+		{Switched, "the switch does not lead there, late, and the old images are gone", func(j *Journal, f *Facts) {
+			f.Running, f.Proof, j.Deadline, f.Whole = "old", nil, noon, state.Known(false)
+		}},
 		{Started, "they run", nil},
 		{Proving, "nothing is known yet", func(j *Journal, f *Facts) { f.Proof, j.Switched = nil, noon }},
 		{Proving, "all is shown", nil},
@@ -235,6 +248,9 @@ func TestWhatAHostDoesNext(t *testing.T) {
 			}
 		}
 		fmt.Fprintf(&out, "%s: %s\n  %s -> %q, attempt %d: %s\n", c.step, c.what, a.Act, a.Journal.Step, a.Journal.Attempts, a.Why)
+		if a.Held != "" {
+			fmt.Fprintf(&out, "  held: %s\n", a.Held)
+		}
 	}
 	for _, r := range rules {
 		if !needed[r.name] {

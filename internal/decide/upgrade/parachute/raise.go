@@ -15,15 +15,15 @@ func (d decision) raise() (Action, bool) {
 	stops := servers && !state.Is(d.f.Risen, true) || kubelet && d.f.Kind == OfTwo
 	switch {
 	case !d.f.Daemons:
-		return Action{Start, d.j, "the daemons of the release start at its functional level"}, true
+		return Action{Act: Start, Journal: d.j, Why: "the daemons of the release start at its functional level"}, true
 	case stops && !d.spared() && !d.left():
-		return Action{Hold, d.j, "its servers restart at the new functional level once another control plane is known to serve"}, true
+		return Action{Act: Hold, Journal: d.j, Why: "its servers restart at the new functional level once another control plane is known to serve"}, true
 	case servers && !state.Is(d.f.Risen, true):
-		return Action{RaiseServers, d.j, "its servers rise to the functional level of the release"}, true
+		return Action{Act: RaiseServers, Journal: d.j, Why: "its servers rise to the functional level of the release"}, true
 	case kubelet:
-		return Action{RaiseKubelet, d.j, "its kubelet rises to the functional level of the release"}, true
+		return Action{Act: RaiseKubelet, Journal: d.j, Why: "its kubelet rises to the functional level of the release"}, true
 	case servers && (d.spared() || d.left()) && !state.Is(d.f.Serves, true):
-		return Action{Prove, d.j, "its API server is not ready yet at the functional level of the release"}, true
+		return Action{Act: Prove, Journal: d.j, Why: "its API server is not ready yet at the functional level of the release"}, true
 	}
 	return Action{}, false
 }
