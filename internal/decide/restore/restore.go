@@ -76,6 +76,8 @@ var rules = []Rule{
 	{Name: "guards", Key: "validatingadmissionpolicies/holdfast-", Starts: true, Fate: Drop, Why: "the installation makes them, and they would guard the topology of before"},
 	{Name: "guard-bindings", Key: "validatingadmissionpolicybindings/holdfast-", Starts: true, Fate: Drop, Why: "the installation makes them, and they would guard the topology of before"},
 	{Name: "fencing", Key: "secrets/openshift-etcd/fencing-credentials-", Starts: true, Fate: Drop, Why: "the accounts of BMCs come from the install configuration"},
+	{Name: "trust", Key: "secrets/openshift-etcd/pacemaker-auth", Fate: Drop, Why: "Corosync's key follows from it, and a former host that wakes up must have another one; the operator makes a new one"},
+	{Name: "job-inputs", Key: "secrets/openshift-etcd/two-node-input-", Starts: true, Fate: Drop, Why: "it holds accounts of former BMCs, for a Job that is gone"},
 	{Name: "join-key", Key: "secrets/kube-system/holdfast-join-key", Fate: Drop, Why: "each life has a join key of its own"},
 	{Name: "authorities", Key: "secrets/kube-system/holdfast-authorities", Fate: Drop, Why: "no rotation goes on by itself"},
 	{Name: "bootstrap-tokens", Key: "secrets/kube-system/bootstrap-token-", Starts: true, Fate: Drop, Why: "hosts that join get others"},
