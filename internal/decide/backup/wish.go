@@ -179,7 +179,7 @@ func (w Wish) Unsent(entries []model.Entry) string {
 
 // Spent returns the ids of the backups of a host to remove. period is that of the schedule.
 func (w Wish) Spent(entries []model.Entry, host string, period time.Duration, now time.Time) []string {
-	return model.Retention(entries, model.Policy{Host: host, Keep: w.Keep, Period: period, Now: now}).Go
+	return model.Retention(entries, model.Policy{Host: host, Keep: w.Keep, Targets: w.TargetNames(), Period: period, Now: now}).Go
 }
 
 // Request returns the request for a run of the unit.
