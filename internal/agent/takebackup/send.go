@@ -113,7 +113,8 @@ func (r *Run) sendTo(ctx context.Context, t backup.Target, file string, sent bac
 var errSendTooLong = errors.New("the target took longer than its limit")
 
 // upload writes the archive and then its entry, which says that the archive is whole. Each
-// is read back.
+// is read back. The entry of a sending whose end was not written down goes first: each sending has
+// another archive, and beside that one the former entry would be wrong.
 func (r *Run) upload(ctx context.Context, t backup.Target, file string, sent backup.File, c backup.Copy, entry backup.Entry) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, r.limits.Send, errSendTooLong)
 	defer cancel()
@@ -124,6 +125,7 @@ func (r *Run) upload(ctx context.Context, t backup.Target, file string, sent bac
 	defer func() { _ = to.Close() }()
 	limits := target.Limits{Idle: r.limits.Idle, BytesPerSecond: r.limits.BytesPerSecond}
 	r.clear(ctx, to, t.Name, entry, limits)
+	_ = target.Remove(ctx, to, backup.SentEntryName(entry.Site, entry.Host, entry.ID)) // an account that may not remove can still send
 	if err := target.Send(ctx, to, backup.SentName(entry.Site, entry.Host, entry.ID), file, sent, limits); err != nil {
 		return err
 	}
