@@ -193,7 +193,7 @@ func (a *Agent) look(ctx context.Context) (decide.Facts, error) {
 	f := decide.Facts{
 		Now: now, Host: self, Schedule: a.wish.Schedule, Offset: decide.OffsetOf(self, controlPlanes(nodes)), Journal: a.journal,
 		Asked: decide.ReadAsked(own(nodes, self)[decide.WantedOf]), Works: works,
-		Unsent: a.wish.Unsent(a.entries), Spent: a.wish.Spent(a.entries, self, a.period(now), now),
+		Unsent: a.wish.Unsent(a.entries, now), Spent: a.wish.Spent(a.entries, self, a.period(now), now),
 	}
 	f.Etcd = a.Etcd(ctx)
 	f.Around(self, nodes, now)

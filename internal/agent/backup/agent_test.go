@@ -26,7 +26,7 @@ func TestASiteHasBackupsFromItsFirstDayWithoutAWish(t *testing.T) {
 	if got := len(w.good()); got != 7 || len(s.Kept) != 7 || s.Keep != 7 || s.Failed != nil || s.Doing != nil || len(w.started) < 10 {
 		t.Errorf("%d are kept of %d runs, %+v", got, len(w.started), s)
 	}
-	if b, is := s.Newest(); !is || w.now.Sub(b.Taken) > 25*time.Hour || !s.Next.After(w.now) || s.Next.Sub(w.now) > 25*time.Hour {
+	if b, is := s.Newest(w.now); !is || w.now.Sub(b.Taken) > 25*time.Hour || !s.Next.After(w.now) || s.Next.Sub(w.now) > 25*time.Hour {
 		t.Errorf("%+v, next %s at %s", b, s.Next, w.now)
 	}
 	if w.request != nil {
@@ -117,7 +117,7 @@ func TestWhatIsNotGoodNeverCounts(t *testing.T) {
 		harm(w)
 		w.run(2 * 24 * time.Hour)
 		s := w.summary()
-		if _, is := s.Newest(); is || s.Failed == nil || s.Failed.Times < 5 || len(w.started) > 30 {
+		if _, is := s.Newest(w.now); is || s.Failed == nil || s.Failed.Times < 5 || len(w.started) > 30 {
 			t.Errorf("%s: %+v, %d runs", name, s.Failed, len(w.started))
 		}
 		w.fails, w.bad, w.dies = "", "", false
@@ -231,7 +231,7 @@ func TestAPowerCutAtEachWriteLosesNothing(t *testing.T) {
 			w.boot()
 			w.run(3 * time.Hour)
 			s := w.summary()
-			b, is := s.Newest()
+			b, is := s.Newest(w.now)
 			if !is || w.now.Sub(b.Taken) > 2*time.Hour+5*time.Minute || s.Doing != nil || w.request != nil && !w.works {
 				t.Errorf("cut at %d (after: %v): %+v, started %q", at, after, s, w.started)
 			}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/page"
+	model "github.com/holdfast/holdfast/internal/model/backup"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -121,11 +122,12 @@ type Copy struct {
 	Failed   string    `json:"failed,omitempty"`
 }
 
-// Newest returns the newest good backup; false if there is none.
-func (s Summary) Newest() (Brief, bool) {
+// Newest returns the newest good backup; false if there is none. Those of a clock that was ahead
+// do not count, unless no time is given.
+func (s Summary) Newest(now time.Time) (Brief, bool) {
 	var out Brief
 	for _, b := range s.Kept {
-		if b.Good && b.Taken.After(out.Taken) {
+		if ahead := !now.IsZero() && model.Ahead(b.Taken, now); b.Good && !ahead && b.Taken.After(out.Taken) {
 			out = b
 		}
 	}
@@ -164,7 +166,7 @@ func (s Summary) short() []Brief {
 		return s.Kept
 	}
 	out := slices.Clone(s.Kept[:maxBriefs])
-	if good, is := s.Newest(); is && !slices.ContainsFunc(out, func(b Brief) bool { return b.ID == good.ID }) {
+	if good, is := s.Newest(s.At); is && !slices.ContainsFunc(out, func(b Brief) bool { return b.ID == good.ID }) {
 		out[maxBriefs-1] = good
 	}
 	return out

@@ -158,11 +158,11 @@ func Briefs(entries []model.Entry) []Brief {
 }
 
 // Unsent returns the id of the newest good backup of a host if a target lacks it; empty
-// otherwise. Older backups are not sent any more.
-func (w Wish) Unsent(entries []model.Entry) string {
+// otherwise. Older backups are not sent any more, and those of a clock that was ahead neither.
+func (w Wish) Unsent(entries []model.Entry, now time.Time) string {
 	var newest model.Entry
 	for _, e := range entries {
-		if e.Good && e.Taken.After(newest.Taken) {
+		if e.Good && !model.Ahead(e.Taken, now) && e.Taken.After(newest.Taken) {
 			newest = e
 		}
 	}

@@ -29,31 +29,33 @@ type Retained struct {
 }
 
 // Retention decides which backups of a catalogue may go. A good one goes if Keep newer good
-// ones of its kind stay; the kinds are those of the schedule and all others. A bad one goes if
+// ones of its kind stay; the kinds are those of the schedule and all others, and those that a clock
+// that was ahead has made, which would push out each new one. A bad one goes if
 // there is a newer good one. The newest good one with a copy at a target stays, too. Nothing goes
 // while the newest good one is older than two periods: if no new ones are made, the old ones are
 // the last.
 func Retention(entries []Entry, p Policy) Retained {
 	own := slices.DeleteFunc(slices.Clone(entries), func(e Entry) bool { return e.Host != p.Host || !ValidID(e.ID) })
 	slices.SortStableFunc(own, func(a, b Entry) int { return b.Taken.Compare(a.Taken) })
-	newest := slices.IndexFunc(own, func(e Entry) bool { return e.Good })
+	newest := slices.IndexFunc(own, func(e Entry) bool { return e.Good && !Ahead(e.Taken, p.Now) })
 	if newest < 0 {
 		return Retained{}
 	}
 	var out Retained
 	last := lastCopies(own, p.Targets)
-	kept := map[bool]int{} // by whether it is of the schedule
+	type kind struct{ scheduled, ahead bool }
+	kept := map[kind]int{}
 	for i, e := range own {
-		scheduled := e.Reason == BySchedule
+		is := kind{e.Reason == BySchedule, Ahead(e.Taken, p.Now)}
 		switch {
 		case !e.Good && i > newest:
 			out.Go = append(out.Go, e.ID)
-		case e.Good && kept[scheduled] >= max(p.Keep, 1):
+		case e.Good && kept[is] >= max(p.Keep, 1):
 			if !last[e.ID] {
 				out.Go = append(out.Go, e.ID)
 			}
 		case e.Good:
-			kept[scheduled]++
+			kept[is]++
 		}
 	}
 	slices.Reverse(out.Go)
