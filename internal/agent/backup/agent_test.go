@@ -168,6 +168,33 @@ func TestWhatIsInTheWayIsTold(t *testing.T) {
 	}
 }
 
+// Somebody reads that the disk is full, and has fewer kept.
+func TestOnAFullDiskFewerAreKeptIfSomebodySaysSo(t *testing.T) {
+	keep := func(n int) *configv1alpha1.EtcdBackupSpec {
+		return &configv1alpha1.EtcdBackupSpec{RetentionPolicy: configv1alpha1.RetentionPolicy{RetentionType: configv1alpha1.RetentionTypeNumber, RetentionNumber: &configv1alpha1.RetentionNumberConfig{MaxNumberOfBackups: n}}}
+	}
+	w := newWorld(t)
+	w.run(8 * 24 * time.Hour)
+	w.free = 1 << 30
+	w.run(24 * time.Hour)
+	w.spec = keep(3)
+	w.run(20 * time.Minute)
+	if s := w.summary(); len(w.good()) != 3 || !strings.Contains(s.Waits, "MiB are free") || s.Stays != "" {
+		t.Errorf("%d are left, %+v", len(w.good()), s)
+	}
+	w.run(2 * 24 * time.Hour)
+	w.spec = keep(2)
+	w.run(20 * time.Minute)
+	if s := w.summary(); len(w.good()) != 3 || !strings.Contains(s.Stays, "older than two periods") {
+		t.Errorf("%d are left, %+v", len(w.good()), s)
+	}
+	w.free = 100 << 30
+	w.run(time.Hour)
+	if s := w.summary(); len(w.good()) != 2 || s.Stays != "" || s.Waits != "" {
+		t.Errorf("%d are left, %+v", len(w.good()), s)
+	}
+}
+
 func TestATargetThatWasAwayGetsTheNewestBackup(t *testing.T) {
 	w := newWorld(t)
 	w.spec = &configv1alpha1.EtcdBackupSpec{Schedule: "0 23 * * *"}

@@ -373,6 +373,29 @@ func ids(t *testing.T, r *Run) []string {
 	return out
 }
 
+// On a full disk nothing can be sent, and what is to be removed is what makes room.
+func TestWhatIsToBeRemovedGoesAlsoIfNothingCanBeSent(t *testing.T) {
+	w := newWorld(t)
+	first, second := w.request(0), w.request(1)
+	targets := first.Targets
+	for _, req := range []*backup.Request{&first, &second} {
+		req.Targets = nil
+		_, err := w.Do(t.Context(), *req)
+		must(t, err)
+	}
+	second.Targets, second.Remove = targets, []string{first.ID}
+	w.Snapshot.Free = func(string) (uint64, error) { return 1, nil }
+	s, err := w.Do(t.Context(), second)
+	if err == nil || !strings.Contains(s.Failed, "the encrypted archive needs") || !slices.Equal(ids(t, w.Run), []string{second.ID}) {
+		t.Errorf("%+v, %v, kept are %v", s, err, ids(t, w.Run))
+	}
+	third := w.request(2)
+	third.Remove = []string{second.ID}
+	if s, err := w.Do(t.Context(), third); err == nil || s.Good || !slices.Equal(ids(t, w.Run), []string{second.ID}) {
+		t.Errorf("after none was taken: %+v, %v, kept are %v", s, err, ids(t, w.Run))
+	}
+}
+
 // L59: no request removes the last good backup, or anything that is not in the catalogue of
 // this host.
 func TestTheLastGoodBackupIsNeverRemoved(t *testing.T) {

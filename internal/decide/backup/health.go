@@ -339,6 +339,11 @@ func (s Site) Lines() []string {
 			out = append(out, fmt.Sprintf("%s has been taking one since %s%s.", h.Name, stamp(d.Since), prefixed(": ", d.Phase)))
 		}
 	}
+	for _, h := range s.Hosts {
+		if h.Silent == "" && h.Stays != "" {
+			out = append(out, fmt.Sprintf("%s removes none: %s.", h.Name, h.Stays))
+		}
+	}
 	return append(out, s.whereTo()...)
 }
 

@@ -74,6 +74,7 @@ var situations = []struct {
 			s.Hosts[i].Kept = []Brief{{ID: "ahead", Taken: noon.Add(90 * day), Good: true}}
 		}
 	}, "none!"},
+	{"a host removes none", func(s *Site) { s.Hosts[1].Stays = "the newest good backup is too old" }, ""},
 	{"a host fails", func(s *Site) { s.Hosts[1].Failed = &Failure{At: noon, Why: "no room", Times: 1} }, "failing cp-2"},
 	{"a host goes on failing", func(s *Site) { s.Hosts[1].Failed = &Failure{At: noon, Why: "no room", Times: 3} }, "failing cp-2!"},
 	{"the wish has mistakes, which both hosts tell", func(s *Site) { s.Hosts[0].Refused, s.Hosts[1].Refused = []string{"a", "b"}, []string{"a", "b"} }, "refused!"},

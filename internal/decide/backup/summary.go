@@ -61,6 +61,8 @@ type Summary struct {
 	At time.Time `json:"at"`
 	// Kept are the backups on this host, the newest first.
 	Kept []Brief `json:"kept,omitempty"`
+	// Stays says why the host removes none of them although more are there than are to be kept.
+	Stays string `json:"stays,omitempty"`
 	// Doing is the run that goes on now; nil if none does.
 	Doing *Doing `json:"doing,omitempty"`
 	// Failed describes the failures since the last good backup; nil if there is none.
@@ -151,6 +153,7 @@ func (s Summary) Text() (string, error) {
 		f.Why = page.OneLine(f.Why, maxWhy)
 		s.Failed = &f
 	}
+	s.Stays = page.OneLine(s.Stays, maxWhy)
 	s.Waits, s.Answer.Failed = page.OneLine(s.Waits, maxWhy), page.OneLine(s.Answer.Failed, maxWhy)
 	s.Refused = slices.Clone(s.Refused[:min(len(s.Refused), maxBriefs)])
 	for i := range s.Refused {

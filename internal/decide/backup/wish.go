@@ -177,9 +177,9 @@ func (w Wish) Unsent(entries []model.Entry, now time.Time) string {
 	return ""
 }
 
-// Spent returns the ids of the backups of a host to remove. period is that of the schedule.
-func (w Wish) Spent(entries []model.Entry, host string, period time.Duration, now time.Time) []string {
-	return model.Retention(entries, model.Policy{Host: host, Keep: w.Keep, Targets: w.TargetNames(), Period: period, Now: now}).Go
+// Retained says which backups of a host are to be removed. period is that of the schedule.
+func (w Wish) Retained(entries []model.Entry, host string, period time.Duration, now time.Time) model.Retained {
+	return model.Retention(entries, model.Policy{Host: host, Keep: w.Keep, Targets: w.TargetNames(), Period: period, Now: now})
 }
 
 // Request returns the request for a run of the unit.
