@@ -27,9 +27,9 @@ func newSpace(s *site.Site, view func() state.NetworkView) *space.Agent {
 		Keeper: func(ctx context.Context) (state.EtcdReport, error) {
 			return keeperclient.Report(ctx, state.EtcdSocketPath)
 		},
-		BacksUp: backup.ThisUnit().Works,
-		Open:    func() (space.API, error) { return kube.Open(state.AgentKubeconfig) },
-		Uptime:  func() (time.Duration, error) { _, up, err := observe.Boot(); return up, err },
-		Now:     time.Now,
+		BacksUp: backup.ThisUnit().Works, Backup: backup.ThisUnit().State,
+		Open:   func() (space.API, error) { return kube.Open(state.AgentKubeconfig) },
+		Uptime: func() (time.Duration, error) { _, up, err := observe.Boot(); return up, err },
+		Now:    time.Now,
 	})
 }

@@ -32,7 +32,7 @@ func backupBefore(ctx context.Context, c nodeLister, now time.Time, without bool
 	if err != nil {
 		return err
 	}
-	if why := backup.Before(backup.NewestOf(nodes), now); why != "" {
+	if why := backup.Before(backup.NewestOf(nodes, now), now); why != "" {
 		return coded(command.ExitRefused, "refused, nothing was changed: %s: %s", why, backup.BeforeWay)
 	}
 	return nil

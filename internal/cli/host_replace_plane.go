@@ -98,7 +98,7 @@ func (m *planeMember) look(ctx context.Context, f removal.Facts) removal.Plane {
 	}
 	p.Upgrade = m.upgrade(ctx, f.Others).Retire
 	if !m.withoutBackup {
-		p.Backup = backup.Before(backup.NewestOf(known), m.now())
+		p.Backup = backup.Before(backup.NewestOf(known, m.now()), m.now())
 	}
 	return p
 }

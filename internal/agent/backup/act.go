@@ -85,7 +85,7 @@ func (a *Agent) takeIn(f decide.Facts) (string, error) {
 	j, changed := a.journal, ""
 	switch entry, is := find(entries, b.ID); {
 	case b.Reason == decide.Tend:
-		left := a.wish.Unsent(entries) != "" || len(a.wish.Spent(entries, a.Node(), a.period(f.Now), f.Now)) > 0
+		left := a.wish.Unsent(entries, f.Now) != "" || len(a.retained(f.Now).Go) > 0
 		j, changed = j.Tended(f.Now, left), "tended its backups"
 	case is && entry.Good:
 		j, changed = j.Took(b.ID), fmt.Sprintf("took backup %s, which is good: revision %d", b.ID, entry.Database.Revision)

@@ -193,7 +193,7 @@ func (a *Agent) look(ctx context.Context) (decide.Facts, error) {
 	f := decide.Facts{
 		Now: now, Host: self, Schedule: a.wish.Schedule, Offset: decide.OffsetOf(self, controlPlanes(nodes)), Journal: a.journal,
 		Asked: decide.ReadAsked(own(nodes, self)[decide.WantedOf]), Works: works,
-		Unsent: a.wish.Unsent(a.entries), Spent: a.wish.Spent(a.entries, self, a.period(now), now),
+		Unsent: a.wish.Unsent(a.entries, now), Spent: a.retained(now).Go,
 	}
 	f.Etcd = a.Etcd(ctx)
 	f.Around(self, nodes, now)
@@ -207,6 +207,11 @@ func (a *Agent) look(ctx context.Context) (decide.Facts, error) {
 		f.Up = up
 	}
 	return f, nil
+}
+
+// retained says which of the backups of this host are to be removed.
+func (a *Agent) retained(now time.Time) model.Retained {
+	return a.wish.Retained(a.entries, a.Node(), a.period(now), now)
 }
 
 // period is the longest time between two times of a schedule.

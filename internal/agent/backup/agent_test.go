@@ -26,7 +26,7 @@ func TestASiteHasBackupsFromItsFirstDayWithoutAWish(t *testing.T) {
 	if got := len(w.good()); got != 7 || len(s.Kept) != 7 || s.Keep != 7 || s.Failed != nil || s.Doing != nil || len(w.started) < 10 {
 		t.Errorf("%d are kept of %d runs, %+v", got, len(w.started), s)
 	}
-	if b, is := s.Newest(); !is || w.now.Sub(b.Taken) > 25*time.Hour || !s.Next.After(w.now) || s.Next.Sub(w.now) > 25*time.Hour {
+	if b, is := s.Newest(w.now); !is || w.now.Sub(b.Taken) > 25*time.Hour || !s.Next.After(w.now) || s.Next.Sub(w.now) > 25*time.Hour {
 		t.Errorf("%+v, next %s at %s", b, s.Next, w.now)
 	}
 	if w.request != nil {
@@ -117,7 +117,7 @@ func TestWhatIsNotGoodNeverCounts(t *testing.T) {
 		harm(w)
 		w.run(2 * 24 * time.Hour)
 		s := w.summary()
-		if _, is := s.Newest(); is || s.Failed == nil || s.Failed.Times < 5 || len(w.started) > 30 {
+		if _, is := s.Newest(w.now); is || s.Failed == nil || s.Failed.Times < 5 || len(w.started) > 30 {
 			t.Errorf("%s: %+v, %d runs", name, s.Failed, len(w.started))
 		}
 		w.fails, w.bad, w.dies = "", "", false
@@ -165,6 +165,33 @@ func TestWhatIsInTheWayIsTold(t *testing.T) {
 	w.run(10 * time.Minute)
 	if s := w.summary(); len(w.started) > 0 || s.Waits != "cp-3 takes a backup" {
 		t.Errorf("%q, %+v", w.started, s)
+	}
+}
+
+// Somebody reads that the disk is full, and has fewer kept.
+func TestOnAFullDiskFewerAreKeptIfSomebodySaysSo(t *testing.T) {
+	keep := func(n int) *configv1alpha1.EtcdBackupSpec {
+		return &configv1alpha1.EtcdBackupSpec{RetentionPolicy: configv1alpha1.RetentionPolicy{RetentionType: configv1alpha1.RetentionTypeNumber, RetentionNumber: &configv1alpha1.RetentionNumberConfig{MaxNumberOfBackups: n}}}
+	}
+	w := newWorld(t)
+	w.run(8 * 24 * time.Hour)
+	w.free = 1 << 30
+	w.run(24 * time.Hour)
+	w.spec = keep(3)
+	w.run(20 * time.Minute)
+	if s := w.summary(); len(w.good()) != 3 || !strings.Contains(s.Waits, "MiB are free") || s.Stays != "" {
+		t.Errorf("%d are left, %+v", len(w.good()), s)
+	}
+	w.run(2 * 24 * time.Hour)
+	w.spec = keep(2)
+	w.run(20 * time.Minute)
+	if s := w.summary(); len(w.good()) != 3 || !strings.Contains(s.Stays, "older than two periods") {
+		t.Errorf("%d are left, %+v", len(w.good()), s)
+	}
+	w.free = 100 << 30
+	w.run(time.Hour)
+	if s := w.summary(); len(w.good()) != 2 || s.Stays != "" || s.Waits != "" {
+		t.Errorf("%d are left, %+v", len(w.good()), s)
 	}
 }
 
@@ -231,7 +258,7 @@ func TestAPowerCutAtEachWriteLosesNothing(t *testing.T) {
 			w.boot()
 			w.run(3 * time.Hour)
 			s := w.summary()
-			b, is := s.Newest()
+			b, is := s.Newest(w.now)
 			if !is || w.now.Sub(b.Taken) > 2*time.Hour+5*time.Minute || s.Doing != nil || w.request != nil && !w.works {
 				t.Errorf("cut at %d (after: %v): %+v, started %q", at, after, s, w.started)
 			}

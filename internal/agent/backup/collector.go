@@ -35,7 +35,7 @@ func (a *Agent) Collect(out chan<- prometheus.Metric) {
 		return
 	}
 	send.Gauge(periods, s.Period.Seconds())
-	if b, is := s.Newest(); is {
+	if b, is := s.Newest(a.Now()); is {
 		send.Time(good, b.Taken)
 	}
 	n := 0
@@ -43,15 +43,15 @@ func (a *Agent) Collect(out chan<- prometheus.Metric) {
 		n = s.Failed.Times
 	}
 	send.Gauge(failures, float64(n))
-	for name, at := range sentAt(s) {
+	for name, at := range sentAt(s, a.Now()) {
 		send.Time(sent, at, name)
 	}
 }
 
 // sentAt returns for each target the time that its metric has.
-func sentAt(s decide.Summary) map[string]time.Time {
+func sentAt(s decide.Summary, now time.Time) map[string]time.Time {
 	out := map[string]time.Time{}
-	site := decide.Site{Hosts: []decide.Host{{Summary: s}}}
+	site := decide.Site{Now: now, Hosts: []decide.Host{{Summary: s}}}
 	for _, name := range s.Targets {
 		if at := site.SentSince(name); !at.IsZero() {
 			out[name] = at

@@ -38,6 +38,9 @@ func (a *Agent) look(ctx context.Context, up time.Duration) decide.Facts {
 	if works, err := a.BacksUp(ctx); err == nil {
 		f.BacksUp = state.Known(works)
 	}
+	if said, err := a.Backup(); err == nil {
+		f.Sends = said.PastEtcd()
+	}
 	file := a.Wanted()
 	a.wish = a.hear()
 	f.Asked = a.wish != "" || file.Known && file.Value >= 0 && file.Value < decide.WishLasts

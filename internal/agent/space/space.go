@@ -21,6 +21,7 @@ import (
 	"github.com/holdfast/holdfast/internal/agent/loop"
 	"github.com/holdfast/holdfast/internal/decide/etcdhealth"
 	decide "github.com/holdfast/holdfast/internal/decide/etcdspace"
+	model "github.com/holdfast/holdfast/internal/model/backup"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -67,6 +68,8 @@ type Options struct {
 	Keeper func(ctx context.Context) (state.EtcdReport, error)
 	// BacksUp reports whether this host takes a backup.
 	BacksUp func(ctx context.Context) (bool, error)
+	// Backup returns how far that backup is.
+	Backup func() (model.State, error)
 	// Open opens the API.
 	Open func() (API, error)
 	// Uptime is the time since boot, by the clock of the keeper.

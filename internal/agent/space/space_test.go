@@ -12,8 +12,10 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/etcd"
+	"github.com/holdfast/holdfast/internal/decide/drain"
 	"github.com/holdfast/holdfast/internal/decide/etcdhealth"
 	decide "github.com/holdfast/holdfast/internal/decide/etcdspace"
+	model "github.com/holdfast/holdfast/internal/model/backup"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -28,6 +30,7 @@ type world struct {
 	report  state.EtcdReport
 	keeper  error
 	backsUp bool
+	phase   model.Phase
 	fails   error
 	late    bool
 	did     []string
@@ -91,6 +94,7 @@ func (h *hostOf) begin(shape decide.Shape, nodes []state.Node) {
 		Own:     func(address string) (Etcd, error) { return client{h, h.etcds[address]}, nil },
 		Keeper:  func(context.Context) (state.EtcdReport, error) { return h.report, h.keeper },
 		BacksUp: func(context.Context) (bool, error) { return h.backsUp, nil },
+		Backup:  func() (model.State, error) { return model.State{Phase: h.phase}, nil },
 		Open:    func() (API, error) { return h, h.noAPI },
 		Uptime:  func() (time.Duration, error) { return h.up, nil },
 		Now:     func() time.Time { return time.Unix(0, 0).Add(h.up) },
@@ -238,6 +242,22 @@ func TestAFullPairIsMendedWithoutAPerson(t *testing.T) {
 		m.Size, m.InUse, m.NoSpace = 8<<30, 8<<30-10*mib, []state.MemberID{1, 2}
 	}
 	w.plays(decide.CompactBehind + 5*time.Minute)
+	w.expect("compact 1000", "defragment cp-2", "move from cp-1", "defragment cp-1", "disarm [1 2]")
+}
+
+// While etcd takes no writes, nobody can write that a drain is over, and nobody waits for an upload.
+func TestAFullPairIsMendedWhateverNodesSayAndDuringAnUpload(t *testing.T) {
+	w := newWorld(t, decide.Two, 2)
+	for _, m := range w.etcds {
+		m.Size, m.InUse, m.NoSpace = 8<<30, 8<<30-10*mib, []state.MemberID{1, 2}
+	}
+	nodes := w.hosts[0].View().Nodes.Value
+	nodes[0].Annotations = map[string]string{drain.CordonedBy: "x"}
+	w.backsUp, w.phase = true, model.PhaseSnapshot
+	w.plays(decide.CompactBehind + 5*time.Minute)
+	w.expect()
+	w.phase = model.PhaseSend
+	w.plays(5 * time.Minute)
 	w.expect("compact 1000", "defragment cp-2", "move from cp-1", "defragment cp-1", "disarm [1 2]")
 }
 

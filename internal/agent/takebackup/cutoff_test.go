@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -89,5 +90,37 @@ func TestWhatACopyThatWasCutOffLeavesAtAServerDoesNotCountAndIsRemovedByTheNextO
 	}
 	if _, err := w.Catalogue.Entry(request(1).ID); err == nil {
 		t.Errorf("%s is still here", filepath.Base(req.Remove[0]))
+	}
+}
+
+// The power is cut after a copy was whole and before the host wrote that down, and once more in the
+// next sending, whose archive is encrypted anew: the former entry does not say that this is a copy.
+func TestASecondSendingThatIsCutOffLeavesNoEntryOfTheFirst(t *testing.T) {
+	w := newWorld(t)
+	req := w.request(0)
+	archive := filepath.Join(w.nas, backup.SentName(req.Site, req.Host, req.ID))
+	_, err := w.Do(t.Context(), req)
+	must(t, err)
+	first, err := os.ReadFile(archive)
+	must(t, err)
+	entry, err := w.Catalogue.Entry(req.ID)
+	must(t, err)
+	entry.Copies = nil
+	must(t, w.Catalogue.Update(entry))
+	w.Open = func(ctx context.Context, t backup.Target) (target.Target, error) {
+		to, err := target.Open(ctx, t)
+		return withoutEntries{to}, err
+	}
+	if s, err := w.Do(t.Context(), req); err != nil || len(s.NotSent) != 1 {
+		t.Fatalf("%+v, %v", s, err)
+	}
+	second, err := os.ReadFile(archive)
+	must(t, err)
+	if got := names(t, w.nas); bytes.Equal(first, second) || len(got) != 2 {
+		t.Errorf("another archive: %v, and there are %v", !bytes.Equal(first, second), got)
+	}
+	w.Open = target.Open
+	if s, err := w.Do(t.Context(), req); err != nil || len(s.NotSent) > 0 || len(names(t, w.nas)) != 3 {
+		t.Errorf("%+v, %v, there are %v", s, err, names(t, w.nas))
 	}
 }

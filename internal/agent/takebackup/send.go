@@ -113,7 +113,8 @@ func (r *Run) sendTo(ctx context.Context, t backup.Target, file string, sent bac
 var errSendTooLong = errors.New("the target took longer than its limit")
 
 // upload writes the archive and then its entry, which says that the archive is whole. Each
-// is read back.
+// is read back. The entry of a sending whose end was not written down goes first: each sending has
+// another archive, and beside that one the former entry would be wrong.
 func (r *Run) upload(ctx context.Context, t backup.Target, file string, sent backup.File, c backup.Copy, entry backup.Entry) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, r.limits.Send, errSendTooLong)
 	defer cancel()
@@ -124,6 +125,7 @@ func (r *Run) upload(ctx context.Context, t backup.Target, file string, sent bac
 	defer func() { _ = to.Close() }()
 	limits := target.Limits{Idle: r.limits.Idle, BytesPerSecond: r.limits.BytesPerSecond}
 	r.clear(ctx, to, t.Name, entry, limits)
+	_ = target.Remove(ctx, to, backup.SentEntryName(entry.Site, entry.Host, entry.ID)) // an account that may not remove can still send
 	if err := target.Send(ctx, to, backup.SentName(entry.Site, entry.Host, entry.ID), file, sent, limits); err != nil {
 		return err
 	}
@@ -170,7 +172,7 @@ func (r *Run) remove(ctx context.Context, req backup.Request) error {
 		if err != nil {
 			return err
 		}
-		entry, may := removable(entries, id, req.Host)
+		entry, may := removable(entries, id, req)
 		if !may {
 			continue
 		}
@@ -182,14 +184,21 @@ func (r *Run) remove(ctx context.Context, req backup.Request) error {
 	return nil
 }
 
-// removable finds a backup of this host, and reports whether it may go: the last good one may not.
-func removable(entries []backup.Entry, id, host string) (backup.Entry, bool) {
-	i := slices.IndexFunc(entries, func(e backup.Entry) bool { return e.ID == id && e.Host == host })
+// removable finds a backup of this host, and reports whether it may go: the last good one may not,
+// nor the last one with a copy at a target.
+func removable(entries []backup.Entry, id string, req backup.Request) (backup.Entry, bool) {
+	i := slices.IndexFunc(entries, func(e backup.Entry) bool { return e.ID == id && e.Host == req.Host })
 	if i < 0 {
 		return backup.Entry{}, false
 	}
-	other := slices.ContainsFunc(entries, func(e backup.Entry) bool { return e.Good && e.ID != id })
-	return entries[i], other || !entries[i].Good
+	if !entries[i].Good {
+		return entries[i], true
+	}
+	others := slices.DeleteFunc(slices.Clone(entries), func(e backup.Entry) bool { return !e.Good || e.ID == id })
+	last := slices.ContainsFunc(req.Targets, func(t backup.Target) bool {
+		return entries[i].Has(t.Name) && !slices.ContainsFunc(others, func(e backup.Entry) bool { return e.Has(t.Name) })
+	})
+	return entries[i], len(others) > 0 && !last
 }
 
 // removeCopies removes the copies of a backup. A target that refuses or does not answer keeps its

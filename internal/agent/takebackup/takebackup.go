@@ -111,7 +111,12 @@ func (r *Run) do(ctx context.Context, req backup.Request) error {
 		return err
 	}
 	if req.ID != "" {
-		if err := r.backup(ctx, req); err != nil {
+		err := r.backup(ctx, req)
+		if err != nil && r.state.Good && context.Cause(ctx) == nil {
+			// It is good and was not sent. On a full disk it is the removal that makes room.
+			return errors.Join(err, r.remove(ctx, req))
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/adapter/backup/archive"
 	"github.com/holdfast/holdfast/internal/adapter/backup/snapshot"
+	"github.com/holdfast/holdfast/internal/adapter/backup/target"
 	"github.com/holdfast/holdfast/internal/adapter/etcd"
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/model/backup"
@@ -319,6 +320,79 @@ func TestAnEndedContextLeavesNothing(t *testing.T) {
 	s, err := w.Do(ctx, w.request(0))
 	if !errors.Is(err, left) || s.Good || !slices.Equal(names(t, w.Catalogue.Dir), []string{".lock"}) {
 		t.Errorf("%+v %v, left are %v", s, err, names(t, w.Catalogue.Dir))
+	}
+}
+
+// A target that takes no copies any more, but lets its files be removed, keeps the last copy that it
+// has, whatever the request says.
+func TestTheLastCopyAtATargetIsNeverRemoved(t *testing.T) {
+	w := newWorld(t)
+	first, second, third := w.request(0), w.request(1), w.request(2)
+	_, err := w.Do(t.Context(), first)
+	must(t, err)
+	w.Open = func(ctx context.Context, t backup.Target) (target.Target, error) {
+		to, err := target.Open(ctx, t)
+		return refusing{to}, err
+	}
+	for _, req := range []backup.Request{second, third} {
+		if s, err := w.Do(t.Context(), req); err != nil || len(s.NotSent) != 1 {
+			t.Fatalf("%+v, %v", s, err)
+		}
+	}
+	tend := backup.Request{Site: first.Site, Host: first.Host, Targets: first.Targets, Remove: []string{first.ID, second.ID}}
+	_, err = w.Do(t.Context(), tend)
+	must(t, err)
+	if got := ids(t, w.Run); !slices.Equal(got, []string{first.ID, third.ID}) || len(names(t, w.nas)) != 3 {
+		t.Errorf("kept are %v, at the target are %v", got, names(t, w.nas))
+	}
+	w.Open = target.Open
+	third.Remove = tend.Remove
+	_, err = w.Do(t.Context(), third)
+	must(t, err)
+	if got := ids(t, w.Run); !slices.Equal(got, []string{third.ID}) || len(names(t, w.nas)) != 3 {
+		t.Errorf("after a new copy: kept are %v, at the target are %v", got, names(t, w.nas))
+	}
+}
+
+// refusing is a target that takes nothing any more.
+type refusing struct{ target.Target }
+
+func (refusing) Put(context.Context, string, io.ReadSeeker, int64) error {
+	return errors.New("quota exceeded")
+}
+
+// ids lists the backups in the catalogue of a host.
+func ids(t *testing.T, r *Run) []string {
+	t.Helper()
+	entries, _, err := r.Catalogue.List()
+	must(t, err)
+	var out []string
+	for _, e := range entries {
+		out = append(out, e.ID)
+	}
+	return out
+}
+
+// On a full disk nothing can be sent, and what is to be removed is what makes room.
+func TestWhatIsToBeRemovedGoesAlsoIfNothingCanBeSent(t *testing.T) {
+	w := newWorld(t)
+	first, second := w.request(0), w.request(1)
+	targets := first.Targets
+	for _, req := range []*backup.Request{&first, &second} {
+		req.Targets = nil
+		_, err := w.Do(t.Context(), *req)
+		must(t, err)
+	}
+	second.Targets, second.Remove = targets, []string{first.ID}
+	w.Snapshot.Free = func(string) (uint64, error) { return 1, nil }
+	s, err := w.Do(t.Context(), second)
+	if err == nil || !strings.Contains(s.Failed, "the encrypted archive needs") || !slices.Equal(ids(t, w.Run), []string{second.ID}) {
+		t.Errorf("%+v, %v, kept are %v", s, err, ids(t, w.Run))
+	}
+	third := w.request(2)
+	third.Remove = []string{second.ID}
+	if s, err := w.Do(t.Context(), third); err == nil || s.Good || !slices.Equal(ids(t, w.Run), []string{second.ID}) {
+		t.Errorf("after none was taken: %+v, %v, kept are %v", s, err, ids(t, w.Run))
 	}
 }
 

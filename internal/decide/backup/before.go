@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	model "github.com/holdfast/holdfast/internal/model/backup"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -15,15 +16,15 @@ const BeforeAge = 4 * time.Hour
 const BeforeWay = "holdfast backup now, or --without-backup"
 
 // Before returns why a step that cannot be taken back has to wait for a backup; empty if it need
-// not. newest is the time of the newest good backup of the site, zero for none. A time ahead of
-// the clock by more than that age counts for nothing.
+// not. newest is the time of the newest good backup of the site, zero for none. One that is
+// ahead of the clock counts for nothing.
 func Before(newest state.Fact[time.Time], now time.Time) string {
 	switch {
 	case !newest.Known:
 		return "it is unknown whether there is a good backup"
-	case newest.Value.IsZero():
+	case newest.Value.IsZero(), model.Ahead(newest.Value, now):
 		return "there is no good backup"
-	case now.Sub(newest.Value).Abs() > BeforeAge:
+	case now.Sub(newest.Value) > BeforeAge:
 		return fmt.Sprintf("the newest good backup is older than %.0f hours", BeforeAge.Hours())
 	}
 	return ""
@@ -31,8 +32,8 @@ func Before(newest state.Fact[time.Time], now time.Time) string {
 
 // NewestOf returns the time of the newest good backup of which control planes tell, as Before
 // takes it. It is unknown if none of them tells of its backups.
-func NewestOf(nodes []state.Node) state.Fact[time.Time] {
-	var s Site
+func NewestOf(nodes []state.Node, now time.Time) state.Fact[time.Time] {
+	s := Site{Now: now}
 	for _, n := range nodes {
 		if _, control := n.Labels[state.LabelControlPlane]; control {
 			s.Hosts = append(s.Hosts, HostOf(n.Name, n.Annotations))

@@ -24,16 +24,19 @@ func TestAStepThatCannotBeTakenBackWaitsForAYoungGoodBackup(t *testing.T) {
 		nodes []state.Node
 		why   string
 	}{
-		"nobody tells":                   {[]state.Node{silent}, "unknown"},
-		"a worker tells":                 {[]state.Node{silent, node("w", nil, took(time.Hour, true))}, "unknown"},
-		"none":                           {[]state.Node{node("cp-1", control)}, "no good backup"},
-		"a bad one":                      {[]state.Node{node("cp-1", control, took(time.Hour, false))}, "no good backup"},
-		"an old one":                     {[]state.Node{node("cp-1", control, took(BeforeAge+time.Second, true))}, "older than 4 hours"},
-		"one of a clock that ran ahead":  {[]state.Node{node("cp-1", control, took(-BeforeAge-time.Second, true))}, "older than 4 hours"},
+		"nobody tells":                         {[]state.Node{silent}, "unknown"},
+		"a worker tells":                       {[]state.Node{silent, node("w", nil, took(time.Hour, true))}, "unknown"},
+		"none":                                 {[]state.Node{node("cp-1", control)}, "no good backup"},
+		"a bad one":                            {[]state.Node{node("cp-1", control, took(time.Hour, false))}, "no good backup"},
+		"an old one":                           {[]state.Node{node("cp-1", control, took(BeforeAge+time.Second, true))}, "older than 4 hours"},
+		"one of a clock that ran ahead":        {[]state.Node{node("cp-1", control, took(-BeforeAge-time.Second, true))}, "no good backup"},
+		"one of a clock that is a bit ahead":   {[]state.Node{node("cp-1", control, took(-time.Minute, true))}, ""},
+		"an old one, and one that seems young": {[]state.Node{node("cp-1", control, took(-time.Hour, true), took(BeforeAge+time.Second, true))}, "older than 4 hours"},
+		"a young one beside one of a clock that ran ahead": {[]state.Node{node("cp-1", control, took(-90*24*time.Hour, true), took(time.Hour, true))}, ""},
 		"a young one":                    {[]state.Node{node("cp-1", control, took(BeforeAge, true))}, ""},
 		"a young one of the other alone": {[]state.Node{silent, node("cp-2", control, took(time.Minute, true))}, ""},
 	} {
-		if why := Before(NewestOf(c.nodes), now); (why == "") != (c.why == "") || !strings.Contains(why, c.why) {
+		if why := Before(NewestOf(c.nodes, now), now); (why == "") != (c.why == "") || !strings.Contains(why, c.why) {
 			t.Errorf("%s: %q, want %q", name, why, c.why)
 		}
 	}

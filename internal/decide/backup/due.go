@@ -179,7 +179,11 @@ func (f Facts) wanted() Verdict {
 		return Verdict{Action: Wait, Rule: "clock", Why: "the clock is not synchronised", Due: due, Again: time.Minute}
 	}
 	waited := max(f.Now.Sub(due), 0)
-	if h := hinders(f.Situation, waited); h != nil {
+	h := hinders(f.Situation, begins, waited)
+	if only := (Begun{Reason: Tend}); h != nil && f.clears() && hinders(f.Situation, only, waited) == nil {
+		h, begins = nil, only // on a full disk it makes room for what is due
+	}
+	if h != nil {
 		return Verdict{Action: Wait, Rule: h.ID, Why: h.Why, Due: due, Again: 20 * time.Second}
 	}
 	if begins.ID == "" && begins.Reason != Tend {
@@ -215,9 +219,15 @@ func (f Facts) due() (Begun, time.Time) {
 }
 
 // tends reports whether the catalogue needs tending. A pause follows a try that left something.
-func (f Facts) tends() bool {
-	return (f.Unsent != "" || len(f.Spent) > 0) && !f.Now.Before(f.Journal.at(f.Now).TendAgain)
-}
+func (f Facts) tends() bool { return (f.Unsent != "" || len(f.Spent) > 0) && f.mayTend() }
+
+// clears reports whether some backups can be removed now.
+func (f Facts) clears() bool { return len(f.Spent) > 0 && f.mayTend() }
+
+func (f Facts) mayTend() bool { return !f.Now.Before(f.Journal.at(f.Now).TendAgain) }
+
+// removes reports whether a run does nothing but remove backups.
+func (b Begun) removes() bool { return b.Reason == Tend && b.ID == "" }
 
 // next returns when the next backup is due.
 func (f Facts) next() time.Time {

@@ -71,6 +71,12 @@ func TestWhatAHostDoesAboutItsBackups(t *testing.T) {
 		{"authorities are replaced", func(f *Facts) { open(f); f.Schedule = schedule(t, "0 9 * * *", ""); f.Rotation = "etcd" }, Wait, "rotation"},
 		{"another host is at work", func(f *Facts) { open(f); f.Schedule = schedule(t, "0 9 * * *", ""); f.Busy = []string{"cp-2"} }, Wait, "busy"},
 		{"the disk is full", func(f *Facts) { open(f); f.Free = state.Known(uint64(1 << 30)) }, Wait, "disk"},
+		{"the disk is full, and some backups are not kept any more", func(f *Facts) { open(f); fullDisk(f) }, Begin, Tend},
+		{"but for the pause after a try", func(f *Facts) { open(f); fullDisk(f); f.Journal.TendAgain = noon.Add(time.Minute) }, Wait, "disk"},
+		{"and a take-over is in the way", func(f *Facts) { open(f); fullDisk(f); f.Etcd.Value.TakesOver = "x" }, Wait, "take-over"},
+		{"none is due, and the disk is full", fullDisk, Begin, Tend},
+		{"the disk is full while some are removed", func(f *Facts) { fullDisk(f); f.Works, f.Journal.Begun = true, &Begun{At: noon, Reason: Tend} }, Follow, "works"},
+		{"the disk is full while one is sent", func(f *Facts) { fullDisk(f); f.Works, f.Journal.Begun = true, &Begun{ID: "x", At: noon, Reason: Tend} }, End, "disk"},
 		{"one is on its way", begun, Follow, "works"},
 		{"somebody else started the unit", func(f *Facts) { f.Works = true }, Follow, "not-ours"},
 		{"what etcd does is unknown meanwhile", func(f *Facts) { begun(f); f.Etcd = state.Fact[Etcd]{} }, Follow, "works"},
@@ -99,6 +105,24 @@ func TestWhatAHostDoesAboutItsBackups(t *testing.T) {
 		if (v.Action == Wait || v.Action == End) && v.Why == "" {
 			t.Errorf("%s: no words", c.name)
 		}
+	}
+}
+
+// fullDisk is a disk on which no backup can be taken or sent, while a target lacks the newest one and
+// an old one is not kept any more.
+func fullDisk(f *Facts) {
+	f.Free, f.Unsent, f.Spent = state.Known(uint64(1<<30)), "b", []string{"a"}
+}
+
+func TestOnAFullDiskATendRemovesAndSendsNothing(t *testing.T) {
+	f := well(t)
+	fullDisk(&f)
+	if v := Decide(f); v.Begins.Reason != Tend || v.Begins.ID != "" {
+		t.Errorf("%+v", v)
+	}
+	f.Free.Value = 100 << 30
+	if v := Decide(f); v.Begins.ID != "b" {
+		t.Errorf("with room: %+v", v)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/page"
+	model "github.com/holdfast/holdfast/internal/model/backup"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -64,10 +65,11 @@ type Site struct {
 	Proof state.Fact[Proof]
 }
 
-// Newest returns the newest good backup of all hosts, and its host; false if there is none.
+// Newest returns the newest good backup of all hosts, and its host; false if there is none. Those of
+// a clock that was ahead do not count.
 func (s Site) Newest() (host string, out Brief, is bool) {
 	for _, h := range s.Hosts {
-		if b, good := h.Newest(); good && b.Taken.After(out.Taken) {
+		if b, good := h.Newest(s.Now); good && b.Taken.After(out.Taken) {
 			host, out, is = h.Name, b, true
 		}
 	}
@@ -191,7 +193,7 @@ func (s Site) ofHosts() []Trouble {
 		if h.Failed != nil && !siteOld {
 			out = append(out, Trouble{Kind: Failing, Subject: h.Name, Why: fmt.Sprintf("%s, last at %s: %s", times(h.Failed.Times), stamp(h.Failed.At), h.Failed.Why), Often: h.Failed.Times >= often})
 		}
-		b, is := h.Newest()
+		b, is := h.Newest(s.Now)
 		if age := s.Now.Sub(later(b.Taken, h.Since)); h.limit() > 0 && age > h.limit() && !siteOld {
 			why := "it has no good backup"
 			if is {
@@ -262,7 +264,7 @@ func (s Site) atTarget(name string) (newest time.Time, why string) {
 	for _, h := range s.Hosts {
 		for _, b := range h.Kept {
 			for _, c := range b.Copies {
-				if c.Target != name || !b.Good {
+				if c.Target != name || !b.Good || model.Ahead(b.Taken, s.Now) {
 					continue
 				}
 				if !c.Verified.IsZero() {
@@ -283,7 +285,7 @@ func (s Site) firstFor(name string) time.Time {
 	var out time.Time
 	for _, h := range s.Hosts {
 		for _, b := range h.Kept {
-			if !slices.ContainsFunc(b.Copies, func(c Copy) bool { return c.Target == name }) {
+			if model.Ahead(b.Taken, s.Now) || !slices.ContainsFunc(b.Copies, func(c Copy) bool { return c.Target == name }) {
 				continue
 			}
 			if out.IsZero() || b.Taken.Before(out) {
@@ -335,6 +337,11 @@ func (s Site) Lines() []string {
 	for _, h := range s.Hosts {
 		if d := h.Doing; h.Silent == "" && d != nil {
 			out = append(out, fmt.Sprintf("%s has been taking one since %s%s.", h.Name, stamp(d.Since), prefixed(": ", d.Phase)))
+		}
+	}
+	for _, h := range s.Hosts {
+		if h.Silent == "" && h.Stays != "" {
+			out = append(out, fmt.Sprintf("%s removes none: %s.", h.Name, h.Stays))
 		}
 	}
 	return append(out, s.whereTo()...)

@@ -65,6 +65,16 @@ var situations = []struct {
 		s.Hosts[0].Kept[0].Taken = noon.Add(-5 * day)
 		s.Hosts[0].Kept[1].Taken = noon.Add(-6 * day)
 	}, "host-old cp-1"},
+	{"the clock was ahead when one was taken, and then none was", func(s *Site) {
+		s.Now = noon.Add(3 * day)
+		s.Hosts[0].Kept = append([]Brief{{ID: "ahead", Taken: s.Now.Add(90 * day), Good: true, Copies: []Copy{{Target: "shop-nas", Verified: noon}}}}, s.Hosts[0].Kept...)
+	}, "old!, not-sent shop-nas!"},
+	{"nothing but one of a clock that was ahead", func(s *Site) {
+		for i := range s.Hosts {
+			s.Hosts[i].Kept = []Brief{{ID: "ahead", Taken: noon.Add(90 * day), Good: true}}
+		}
+	}, "none!"},
+	{"a host removes none", func(s *Site) { s.Hosts[1].Stays = "the newest good backup is too old" }, ""},
 	{"a host fails", func(s *Site) { s.Hosts[1].Failed = &Failure{At: noon, Why: "no room", Times: 1} }, "failing cp-2"},
 	{"a host goes on failing", func(s *Site) { s.Hosts[1].Failed = &Failure{At: noon, Why: "no room", Times: 3} }, "failing cp-2!"},
 	{"the wish has mistakes, which both hosts tell", func(s *Site) { s.Hosts[0].Refused, s.Hosts[1].Refused = []string{"a", "b"}, []string{"a", "b"} }, "refused!"},
@@ -147,7 +157,7 @@ func TestASummaryIsReadAsItWasWrittenAndStaysSmall(t *testing.T) {
 		t.Errorf("%d bytes, %v", len(text), err)
 	}
 	back, err = ReadSummary(text)
-	if best, is := back.Newest(); err != nil || !is || best.ID != "cp-1-2" {
+	if best, is := back.Newest(time.Time{}); err != nil || !is || best.ID != "cp-1-2" {
 		t.Errorf("the newest good one is not in it any more: %+v, %v", best, err)
 	}
 	if _, err := ReadSummary(""); !errors.Is(err, ErrNothingSaid) {

@@ -198,8 +198,8 @@ var rules = []rule{
 	{id: "busy", soft: true, why: func(s Situation, _ Begun) string {
 		return when(len(s.Busy) > 0, strings.Join(s.Busy, " and ")+" takes a backup")
 	}},
-	{id: "disk", ends: true, why: func(s Situation, _ Begun) string {
-		return when(s.Free.Known && s.Free.Value < spare, fmt.Sprintf("%d MiB are free where backups lie, and %d MiB must stay free", s.Free.Value>>20, spare>>20))
+	{id: "disk", ends: true, why: func(s Situation, b Begun) string {
+		return when(!b.removes() && s.Free.Known && s.Free.Value < spare, fmt.Sprintf("%d MiB are free where backups lie, and %d MiB must stay free", s.Free.Value>>20, spare>>20))
 	}},
 }
 
@@ -213,11 +213,11 @@ func when(is bool, why string) string {
 // Hindrance is the reason for which a backup does not begin, or is ended before its time.
 type Hindrance struct{ ID, Why string }
 
-// hinders returns the first reason not to begin a backup that has been due for a time; nil if
-// there is none.
-func hinders(s Situation, due time.Duration) *Hindrance {
+// hinders returns the first reason not to begin a run that has been due for a time; nil if there is
+// none.
+func hinders(s Situation, b Begun, due time.Duration) *Hindrance {
 	for _, r := range rules {
-		if why := r.why(s, Begun{}); why != "" && (!r.soft || due < patience) {
+		if why := r.why(s, b); why != "" && (!r.soft || due < patience) {
 			return &Hindrance{r.id, why}
 		}
 	}

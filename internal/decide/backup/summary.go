@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/page"
+	model "github.com/holdfast/holdfast/internal/model/backup"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -60,6 +61,8 @@ type Summary struct {
 	At time.Time `json:"at"`
 	// Kept are the backups on this host, the newest first.
 	Kept []Brief `json:"kept,omitempty"`
+	// Stays says why the host removes none of them although more are there than are to be kept.
+	Stays string `json:"stays,omitempty"`
 	// Doing is the run that goes on now; nil if none does.
 	Doing *Doing `json:"doing,omitempty"`
 	// Failed describes the failures since the last good backup; nil if there is none.
@@ -121,11 +124,12 @@ type Copy struct {
 	Failed   string    `json:"failed,omitempty"`
 }
 
-// Newest returns the newest good backup; false if there is none.
-func (s Summary) Newest() (Brief, bool) {
+// Newest returns the newest good backup; false if there is none. Those of a clock that was ahead
+// do not count, unless no time is given.
+func (s Summary) Newest(now time.Time) (Brief, bool) {
 	var out Brief
 	for _, b := range s.Kept {
-		if b.Good && b.Taken.After(out.Taken) {
+		if ahead := !now.IsZero() && model.Ahead(b.Taken, now); b.Good && !ahead && b.Taken.After(out.Taken) {
 			out = b
 		}
 	}
@@ -149,6 +153,7 @@ func (s Summary) Text() (string, error) {
 		f.Why = page.OneLine(f.Why, maxWhy)
 		s.Failed = &f
 	}
+	s.Stays = page.OneLine(s.Stays, maxWhy)
 	s.Waits, s.Answer.Failed = page.OneLine(s.Waits, maxWhy), page.OneLine(s.Answer.Failed, maxWhy)
 	s.Refused = slices.Clone(s.Refused[:min(len(s.Refused), maxBriefs)])
 	for i := range s.Refused {
@@ -164,7 +169,7 @@ func (s Summary) short() []Brief {
 		return s.Kept
 	}
 	out := slices.Clone(s.Kept[:maxBriefs])
-	if good, is := s.Newest(); is && !slices.ContainsFunc(out, func(b Brief) bool { return b.ID == good.ID }) {
+	if good, is := s.Newest(s.At); is && !slices.ContainsFunc(out, func(b Brief) bool { return b.ID == good.ID }) {
 		out[maxBriefs-1] = good
 	}
 	return out

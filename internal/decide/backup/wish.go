@@ -158,11 +158,11 @@ func Briefs(entries []model.Entry) []Brief {
 }
 
 // Unsent returns the id of the newest good backup of a host if a target lacks it; empty
-// otherwise. Older backups are not sent any more.
-func (w Wish) Unsent(entries []model.Entry) string {
+// otherwise. Older backups are not sent any more, and those of a clock that was ahead neither.
+func (w Wish) Unsent(entries []model.Entry, now time.Time) string {
 	var newest model.Entry
 	for _, e := range entries {
-		if e.Good && e.Taken.After(newest.Taken) {
+		if e.Good && !model.Ahead(e.Taken, now) && e.Taken.After(newest.Taken) {
 			newest = e
 		}
 	}
@@ -177,9 +177,9 @@ func (w Wish) Unsent(entries []model.Entry) string {
 	return ""
 }
 
-// Spent returns the ids of the backups of a host to remove. period is that of the schedule.
-func (w Wish) Spent(entries []model.Entry, host string, period time.Duration, now time.Time) []string {
-	return model.Retention(entries, model.Policy{Host: host, Keep: w.Keep, Period: period, Now: now}).Go
+// Retained says which backups of a host are to be removed. period is that of the schedule.
+func (w Wish) Retained(entries []model.Entry, host string, period time.Duration, now time.Time) model.Retained {
+	return model.Retention(entries, model.Policy{Host: host, Keep: w.Keep, Targets: w.TargetNames(), Period: period, Now: now})
 }
 
 // Request returns the request for a run of the unit.

@@ -108,12 +108,13 @@ func TestTheNewestGoodOneIsSentToTargetsThatLackIt(t *testing.T) {
 		want string
 	}{
 		{nil, ""}, {[]model.Entry{bad}, ""}, {[]model.Entry{old, newest, bad}, "b"}, {[]model.Entry{old, entry("b", noon, true, "shop-nas")}, ""}, {[]model.Entry{entry("b", noon, true, "another")}, "b"},
+		{[]model.Entry{entry("ahead", noon.Add(time.Hour), true, "shop-nas"), newest}, "b"},
 	} {
-		if got := w.Unsent(c.list); got != c.want {
+		if got := w.Unsent(c.list, noon); got != c.want {
 			t.Errorf("%v: %q, want %q", c.list, got, c.want)
 		}
 	}
-	if got := DefaultWish("shop").Unsent([]model.Entry{newest}); got != "" {
+	if got := DefaultWish("shop").Unsent([]model.Entry{newest}, noon); got != "" {
 		t.Errorf("without targets: %q", got)
 	}
 	newest.Release.Digest = "sha256:1"

@@ -82,6 +82,12 @@ var situations = []struct {
 	{"the alarm, and nothing is free", 2, "cp-1", []func(*Facts){change(packed), change(noSpace)}},
 	{"the alarm, and one is at 87 % with nothing to gain", 2, "cp-1", []func(*Facts){change(noSpace), change(func(m *Member) { m.Size, m.InUse = 7<<30, 7<<30-100*mib }, "cp-2")}},
 	{"the alarm, and all are low", 2, "cp-1", []func(*Facts){change(noSpace, "cp-2")}},
+	{"the alarm, and what only a write could end", 2, "cp-2", []func(*Facts){change(full), change(noSpace), unwritable}},
+	{"the alarm, all are low, and what only a write could end", 2, "cp-1", []func(*Facts){change(noSpace), unwritable}},
+	{"the alarm, and a learner", 2, "cp-2", []func(*Facts){change(full), change(noSpace), func(f *Facts) { f.Etcd.Value.Learner = "cp-2" }}},
+	{"the alarm, and this host reads etcd for a backup", 2, "cp-2", []func(*Facts){change(full), change(noSpace), func(f *Facts) { f.BacksUp.Value = true }}},
+	{"the alarm, and this host sends a backup", 2, "cp-2", []func(*Facts){change(full), change(noSpace), sends}},
+	{"this host sends a backup", 2, "cp-2", []func(*Facts){change(loose), sends}},
 	{"the alarm CORRUPT", 2, "cp-1", []func(*Facts){change(loose), change(func(m *Member) { m.Corrupt = true }, "cp-2")}},
 
 	{"one host", 1, "cp-1", []func(*Facts){change(loose)}},
@@ -133,6 +139,13 @@ var situations = []struct {
 	{"a leader that failed keeps the lead", 2, "cp-1", []func(*Facts){change(loose, "cp-1"), failures(MaxFailures, time.Hour)}},
 	{"three failures a day ago", 2, "cp-2", []func(*Facts){change(loose), failures(MaxFailures, Rest)}},
 }
+
+// unwritable is what Nodes said when etcd became full.
+func unwritable(f *Facts) {
+	f.Away, f.Busy, f.Rotation = []string{"cp-1 is drained"}, []string{"cp-1"}, "etcd"
+}
+
+func sends(f *Facts) { f.BacksUp.Value, f.Sends = true, true }
 
 func goesOnAlone(f *Facts) {
 	f.Voters, f.Members.Value = 1, f.Members.Value[:1]

@@ -76,6 +76,8 @@ type Facts struct {
 	backup.Situation
 	// BacksUp is true while this host takes a backup; unknown counts as true.
 	BacksUp state.Fact[bool]
+	// Sends is true if that backup needs etcd no more: what is left is to pack and to send it.
+	Sends bool
 	// Newest is the revision that etcd has, zero if it is not known; Past is the one that it had
 	// CompactBehind ago. PastThere is true if Past can still be read: the API server has not
 	// compacted it.

@@ -12,8 +12,11 @@ import (
 
 // gate is a reason for which nothing is done, whoever asks.
 type gate struct {
-	id  string
-	why func(f Facts) string
+	id string
+	// said is true for what Nodes say. Once the alarm is raised nobody can write there that it is
+	// over, so such a gate would stay closed for good: then it does not count.
+	said bool
+	why  func(f Facts) string
 }
 
 // gates are asked in this order; the first that is closed is the answer.
@@ -43,12 +46,10 @@ var gates = []gate{
 	{id: "behind", why: behind},
 	{id: "pair", why: notPair},
 	{id: "settling", why: settling},
-	{id: "backup", why: func(f Facts) string {
-		return when(f.BacksUp != state.Known(false), f.Self+" takes a backup, or it is not known")
-	}},
-	{id: "busy", why: func(f Facts) string { return when(len(f.Busy) > 0, strings.Join(f.Busy, " and ")+" takes a backup") }},
-	{id: "away", why: func(f Facts) string { return strings.Join(f.Away, "; ") }},
-	{id: "rotation", why: func(f Facts) string {
+	{id: "backup", why: backsUp},
+	{id: "busy", said: true, why: func(f Facts) string { return when(len(f.Busy) > 0, strings.Join(f.Busy, " and ")+" takes a backup") }},
+	{id: "away", said: true, why: func(f Facts) string { return strings.Join(f.Away, "; ") }},
+	{id: "rotation", said: true, why: func(f Facts) string {
 		return when(f.Rotation != "", "authorities are being replaced: "+f.Rotation)
 	}},
 }
@@ -62,12 +63,22 @@ func when(is bool, why string) string {
 
 // closed returns the first closed gate, nil if all are open.
 func closed(f Facts) *Verdict {
+	alarm := alarmed(f.Members.Value)
 	for _, g := range gates {
-		if why := g.why(f); why != "" {
+		if why := g.why(f); why != "" && !(g.said && alarm) {
 			return &Verdict{Rule: g.id, Why: why}
 		}
 	}
 	return nil
+}
+
+// backsUp returns why a backup of this host is waited for. An upload may take hours, and a full etcd
+// does not wait for it: the agent ends it for the defragmentation, and sends it afterwards.
+func backsUp(f Facts) string {
+	if f.BacksUp == state.Known(true) && f.Sends && alarmed(f.Members.Value) {
+		return ""
+	}
+	return when(f.BacksUp != state.Known(false), f.Self+" takes a backup, or it is not known")
 }
 
 // oldRelease returns why a release of etcd is too old.

@@ -84,6 +84,7 @@ func backup(t testing.TB) (path, sum string) {
 		"config.openshift.io/clusterversions/version": []byte(`{"kind":"ClusterVersion","spec":{"clusterID":"x","desiredUpdate":{"image":"y"}}}`),
 		"secrets/shop/password":                       []byte("k8s:enc:aescbc:v1:1:not to be read"),
 		"secrets/kube-system/holdfast-join-key":       []byte("k8s:enc:aescbc:v1:1:of another life"),
+		"secrets/openshift-etcd/pacemaker-auth":       []byte("k8s:enc:aescbc:v1:1:of another life"),
 		"masterleases/192.0.2.11":                     []byte("x"),
 		"leases/shop/their-leader":                    []byte("x"),
 		"leases/kube-system/kube-scheduler":           []byte("x"),

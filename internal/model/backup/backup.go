@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -92,6 +93,13 @@ const (
 	PhaseRemove   Phase = "remove" // removes backups that the request names
 	PhaseDone     Phase = "done"
 )
+
+// pastEtcd are the phases after the last question to etcd.
+var pastEtcd = []Phase{PhasePack, PhaseReread, PhaseEncrypt, PhaseSend, PhaseRemove, PhaseDone}
+
+// PastEtcd reports whether the work needs etcd no more. A state that has ended may be of other work
+// than the one that goes on.
+func (s State) PastEtcd() bool { return !s.Ended && slices.Contains(pastEtcd, s.Phase) }
 
 // words describes each phase for people.
 var words = map[Phase]string{

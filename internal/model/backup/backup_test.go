@@ -229,7 +229,7 @@ func TestACopyIsThereOnceItWasReadBack(t *testing.T) {
 var noon = time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
 
 // made returns entries, each so many hours old: "5" is a good one of the schedule, "5p"
-// one that a person wanted, "5!" a bad one.
+// one that a person wanted, "5!" a bad one, "5@nas" one with a copy at the target nas.
 func made(specs ...string) []Entry {
 	var out []Entry
 	for _, s := range specs {
@@ -239,6 +239,11 @@ func made(specs ...string) []Entry {
 		e := Entry{ID: NewID("cp-1", at), Host: "cp-1", Taken: at, Reason: BySchedule, Good: !strings.HasSuffix(s, "!")}
 		if strings.Contains(s, "p") {
 			e.Reason = ByPerson
+		}
+		for _, name := range []string{"nas", "bucket"} {
+			if strings.Contains(s, "@"+name) {
+				e = e.WithCopy(Copy{Target: name, Verified: at})
+			}
 		}
 		out = append(out, e)
 	}
@@ -259,11 +264,17 @@ func TestRetention(t *testing.T) {
 		"those of a person do not displace those of the plan": {[]string{"1p", "2p", "3p", "4p", "25", "49"}, []string{"4", "3"}},
 		"nothing goes if the newest good one is old":          {[]string{"60", "84", "108", "132!"}, nil},
 		"a bad new one does not make the good ones young":     {[]string{"1!", "60", "84", "108"}, nil},
-		"a clock that was ahead removes no more than usual":   {[]string{"-9000", "1", "25"}, []string{"25"}},
+		"a clock that was ahead removes no more than usual":   {[]string{"-9000", "1", "25"}, nil},
+		"nor what is made after it":                           {[]string{"-9000", "-9001", "-9002", "1", "25", "49"}, []string{"49", "-9000"}},
+		"one of a clock that was ahead is not young":          {[]string{"-9000", "60", "84", "108", "132!"}, nil},
+		"the last copy at a target stays":                     {[]string{"1", "25", "49", "73@nas", "97@nas"}, []string{"97", "49"}},
+		"so does that at each target":                         {[]string{"1@nas", "25@nas", "49@nas", "73@bucket@nas", "97@bucket"}, []string{"97", "49"}},
+		"a copy at a target that is none any more does not":   {[]string{"1", "25", "49@former"}, []string{"49"}},
+		"a bad one with a copy goes":                          {[]string{"1", "25", "49@nas!"}, []string{"49"}},
 	} {
 		entries := made(c.have...)
 		entries = append(entries, Entry{ID: NewID("cp-2", noon), Host: "cp-2", Taken: noon.Add(-9999 * time.Hour)})
-		got := Retention(entries, Policy{Host: "cp-1", Keep: 2, Period: 24 * time.Hour, Now: noon})
+		got := Retention(entries, Policy{Host: "cp-1", Keep: 2, Targets: []string{"nas", "bucket"}, Period: 24 * time.Hour, Now: noon})
 		var want []string
 		for _, h := range c.go_ {
 			want = append(want, made(h)[0].ID)
@@ -271,7 +282,7 @@ func TestRetention(t *testing.T) {
 		if diff := cmp.Diff(want, got.Go); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
-		if (got.Kept != "") != slices.Contains([]string{"nothing goes if the newest good one is old", "a bad new one does not make the good ones young"}, name) {
+		if (got.Kept != "") != slices.Contains([]string{"nothing goes if the newest good one is old", "a bad new one does not make the good ones young", "one of a clock that was ahead is not young"}, name) {
 			t.Errorf("%s: %q", name, got.Kept)
 		}
 	}

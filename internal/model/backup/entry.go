@@ -150,6 +150,13 @@ func (e Entry) Again() bool {
 	return false
 }
 
+// maxAhead is how far the clock of one host may be ahead of another's.
+const maxAhead = 5 * time.Minute
+
+// Ahead reports whether a clock that was ahead wrote the time at which a backup was taken. Such a
+// backup is as good as others, but nobody knows how old it is: it is never taken for the newest one.
+func Ahead(taken, now time.Time) bool { return taken.Sub(now) > maxAhead }
+
 // Encode encodes an entry.
 func (e Entry) Encode() ([]byte, error) {
 	out, err := json.MarshalIndent(e, "", "  ")

@@ -23,8 +23,8 @@ type Request struct {
 	Recipients []string `json:"recipients,omitempty"`
 	Targets    []Target `json:"targets,omitempty"`
 	// Remove lists backups of this host to remove: their copies at the targets first, then the
-	// folder on the host. The child never removes the last good backup, nor one that is not
-	// in the catalogue of this host.
+	// folder on the host. The child never removes the last good backup, nor the last one with
+	// a copy at one of Targets, nor one that is not in the catalogue of this host.
 	Remove []string `json:"remove,omitempty"`
 	Limits Limits   `json:"limits,omitzero"`
 }

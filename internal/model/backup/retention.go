@@ -12,6 +12,9 @@ type Policy struct {
 	// Keep is the number of good backups of the schedule that stay, and also that of other
 	// good ones: a person who takes ten in an hour does not lose those of the last week.
 	Keep int
+	// Targets are the names of the targets of the site. The newest good backup that has a copy at
+	// one of them stays, or the target would have none if it takes no new ones.
+	Targets []string
 	// Period is the longest time between two times of the schedule.
 	Period time.Duration
 	Now    time.Time
@@ -26,32 +29,50 @@ type Retained struct {
 }
 
 // Retention decides which backups of a catalogue may go. A good one goes if Keep newer good
-// ones of its kind stay; the kinds are those of the schedule and all others. A bad one goes if
-// there is a newer good one. Nothing goes while the newest good one is older than two periods:
-// if no new ones are made, the old ones are the last.
+// ones of its kind stay; the kinds are those of the schedule and all others, and those that a clock
+// that was ahead has made, which would push out each new one. A bad one goes if
+// there is a newer good one. The newest good one with a copy at a target stays, too. Nothing goes
+// while the newest good one is older than two periods: if no new ones are made, the old ones are
+// the last.
 func Retention(entries []Entry, p Policy) Retained {
 	own := slices.DeleteFunc(slices.Clone(entries), func(e Entry) bool { return e.Host != p.Host || !ValidID(e.ID) })
 	slices.SortStableFunc(own, func(a, b Entry) int { return b.Taken.Compare(a.Taken) })
-	newest := slices.IndexFunc(own, func(e Entry) bool { return e.Good })
+	newest := slices.IndexFunc(own, func(e Entry) bool { return e.Good && !Ahead(e.Taken, p.Now) })
 	if newest < 0 {
 		return Retained{}
 	}
 	var out Retained
-	kept := map[bool]int{} // by whether it is of the schedule
+	last := lastCopies(own, p.Targets)
+	type kind struct{ scheduled, ahead bool }
+	kept := map[kind]int{}
 	for i, e := range own {
-		scheduled := e.Reason == BySchedule
+		is := kind{e.Reason == BySchedule, Ahead(e.Taken, p.Now)}
 		switch {
 		case !e.Good && i > newest:
 			out.Go = append(out.Go, e.ID)
-		case e.Good && kept[scheduled] >= max(p.Keep, 1):
-			out.Go = append(out.Go, e.ID)
+		case e.Good && kept[is] >= max(p.Keep, 1):
+			if !last[e.ID] {
+				out.Go = append(out.Go, e.ID)
+			}
 		case e.Good:
-			kept[scheduled]++
+			kept[is]++
 		}
 	}
 	slices.Reverse(out.Go)
 	if age := p.Now.Sub(own[newest].Taken); len(out.Go) > 0 && p.Period > 0 && age > 2*p.Period {
 		return Retained{Kept: "the newest good backup is older than two periods of the schedule: nothing is removed until there is a new one"}
+	}
+	return out
+}
+
+// lastCopies returns the ids of the newest good backups that have a copy at a target. The entries
+// are sorted, the newest first.
+func lastCopies(own []Entry, targets []string) map[string]bool {
+	out := map[string]bool{}
+	for _, name := range targets {
+		if i := slices.IndexFunc(own, func(e Entry) bool { return e.Good && e.Has(name) }); i >= 0 {
+			out[own[i].ID] = true
+		}
 	}
 	return out
 }

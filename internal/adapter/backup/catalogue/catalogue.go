@@ -57,12 +57,13 @@ func (c Catalogue) List() ([]backup.Entry, []Broken, error) {
 	return entries, broken, nil
 }
 
-// Newest returns the time at which the newest good backup was taken; zero if there is none.
-func (c Catalogue) Newest() (time.Time, error) {
+// Newest returns the time at which the newest good backup was taken; zero if there is none. Those
+// of a clock that was ahead do not count.
+func (c Catalogue) Newest(now time.Time) (time.Time, error) {
 	entries, _, err := c.List()
 	var newest time.Time
 	for _, e := range entries {
-		if e.Good && e.Taken.After(newest) {
+		if e.Good && !backup.Ahead(e.Taken, now) && e.Taken.After(newest) {
 			newest = e.Taken
 		}
 	}

@@ -157,6 +157,9 @@ func (b *bucket) put(ctx context.Context, way checksum, name string, from io.Rea
 		client, options.Checksum = b.trailing, minio.ChecksumCRC32C
 	case withNone:
 	}
+	if m, is := from.(*metered); is {
+		options.Progress = progress{m.m}
+	}
 	_, err := client.PutObject(ctx, b.Bucket, b.key(name), from, size, options)
 	if err != nil && ctx.Err() == nil && size > 0 {
 		_ = b.plain.RemoveIncompleteUpload(ctx, b.Bucket, b.key(name)) // else the bucket's own rules do

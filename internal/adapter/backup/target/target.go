@@ -199,6 +199,16 @@ func (m *meter) watch(done <-chan struct{}, limit time.Duration, idle func()) {
 	}
 }
 
+// progress counts bytes that leave. A library that reads a large part before it sends the first byte
+// of it tells of them by reads: over a slow line nothing is read for minutes.
+type progress struct{ m *meter }
+
+// Read takes in that so many bytes have left.
+func (p progress) Read(gone []byte) (int, error) {
+	p.m.moved.Add(int64(len(gone)))
+	return len(gone), nil
+}
+
 // metered is a stream that counts, slows down, and ends with its context.
 type metered struct {
 	io.Seeker

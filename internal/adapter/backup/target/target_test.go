@@ -62,10 +62,23 @@ func s3Target(t testing.TB, before func(http.Handler) http.Handler) backup.Targe
 		h = before(h)
 	}
 	// Without TLS the library frames parts in a way that this server does not read.
-	s := httptest.NewTLSServer(h)
+	s := httptest.NewUnstartedServer(h)
+	s.Listener = narrow{s.Listener}
+	s.StartTLS()
 	t.Cleanup(s.Close)
 	ca := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}))
 	return backup.Target{Name: "far", S3: &backup.S3{Endpoint: s.URL, Bucket: "backups", Prefix: "shops", Region: "us-east-1", AccessKey: "A", SecretKey: "S3cr3t-x", CA: ca}}
+}
+
+// narrow is a listener whose connections hold little that was not read, as a far server's do.
+type narrow struct{ net.Listener }
+
+func (n narrow) Accept() (net.Conn, error) {
+	c, err := n.Listener.Accept()
+	if tcp, is := c.(*net.TCPConn); is {
+		err = errors.Join(err, tcp.SetReadBuffer(64<<10))
+	}
+	return c, err
 }
 
 // sftpTarget is an SSH server of one account, with a folder.
@@ -310,6 +323,38 @@ func TestTheFirstChecksumThatABucketTakesIsFoundAndKept(t *testing.T) {
 			}
 		}
 		must(t, to.Close())
+	}
+}
+
+// slowBody is the body of a request that comes over a slow line.
+type slowBody struct {
+	io.ReadCloser
+	pause time.Duration
+}
+
+func (s slowBody) Read(p []byte) (int, error) {
+	time.Sleep(s.pause)
+	return s.ReadCloser.Read(p[:min(len(p), 16<<10)])
+}
+
+// The library reads a whole part of 16 MiB before its first byte leaves. Over a slow line it then takes
+// longer than Limits.Idle until it reads the next one, and bytes leave all the time.
+func TestASlowLineToABucketIsNotTakenForASilentOne(t *testing.T) {
+	const part, idle = 16 << 20, 2 * time.Second
+	where := s3Target(t, func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodPut {
+				r.Body = slowBody{r.Body, 3 * idle / (part / (16 << 10))}
+			}
+			h.ServeHTTP(w, r)
+		})
+	})
+	data, want := contents(part + 1000)
+	to, err := Open(t.Context(), where)
+	must(t, err)
+	defer func() { must(t, to.Close()) }()
+	if err := SendFrom(t.Context(), to, "a/file", bytes.NewReader(data), want, Limits{Idle: idle}); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -39,10 +39,13 @@ func (t Told) Backups(site cluster.Site, from string) state.Fact[gate.Backups] {
 	out := gate.Backups{Wanted: reasonOf(site) == model.BeforeUpgrade, Fails: t.fails(), Wish: t.wish(site, from)}
 	for _, h := range t.Hosts {
 		for _, b := range h.Kept {
-			if b.Good && b.Taken.After(out.Newest) {
+			if !b.Good || model.Ahead(b.Taken, t.Now) {
+				continue
+			}
+			if b.Taken.After(out.Newest) {
 				out.Newest = b.Taken
 			}
-			if b.Good && b.Taken.After(out.Before) && with(b, from) {
+			if b.Taken.After(out.Before) && with(b, from) {
 				out.Before = b.Taken
 			}
 		}

@@ -56,6 +56,7 @@ func TestABackupCountsForAnUpgradeIfItsHostRanTheOldRelease(t *testing.T) {
 		"of another release":   {nodes: []corev1.Node{backsUp(t, "cp-1", kept(took(time.Hour, "sha256:2")))}, known: true, newest: noon.Add(-time.Hour)},
 		"of an unknown one":    {nodes: []corev1.Node{backsUp(t, "cp-1", kept(took(time.Hour, "")))}, known: true, newest: noon.Add(-time.Hour)},
 		"the newest of two":    {nodes: []corev1.Node{backsUp(t, "cp-1", kept(bad, took(time.Hour, "sha256:1"))), backsUp(t, "cp-2", kept(took(2*time.Hour, "sha256:1"), took(time.Minute, "sha256:2"))), node(t, "cp-3", 0, nil)}, known: true, newest: noon.Add(-time.Minute), before: noon.Add(-time.Hour)},
+		"a clock was ahead":    {nodes: []corev1.Node{backsUp(t, "cp-1", kept(took(-48*time.Hour, "sha256:1"), took(time.Hour, "sha256:1")))}, known: true, newest: noon.Add(-time.Hour), before: noon.Add(-time.Hour)},
 		"a worker's is nobody": {nodes: []corev1.Node{backsUp(t, "cp-1", kept(took(time.Hour, "sha256:1"))), worker}, known: true, newest: noon.Add(-time.Hour), before: noon.Add(-time.Hour)},
 	} {
 		got := survey.Of(survey.Seen{Now: noon, Nodes: c.nodes}).Facts.Backups
