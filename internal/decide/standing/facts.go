@@ -60,6 +60,8 @@ type Facts struct {
 	VIPs        []VIP
 	// Operators lists the ClusterOperators that are not healthy.
 	Operators Seen[[]Operator]
+	// OwnOperator is holdfast-operator itself.
+	OwnOperator Seen[OwnOperator]
 	// Pools lists the pools of machine configurations.
 	Pools Seen[[]rollout.PoolState]
 	// Incidents lists the last incidents, the newest first.

@@ -33,6 +33,7 @@ func (d describer) findings() []finding.Finding {
 	out = append(out, d.ofSpace()...)
 	out = append(out, d.ofSite()...)
 	out = append(out, d.ofMembers()...)
+	out = append(out, d.ofOwnOperator()...)
 	out = append(out, d.ofOperators()...)
 	out = append(out, d.ofSources()...)
 	for i := range out {

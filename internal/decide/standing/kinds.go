@@ -20,6 +20,7 @@ const (
 	pageCAs        = "docs/runbook/authorities.md"
 	pageLeaves     = "docs/runbook/leaf-certificates.md"
 	pageReplace    = "docs/runbook/replace-host.md"
+	pageOperator   = "docs/runbook/operator.md"
 )
 
 // The kinds of findings.
@@ -71,6 +72,7 @@ const (
 	NodesMissing          finding.ID = "nodes-missing"
 	ObjectsDeleted        finding.ID = "objects-deleted"
 	OperatorNotWell       finding.ID = "operator-not-well"
+	OperatorSilent        finding.ID = "operator-silent"
 	ConfigUnderWay        finding.ID = "config-under-way"
 	ConfigSilent          finding.ID = "config-silent"
 	ConfigNeedsBoot       finding.ID = "config-needs-boot"
@@ -190,6 +192,7 @@ var kinds = []finding.Kind{
 	{ID: EtcdShort, Title: "a member of etcd is at 80 % of its quota or more", Page: pageSpace, Alerts: []string{"HoldfastEtcdShort"}},
 	{ID: EtcdDefragmentFails, Title: "the defragmentation of a member of etcd failed three times in a row", Page: pageSpace, Alerts: []string{"HoldfastEtcdDefragmentFails"}},
 	{ID: EtcdWaste, Title: "the only member of etcd has much to gain from a defragmentation", Page: pageSpace},
+	{ID: OperatorSilent, Title: "holdfast-operator does not run, so what it says is what it wrote last", Page: pageOperator},
 	{ID: OperatorNotWell, Title: "a ClusterOperator is degraded or not available"},
 }
 

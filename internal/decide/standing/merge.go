@@ -29,7 +29,7 @@ func Merge(parts ...Facts) Facts {
 		out.Pacemaker = truer(out.Pacemaker, p.Pacemaker)
 		out.SetUp = first(out.SetUp, p.SetUp)
 		out.ManagedVIPs = first(out.ManagedVIPs, p.ManagedVIPs)
-		out.Operators = first(out.Operators, p.Operators)
+		out.Operators, out.OwnOperator = first(out.Operators, p.Operators), first(out.OwnOperator, p.OwnOperator)
 		out.Incidents = first(out.Incidents, p.Incidents)
 		out.Pools, out.Upgrade, out.BackupProof = first(out.Pools, p.Pools), first(out.Upgrade, p.Upgrade), first(out.BackupProof, p.BackupProof)
 		out.Lock, out.Announced = first(out.Lock, p.Lock), first(out.Announced, p.Announced)

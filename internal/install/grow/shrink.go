@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/ignition"
 	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/render/alerts"
 	"github.com/holdfast/holdfast/internal/render/guards"
 	"github.com/holdfast/holdfast/internal/render/manifests"
 )
@@ -102,6 +103,9 @@ func made(hosts []string) []state.ObjectRef {
 	}
 	out := []state.ObjectRef{
 		of("v1", "Secret", "pacemaker-auth"), of("v1", "ConfigMap", "external-etcd-pod"), {APIVersion: "etcd.openshift.io/v1", Kind: "PacemakerCluster", Name: "cluster"},
+		// Its alerts would fire for ever: nobody reports on Pacemaker any more. The operator's right to
+		// make it again went with the objects of the installation.
+		{APIVersion: alerts.APIVersion, Kind: alerts.Kind, Namespace: alerts.Namespace, Name: alerts.Name},
 	}
 	for _, name := range handover.JobNames(hosts) {
 		out = append(out, of("batch/v1", "Job", name))

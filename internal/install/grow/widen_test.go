@@ -1,16 +1,21 @@
 package grow
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"sigs.k8s.io/yaml"
 
 	"github.com/holdfast/holdfast/internal/adapter/kube"
 	decide "github.com/holdfast/holdfast/internal/decide/grow"
 	"github.com/holdfast/holdfast/internal/install/installer"
 	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/render/alerts"
 	renderhost "github.com/holdfast/holdfast/internal/render/host"
 	"github.com/holdfast/holdfast/internal/render/manifests"
 	"github.com/holdfast/holdfast/internal/testkit/apitest"
@@ -66,6 +71,7 @@ func TestALivingClusterOfTwoBecomesOneOfThree(t *testing.T) {
 	api.Install(t, files)
 	must(t, client.PutSecret(t.Context(), manifests.NamespaceEtcd, "pacemaker-auth", map[string][]byte{"token": []byte("x")}))
 	api.Kubectl(t, "create", "job", "two-node-auth-cp-2", "-n", manifests.NamespaceEtcd, "--image=x")
+	giveAlerts(t, api)
 	api.Kubectl(t, "patch", "etcd/cluster", "--type=merge", "--patch", `{"spec":{"unsupportedConfigOverrides":{"useExternalEtcdSupport":true}}}`)
 
 	changes, err := Fewer(have, want)
@@ -103,6 +109,7 @@ func TestALivingClusterOfTwoBecomesOneOfThree(t *testing.T) {
 		"who runs etcd":        {[]string{"etcds.operator.openshift.io", "-o", "name"}, ""},
 		"Jobs of the set-up":   {[]string{"jobs", "-n", manifests.NamespaceEtcd, "-o", "name"}, ""},
 		"accounts and secrets": {[]string{"secrets", "-n", manifests.NamespaceEtcd, "-o", "name"}, ""},
+		"alerts of two":        {[]string{"prometheusrules", "-n", manifests.NamespaceEtcd, "-o", "name"}, ""},
 		"guards":               {[]string{"validatingadmissionpolicybinding", "holdfast-topology", "-o", "name", "--ignore-not-found"}, ""},
 	} {
 		if got := get(c.args...); got != c.want {
@@ -115,6 +122,29 @@ func TestALivingClusterOfTwoBecomesOneOfThree(t *testing.T) {
 	if _, err := Shrink(t.Context(), client.Bringer(), changes, []string{"cp-1", "cp-2"}, because, now); err != nil {
 		t.Errorf("the second run: %v", err)
 	}
+}
+
+// giveAlerts plays the operator in a cluster with Prometheus' operator. The API of the shrinking
+// cluster does not serve the kind.
+func giveAlerts(t *testing.T, api *apitest.API) {
+	t.Helper()
+	crd, rules := filepath.Join(t.TempDir(), "crd.yaml"), filepath.Join(t.TempDir(), "rules.yaml")
+	must(t, os.WriteFile(crd, []byte(`apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: prometheusrules.monitoring.coreos.com}
+spec:
+  group: monitoring.coreos.com
+  names: {kind: PrometheusRule, listKind: PrometheusRuleList, plural: prometheusrules, singular: prometheusrule}
+  scope: Namespaced
+  versions:
+  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
+`), 0o600))
+	api.Kubectl(t, "apply", "--filename", crd)
+	api.Kubectl(t, "wait", "--for=condition=Established", "--timeout=60s", "--filename", crd)
+	object, err := yaml.Marshal(alerts.Object())
+	must(t, err)
+	must(t, os.WriteFile(rules, object, 0o600))
+	api.Kubectl(t, "apply", "--filename", rules)
 }
 
 // A cluster that was made three has what one has that was installed so, but for the feature set, which

@@ -28,16 +28,21 @@ import (
 // that the cluster does not know the kind.
 type kinds struct{ gateway, policy, grant schema.GroupVersionKind }
 
-// known returns the kinds that the cluster knows.
-func known(mapper meta.RESTMapper) kinds {
-	of := func(kind string) schema.GroupVersionKind {
+// known returns the kinds that the cluster knows. A look that failed is an error: taken for a cluster
+// without Gateways it would delete the copies of all that they name.
+func known(mapper meta.RESTMapper) (kinds, error) {
+	var out kinds
+	for kind, to := range map[string]*schema.GroupVersionKind{"Gateway": &out.gateway, "BackendTLSPolicy": &out.policy, "ReferenceGrant": &out.grant} {
 		m, err := mapper.RESTMapping(schema.GroupKind{Group: decide.GatewayGroup, Kind: kind})
-		if err != nil {
-			return schema.GroupVersionKind{}
+		if meta.IsNoMatchError(err) {
+			continue
 		}
-		return m.GroupVersionKind
+		if err != nil {
+			return kinds{}, fmt.Errorf("check whether the cluster has the kind %s: %w", kind, err)
+		}
+		*to = m.GroupVersionKind
 	}
-	return kinds{gateway: of("Gateway"), policy: of("BackendTLSPolicy"), grant: of("ReferenceGrant")}
+	return out, nil
 }
 
 // SetUp makes the manager call the reconciler whenever an object changes that
@@ -45,7 +50,10 @@ func known(mapper meta.RESTMapper) kinds {
 // cache of its own: the manager's cache holds only a few namespaces, and whole
 // Secrets.
 func (r *Reconciler) SetUp(mgr ctrl.Manager) error {
-	r.kinds = known(mgr.GetRESTMapper())
+	var err error
+	if r.kinds, err = known(mgr.GetRESTMapper()); err != nil {
+		return err
+	}
 	all, err := cache.New(mgr.GetConfig(), cache.Options{
 		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
 		DefaultTransform: strip,

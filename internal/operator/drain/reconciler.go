@@ -156,13 +156,20 @@ func (r *Reconciler) evict(ctx context.Context, f *decide.Facts, pods []corev1.P
 			return context.Cause(ctx)
 		case errors.Is(err, context.DeadlineExceeded):
 			f.Refused[p.UID] = fmt.Sprintf("the API did not answer within %s", evictLimit)
-		case apierrors.ReasonForError(err) == metav1.StatusReasonUnknown:
+		case !answered(err):
 			return fmt.Errorf("evict %s/%s: %w", p.Namespace, p.Name, err)
 		default:
 			f.Refused[p.UID] = err.Error()
 		}
 	}
 	return nil
+}
+
+// answered reports whether an error is the API's own answer. Such an answer need not have a reason:
+// the API server fills in none where a webhook refuses without one.
+func answered(err error) bool {
+	status := apierrors.APIStatus(nil)
+	return errors.As(err, &status)
 }
 
 // evictOne evicts the very pod that was read.

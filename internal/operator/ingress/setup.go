@@ -2,6 +2,7 @@ package ingress
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -12,6 +13,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -46,9 +48,11 @@ const (
 // SetUp makes the manager call the reconciler whenever something changes that a
 // decision uses.
 func (r *Reconciler) SetUp(mgr ctrl.Manager) error {
-	lacks := lackingForGateways(mgr)
+	lacks, err := lackingForGateways(mgr.GetRESTMapper())
+	if err != nil {
+		return err
+	}
 	r.gateways = len(lacks) == 0
-	var err error
 	if r.lists, err = knowsLists(mgr.GetRESTMapper()); err != nil {
 		return err
 	}
@@ -94,15 +98,20 @@ func (r *Reconciler) SetUp(mgr ctrl.Manager) error {
 var asked = builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))
 
 // lackingForGateways returns the missing kinds without which routers would wait
-// forever before they follow a Gateway.
-func lackingForGateways(mgr ctrl.Manager) []string {
+// forever before they follow a Gateway. A look that failed is an error: taken for
+// a cluster without them, routers would follow no Gateway until the next start.
+func lackingForGateways(mapper meta.RESTMapper) ([]string, error) {
 	var out []string
 	for _, kind := range render.GatewayKinds() {
-		if _, err := mgr.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version); err != nil {
+		_, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
+		if err != nil && !meta.IsNoMatchError(err) {
+			return nil, fmt.Errorf("check whether the cluster has the kind %s: %w", kind.Kind, err)
+		}
+		if err != nil {
 			out = append(out, kind.Kind+" "+kind.Version)
 		}
 	}
-	return out
+	return out, nil
 }
 
 // in limits a watch to some namespaces: other controllers make the cache hold

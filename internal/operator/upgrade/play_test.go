@@ -8,6 +8,7 @@ import (
 	"time"
 
 	configv1 "github.com/openshift/api/config/v1"
+	dto "github.com/prometheus/client_model/go"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -230,15 +231,27 @@ func TestARecordOfALaterReleaseStopsEverything(t *testing.T) {
 	must(t, w.admin.Create(t.Context(), &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: annotation.RecordNamespace, Name: annotation.RecordName}, Data: map[string]string{annotation.RecordKey: `{"format":2,"started":true}`},
 	}))
+	pausedMetric.Set(0) // as the last look before left it
 	must(t, w.look())
 	if got := w.condition("Failing"); !strings.Contains(got, "a later release of Holdfast has written it. Nothing is begun") {
 		t.Errorf("it says %s", got)
+	}
+	if paused(t) != 1 {
+		t.Error("Prometheus does not hear that it waits for a person")
 	}
 	w.writes.Count = 0
 	must(t, w.look())
 	if w.writes.Count > 0 || w.node("cp-1").Annotations[annotation.TurnOf] != "" {
 		t.Errorf("%d writes, %v", w.writes.Count, w.node("cp-1").Annotations)
 	}
+}
+
+// paused returns what Prometheus reads of whether an upgrade waits.
+func paused(t *testing.T) float64 {
+	t.Helper()
+	var m dto.Metric
+	must(t, pausedMetric.Write(&m))
+	return m.GetGauge().GetValue()
 }
 
 // TestASoakThatIsOverIsCommittedByItself, and its time counts across operators.

@@ -93,8 +93,10 @@ func short(text string) string {
 	return text
 }
 
-// stopped says that nothing is done, since the record cannot be read.
+// stopped says that nothing is done, since the record cannot be read. What Prometheus hears of the
+// rest stays as it was: nobody knows better.
 func (r *Reconciler) stopped(ctx context.Context, v *configv1.ClusterVersion, why error) error {
+	pausedMetric.Set(1)
 	if text := why.Error(); r.told != text {
 		r.told = text
 		r.event(ctx, v, corev1.EventTypeWarning, "UpgradeRecordUnreadable", text)

@@ -13,8 +13,10 @@ var rules []byte
 
 // Namespace and Name identify the object.
 const (
-	Namespace = "openshift-etcd"
-	Name      = "holdfast-two-node"
+	APIVersion = "monitoring.coreos.com/v1"
+	Kind       = "PrometheusRule"
+	Namespace  = "openshift-etcd"
+	Name       = "holdfast-two-node"
 )
 
 // Object returns the rules as a PrometheusRule of monitoring.coreos.com/v1.
@@ -24,7 +26,7 @@ func Object() map[string]any {
 		panic(err) // embedded, and a test parses it
 	}
 	return map[string]any{
-		"apiVersion": "monitoring.coreos.com/v1", "kind": "PrometheusRule",
+		"apiVersion": APIVersion, "kind": Kind,
 		"metadata": map[string]any{"namespace": Namespace, "name": Name, "labels": map[string]any{"app.kubernetes.io/name": "holdfast"}},
 		"spec":     spec,
 	}

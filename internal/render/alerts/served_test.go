@@ -1,7 +1,9 @@
 package alerts
 
 import (
+	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -10,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/yaml"
 
 	"github.com/holdfast/holdfast/internal/agent/backup"
 	"github.com/holdfast/holdfast/internal/agent/certificates"
@@ -20,15 +23,36 @@ import (
 	"github.com/holdfast/holdfast/internal/agent/rotation"
 	"github.com/holdfast/holdfast/internal/agent/space"
 	"github.com/holdfast/holdfast/internal/operator/upgrade"
+	render "github.com/holdfast/holdfast/internal/render/operator"
 )
+
+// collectors returns those of a host, by the address at which they are served.
+func collectors() map[string][]prometheus.Collector {
+	return map[string][]prometheus.Collector{
+		fmt.Sprintf("127.0.0.1:%d", render.MetricsPort): upgrade.Collectors(),
+		metrics.Address: {
+			pacemakerstatus.New(pacemakerstatus.Options{Log: slog.New(slog.DiscardHandler)}), &metrics.Collector{}, certificates.Collector{}, leafcert.New(leafcert.Options{}),
+			machineconfig.New(machineconfig.Options{}), backup.New(backup.Options{}), space.New(space.Options{}), &rotation.Gauge{},
+		},
+	}
+}
 
 // described returns the metrics of a host with their labels, as its collectors
 // describe them.
 func described(t *testing.T) map[string][]string {
 	t.Helper()
 	out := map[string][]string{}
+	for _, served := range collectors() {
+		maps.Copy(out, describedBy(t, served))
+	}
+	return out
+}
+
+func describedBy(t *testing.T, served []prometheus.Collector) map[string][]string {
+	t.Helper()
+	out := map[string][]string{}
 	form := regexp.MustCompile(`fqName: "([^"]+)".*variableLabels: \{([^}]*)\}`)
-	for _, c := range append(upgrade.Collectors(), pacemakerstatus.New(pacemakerstatus.Options{Log: slog.New(slog.DiscardHandler)}), &metrics.Collector{}, certificates.Collector{}, leafcert.New(leafcert.Options{}), machineconfig.New(machineconfig.Options{}), backup.New(backup.Options{}), space.New(space.Options{}), &rotation.Gauge{}) {
+	for _, c := range served {
 		descs := make(chan *prometheus.Desc)
 		go func() { c.Describe(descs); close(descs) }()
 		for d := range descs {
@@ -114,6 +138,46 @@ func TestEveryMetricOfEveryRuleIsDescribedByACollector(t *testing.T) {
 	for _, name := range selected.FindAllStringSubmatch(recorded(t), -1) {
 		if _, there := described(t)[name[1]]; !there {
 			t.Errorf("%s was recorded and is described no more", name[1])
+		}
+	}
+}
+
+// TestTheRunbookCollectsFromEachPlaceThatRulesAskFor: a rule whose metric nobody collects never fires.
+func TestTheRunbookCollectsFromEachPlaceThatRulesAskFor(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/runbook/alerts.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(page), "```\nscrape_configs:")
+	example, _, _ := strings.Cut("scrape_configs:"+rest, "```")
+	var config struct {
+		Jobs []struct {
+			Name    string `json:"job_name"`
+			Targets []struct {
+				Targets []string
+				Labels  map[string]string
+			} `json:"static_configs"`
+		} `json:"scrape_configs"`
+	}
+	if err := yaml.UnmarshalStrict([]byte(example), &config); err != nil {
+		t.Fatal(err)
+	}
+	collected := map[string]string{} // by the labels, with which two targets hide each other
+	for _, job := range config.Jobs {
+		for _, s := range job.Targets {
+			if len(s.Targets) != 1 || s.Labels["instance"] == "" || collected[job.Name] != "" {
+				t.Errorf("targets of job %s are not told apart: %+v", job.Name, s)
+			}
+			collected[job.Name] = s.Targets[0]
+		}
+	}
+	for address, served := range collectors() {
+		names := describedBy(t, served)
+		asks := slices.ContainsFunc(all(t), func(r rule) bool {
+			return slices.ContainsFunc(selected.FindAllStringSubmatch(r.Expr, -1), func(m []string) bool { return names[m[1]] != nil })
+		})
+		if collects := slices.Contains(slices.Collect(maps.Values(collected)), address); asks != collects {
+			t.Errorf("%s: rules ask for its metrics: %t; the runbook collects them: %t", address, asks, collects)
 		}
 	}
 }

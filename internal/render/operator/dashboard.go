@@ -54,6 +54,13 @@ func dashboard() []Object {
 		{"dashboard-role-binding", &rbacv1.RoleBinding{
 			TypeMeta: rbac("RoleBinding"), ObjectMeta: meta(metav1.NamespaceSystem), RoleRef: dashboardRole("Role"), Subjects: whose,
 		}},
+		// Whether the operator runs, which nobody else tells.
+		{"dashboard-operator-role", &rbacv1.Role{TypeMeta: rbac("Role"), ObjectMeta: meta(Namespace), Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, ResourceNames: []string{Name}, Verbs: []string{"get"}},
+		}}},
+		{"dashboard-operator-role-binding", &rbacv1.RoleBinding{
+			TypeMeta: rbac("RoleBinding"), ObjectMeta: meta(Namespace), RoleRef: dashboardRole("Role"), Subjects: whose,
+		}},
 		{"dashboard-service", &corev1.Service{
 			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"}, ObjectMeta: meta(Namespace),
 			Spec: corev1.ServiceSpec{

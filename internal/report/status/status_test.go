@@ -22,6 +22,7 @@ import (
 	etcdv1 "github.com/openshift/api/etcd/v1"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	operatorv1 "github.com/openshift/api/operator/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -90,7 +91,7 @@ func objects() []client.Object {
 
 func scheme(t *testing.T) *runtime.Scheme {
 	s := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, configv1.Install, etcdv1.Install, mcfgv1.Install, operatorv1.Install} {
+	for _, add := range []func(*runtime.Scheme) error{appsv1.AddToScheme, corev1.AddToScheme, configv1.Install, etcdv1.Install, mcfgv1.Install, operatorv1.Install} {
 		must(t, add(s))
 	}
 	return s

@@ -1,0 +1,62 @@
+package drain
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	decide "github.com/holdfast/holdfast/internal/decide/drain"
+)
+
+// evictionsOf has each eviction of one pod end with an error.
+func (s *site) evictionsOf(name string, ends error) {
+	s.r.Client = interceptor.NewClient(s.own, interceptor.Funcs{
+		SubResourceCreate: func(ctx context.Context, c client.Client, sub string, o, of client.Object, opts ...client.SubResourceCreateOption) error {
+			if _, evicts := of.(*policyv1.Eviction); evicts && o.GetName() == name {
+				return ends
+			}
+			return c.SubResource(sub).Create(ctx, o, of, opts...)
+		},
+	})
+}
+
+// TestARefusalWithoutAReasonIsNamedAndTheOtherPodsGo: the API server fills in no reason where a
+// webhook refuses without one.
+func TestARefusalWithoutAReasonIsNamedAndTheOtherPodsGo(t *testing.T) {
+	s := newSite(t)
+	s.runs("a-db", "StatefulSet")
+	s.runs("web", "ReplicaSet")
+	s.evictionsOf("a-db", &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: "no"}})
+	s.wish(drains)
+	s.looks(enough)
+	if s.names() != "a-db" {
+		t.Errorf("there are %s", s.names())
+	}
+	s.is("refused", true, map[string]string{decide.CordonedBy: drains, decide.Waits: "default/a-db (of StatefulSet of-a-db): no"})
+}
+
+// TestNoAnswerOfTheAPIIsNoRefusal: the look ends, and the next one asks again.
+func TestNoAnswerOfTheAPIIsNoRefusal(t *testing.T) {
+	s := newSite(t)
+	s.runs("web", "ReplicaSet")
+	cut := errors.New("connection refused")
+	s.evictionsOf("web", cut)
+	s.wish(drains)
+	var err error
+	for range enough {
+		if _, err = s.look(); err != nil {
+			break
+		}
+	}
+	if !errors.Is(err, cut) {
+		t.Errorf("the looks end with %v", err)
+	}
+	s.is("no answer", true, map[string]string{decide.CordonedBy: drains})
+}
