@@ -141,6 +141,34 @@ func TestWhichHostIsGivenAToken(t *testing.T) {
 			"",
 			Grant{Replaces: []string{"dddddd"}, Token: Token{Rejoins: true}},
 		},
+		{
+			"a control plane asks again before it is a node", two, master,
+			[]state.Node{controlPlane("cp-1", true)},
+			[]Token{{ID: "eeeeee", Host: "cp-2", Role: state.RoleMaster, By: "ask-2", Expires: now.Add(time.Minute)}},
+			"",
+			Grant{Replaces: []string{"eeeeee"}},
+		},
+		{
+			"another machine by the name of a control plane that is joining", two, master,
+			[]state.Node{controlPlane("cp-1", true)},
+			[]Token{{ID: "ffffff", Host: "cp-2", Role: state.RoleMaster, By: "ask-8", Expires: now.Add(time.Minute)}},
+			"another machine is joining as cp-2, or this one before it was reinstalled: switch the other one off; this host goes on by itself " +
+				"once the other's token has ended, at 2026-11-20T08:01:00Z, or at once after kubectl -n kube-system delete secret bootstrap-token-ffffff",
+			Grant{},
+		},
+		{
+			"the same, once that machine's token has ended", two, master,
+			[]state.Node{controlPlane("cp-1", true)},
+			[]Token{{ID: "ffffff", Host: "cp-2", Role: state.RoleMaster, By: "ask-8", Expires: now}},
+			"",
+			Grant{Replaces: []string{"ffffff"}},
+		},
+		{
+			"a worker by the name of a control plane that is joining", three, worker, nil,
+			[]Token{{ID: "ffffff", Host: "worker-1", Role: state.RoleMaster, By: "ask-8", Expires: now.Add(time.Minute)}},
+			"another machine is joining as worker-1",
+			Grant{},
+		},
 		{"a control plane by the name of a worker", three, Ask{Host: "worker-1", Role: state.RoleMaster, By: "x"}, []state.Node{node("worker-1", false)}, nil, "worker-1 is already a node of this cluster", Grant{}},
 		{
 			"a fourth control plane on a site of three", three,
