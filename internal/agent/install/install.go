@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/adapter/observe/own"
 	"github.com/holdfast/holdfast/internal/install/release"
 	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -57,6 +58,8 @@ type run struct {
 	store  *release.Store
 	// server gives this host its tokens and takes its reports.
 	server *server
+	// look reads what the host knows about itself. Tests have their own.
+	look func([]netip.Prefix, []netip.Addr) (state.HostFacts, error)
 	// lookup asks the host's name servers; root is /. Tests have their own.
 	lookup func(context.Context, string) ([]netip.Addr, error)
 	root   string
@@ -82,7 +85,7 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	r := &run{Options: o, done: doneDir, pulled: pulledRelease, lookup: lookup, root: "/", recorder: &recorder{
+	r := &run{Options: o, done: doneDir, pulled: pulledRelease, look: own.HostFacts, lookup: lookup, root: "/", recorder: &recorder{
 		path: state.ProgressPath, now: o.Now, log: o.Log,
 		p: state.Progress{Host: name, Role: o.Site.Role},
 	}}

@@ -68,6 +68,14 @@ func newServer(s *site.Site, hostName, path string, now func() time.Time) (*serv
 	}, nil
 }
 
+// goBy makes the host ask by another name from now on. What waits with its old name is
+// refused, and comes again by the new one.
+func (s *server) goBy(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.host = name
+}
+
 // report sends how far the host is.
 func (s *server) report(ctx context.Context, data []byte) error {
 	if _, err := s.ask(ctx, "/progress/", "", data); err != nil {
