@@ -77,9 +77,9 @@ type step struct {
 	always bool
 }
 
-// Run installs this host and returns when it is complete or the context ends. It
-// repeats a failing step for as long as it takes, because the step may wait for
-// another host.
+// Run installs this host and returns when it is complete, the context ends, or another
+// program has to go on. It repeats a failing step for as long as it takes, because the
+// step may wait for another host.
 func Run(ctx context.Context, o Options) error {
 	name, err := host.Name()
 	if err != nil {
@@ -185,7 +185,7 @@ func (r *run) steps() []step {
 	}
 }
 
-// persist repeats a step until it succeeds.
+// persist repeats a step until it succeeds, or this program has to end.
 func (r *run) persist(ctx context.Context, s step) error {
 	marker := filepath.Join(r.done, slug(s.name))
 	if !s.always && host.Exists(marker) {
@@ -201,8 +201,8 @@ func (r *run) persist(ctx context.Context, s step) error {
 			err = finish(marker)
 		}
 		r.end(err)
-		if err == nil {
-			return nil
+		if err == nil || errors.Is(err, errHandOver) {
+			return err
 		}
 		if err := host.Sleep(ctx, retryAfter); err != nil {
 			return err

@@ -174,7 +174,11 @@ func (r *run) unpack(ctx context.Context) error {
 	if err := r.store.Place(ctx, "/"); err != nil {
 		return err
 	}
-	if err := release.Switch("/", r.store.Manifest().Digest); err != nil {
+	m := r.store.Manifest()
+	if err := release.Switch("/", m.Digest); err != nil {
+		return err
+	}
+	if err := r.handOver(m.Version, m.Digest); err != nil {
 		return err
 	}
 	if err := os.Remove(renderhost.PodmanBridge); err != nil && !os.IsNotExist(err) {
