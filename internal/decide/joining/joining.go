@@ -44,11 +44,13 @@ type Site struct {
 	Third string
 	// Named holds the names of all control planes in the configuration.
 	Named []string
+	// Shares is the number of hosts for which the pod network has room, 0 if it is not known.
+	Shares int
 }
 
 // Of reads the Site from a configuration.
 func Of(c *config.InstallConfig) Site {
-	s := Site{ControlPlanes: c.ControlPlaneReplicas()}
+	s := Site{ControlPlanes: c.ControlPlaneReplicas(), Shares: c.PodShares()}
 	if f := c.ControlPlane.Fencing; f != nil {
 		for _, cred := range f.Credentials {
 			s.Fenced = append(s.Fenced, cred.HostName)

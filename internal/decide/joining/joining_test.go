@@ -15,10 +15,10 @@ import (
 
 var (
 	now = time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC)
-	two = Site{ControlPlanes: 2, Fenced: []string{"cp-1", "cp-2"}, Named: []string{"cp-1", "cp-2"}}
+	two = Site{ControlPlanes: 2, Fenced: []string{"cp-1", "cp-2"}, Named: []string{"cp-1", "cp-2"}, Shares: 256}
 	// three is a site that names none of its control planes.
-	three = Site{ControlPlanes: 3}
-	one   = Site{ControlPlanes: 1}
+	three = Site{ControlPlanes: 3, Shares: 256}
+	one   = Site{ControlPlanes: 1, Shares: 512}
 )
 
 func controlPlane(name string, ready bool) state.Node {
@@ -54,7 +54,7 @@ func TestWhatAConfigurationSaysOfWhoJoins(t *testing.T) {
 	p := *c.Platform.BareMetal
 	p.Hosts = []config.Host{{Name: "cp-1", Role: "master"}, {Name: "worker-1", Role: "worker"}, {Name: "any"}, {Name: "cp-2", Role: "master"}}
 	c.Platform.BareMetal = &p
-	if diff := cmp.Diff(Site{ControlPlanes: 3, Named: []string{"cp-1", "cp-2"}}, Of(&c)); diff != "" {
+	if diff := cmp.Diff(Site{ControlPlanes: 3, Named: []string{"cp-1", "cp-2"}, Shares: 256}, Of(&c)); diff != "" {
 		t.Error(diff)
 	}
 }
