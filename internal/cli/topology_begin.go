@@ -11,12 +11,14 @@ import (
 	"strings"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/adapter/records"
 	"github.com/holdfast/holdfast/internal/adapter/redfish"
 	"github.com/holdfast/holdfast/internal/adapter/replacement"
 	"github.com/holdfast/holdfast/internal/cli/command"
 	"github.com/holdfast/holdfast/internal/cli/place"
 	decide "github.com/holdfast/holdfast/internal/decide/grow"
+	"github.com/holdfast/holdfast/internal/decide/joining"
 	"github.com/holdfast/holdfast/internal/decide/replace"
 	"github.com/holdfast/holdfast/internal/fence"
 	"github.com/holdfast/holdfast/internal/install/grow"
@@ -52,6 +54,8 @@ type growthEffects struct {
 	// planes returns the control planes that have a Node and vote in etcd, record the etcd keeper's
 	// record of this host.
 	planes func(context.Context) ([]planeFacts, error)
+	// nodes returns all nodes of the cluster.
+	nodes  func(context.Context) ([]state.Node, error)
 	record func() (state.EtcdState, error)
 	// said returns what the site has today of a file, where objects of the cluster say it.
 	said func(ctx context.Context, installed, file *config.InstallConfig) (*config.InstallConfig, error)
@@ -62,14 +66,14 @@ type growthEffects struct {
 func onThisHost() growthEffects {
 	return growthEffects{
 		lone: func(plan *replace.Plan) (*site.Site, error) { return loneSiteOf("/", plan) }, name: host.Name, own: fence.OwnIdentity, test: fence.TestDevice, steps: grow.NewHost().Steps, prepare: prepare,
-		here: func() (*site.Site, error) { s, _, err := ownSite("/"); return s, err }, peer: peerOfThisHost, keep: keepTarget, said: saidHere, planes: planes,
+		here: func() (*site.Site, error) { s, _, err := ownSite("/"); return s, err }, peer: peerOfThisHost, keep: keepTarget, said: saidHere, planes: planes, nodes: nodesHere,
 		record: func() (state.EtcdState, error) { r, err := records.Files{}.Record(); return r.State, err },
 	}
 }
 
 // begin shows what will be done, asks, prepares host and cluster, writes the order and follows it.
 func (g *growth) begin(ctx context.Context, plan *replace.Plan, file *config.InstallConfig) error {
-	w, err := g.widening(plan, file)
+	w, err := g.widening(ctx, plan, file)
 	if err != nil {
 		return err
 	}
@@ -118,7 +122,7 @@ func (g *growth) plan(ctx context.Context) error {
 	case pair:
 		return g.planTwo(ctx, file)
 	case more(file):
-		return g.planThree(file)
+		return g.planThree(ctx, file)
 	}
 	if fewer(file) {
 		w, err := g.narrowing(file)
@@ -127,7 +131,7 @@ func (g *growth) plan(ctx context.Context) error {
 		}
 		return g.showNarrowing(w)
 	}
-	w, err := g.widening(last, file)
+	w, err := g.widening(ctx, last, file)
 	if err != nil {
 		return err
 	}
@@ -177,7 +181,7 @@ func saidHere(ctx context.Context, installed, file *config.InstallConfig) (*conf
 }
 
 // widening compares the file with this site. The plan is the last one, nil for none.
-func (g *growth) widening(last *replace.Plan, file *config.InstallConfig) (widening, error) {
+func (g *growth) widening(ctx context.Context, last *replace.Plan, file *config.InstallConfig) (widening, error) {
 	var w widening
 	var err error
 	if _, err := netip.ParseAddr(g.address); err != nil {
@@ -204,7 +208,27 @@ func (g *growth) widening(last *replace.Plan, file *config.InstallConfig) (widen
 			w.other = dev
 		}
 	}
-	return w, nil
+	return w, g.share(ctx, w.have, w.other.Target)
+}
+
+// share refuses a new host that would get no part of the pod network.
+func (g *growth) share(ctx context.Context, have *site.Site, name string) error {
+	nodes, err := g.effects.nodes(ctx)
+	if err != nil {
+		return err
+	}
+	if err := joining.Of(have.Config).Share(name, nodes); err != nil {
+		return coded(command.ExitRefused, "refused, nothing was changed: %w", err)
+	}
+	return nil
+}
+
+func nodesHere(ctx context.Context) ([]state.Node, error) {
+	c, err := kube.Open(state.AgentKubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	return c.Nodes(ctx)
 }
 
 // loneSiteOf returns the site of a host as it was, or is, with one control plane. What was kept of

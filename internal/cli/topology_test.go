@@ -61,6 +61,7 @@ func newGrowthRun(t *testing.T, agent func(n int, g *growthRun)) *growthRun {
 		steps: func(context.Context, *site.Site) ([]plan.Step, error) {
 			return []plan.Step{{ID: "file:/etc/x", Why: "absent"}}, nil
 		},
+		nodes:   func(context.Context) ([]state.Node, error) { return []state.Node{{Name: "cp-1"}}, nil },
 		prepare: func(context.Context, widening, func(string, ...any)) error { run.prepared++; return nil },
 	}}
 	return run

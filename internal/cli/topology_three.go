@@ -30,7 +30,7 @@ type thirdPlane struct {
 	here, peer string
 }
 
-func (g *growth) third(file *config.InstallConfig) (thirdPlane, error) {
+func (g *growth) third(ctx context.Context, file *config.InstallConfig) (thirdPlane, error) {
 	var w thirdPlane
 	have, err := g.effects.here()
 	if err != nil {
@@ -44,6 +44,9 @@ func (g *growth) third(file *config.InstallConfig) (thirdPlane, error) {
 		return w, err
 	}
 	if err := g.checkThird(); err != nil {
+		return w, err
+	}
+	if err := g.share(ctx, have, g.newName); err != nil {
 		return w, err
 	}
 	if w.changes, err = grow.Fewer(have, want); err != nil {
@@ -73,7 +76,7 @@ func (g *growth) checkThird() error {
 
 // beginThree shows what will be done, asks, writes the wish and follows it.
 func (g *growth) beginThree(ctx context.Context, file *config.InstallConfig) error {
-	w, err := g.third(file)
+	w, err := g.third(ctx, file)
 	if err != nil {
 		return err
 	}
@@ -98,8 +101,8 @@ func (g *growth) wideWish(id string) widen.Wish {
 }
 
 // planThree shows what will be done, and nothing else.
-func (g *growth) planThree(file *config.InstallConfig) error {
-	w, err := g.third(file)
+func (g *growth) planThree(ctx context.Context, file *config.InstallConfig) error {
+	w, err := g.third(ctx, file)
 	if err != nil {
 		return err
 	}

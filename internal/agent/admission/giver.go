@@ -50,6 +50,9 @@ type Issuer struct {
 	// Present returns a site's keys with the authorities that this host has now: they
 	// may have been replaced since its installation.
 	Present func(site.Identity) site.Identity
+	// Release returns the digest of the release that this host runs, empty if that is not
+	// known. It may be nil: then never.
+	Release func() string
 	// Third returns the name of the third control plane that a plan brings to two, and the site
 	// that it is installed for; an empty name and nil without one. It may be nil: then never.
 	Third func() (name string, of *site.Site)
@@ -88,6 +91,10 @@ func (g *Issuer) Render(ctx context.Context, shown jointoken.Claims, version str
 	fresh := *g.Site
 	if name, of := g.third(); name != "" && shown.Host == name {
 		fresh = *of
+	}
+	fresh.Release = ""
+	if g.Release != nil {
+		fresh.Release = g.Release()
 	}
 	fresh.Identity = g.Present(fresh.Identity)
 	fresh.Identity.JoinKey = key

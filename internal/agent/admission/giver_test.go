@@ -146,6 +146,25 @@ func TestAHostThatJoinsGetsTheKeysOfNow(t *testing.T) {
 	}
 }
 
+// TestAHostThatJoinsIsToldWhichReleaseTheSiteRuns at that time, and not which one ran when the host that
+// serves joined.
+func TestAHostThatJoinsIsToldWhichReleaseTheSiteRuns(t *testing.T) {
+	g := newGiver(t, &cluster{}, sitetest.TwoDual)
+	g.Site.Release = "sha256:first"
+	until := sitetest.Created.Add(time.Hour)
+	for _, role := range []state.Role{state.RoleMaster, state.RoleWorker} {
+		g.Release = nil
+		if got := served(t, g, pointer(t, g, role, until)).Release; got != "" {
+			t.Errorf("a %s is told %q, and nobody knows", role, got)
+		}
+		g.Release = func() string { return "sha256:second" }
+		s := served(t, g, pointer(t, g, role, until))
+		if s.Release != "sha256:second" || s.Settled().Release != "" {
+			t.Errorf("a %s is told %q and keeps %q", role, s.Release, s.Settled().Release)
+		}
+	}
+}
+
 // docs/attacks.md, F4: a worker could open the server for 350 days, with its
 // first token and then each time with the one from the answer before.
 func TestNoSecretLivesLongerThanTheOneItWasGotWith(t *testing.T) {

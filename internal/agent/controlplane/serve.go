@@ -21,6 +21,7 @@ import (
 	"github.com/holdfast/holdfast/internal/agent/rotation"
 	"github.com/holdfast/holdfast/internal/decide/joining"
 	"github.com/holdfast/holdfast/internal/install/configserver"
+	"github.com/holdfast/holdfast/internal/install/release"
 	"github.com/holdfast/holdfast/internal/model/jointoken"
 	"github.com/holdfast/holdfast/internal/model/site"
 )
@@ -101,10 +102,21 @@ func (r *Agent) giver() *admission.Issuer {
 		Prepare: r.prepareJoining,
 		First:   r.first,
 		Third:   r.third,
+		Release: runningRelease,
 
 		EncryptionKeys: func() []int { return presentKeys("/", r.Site.Identity) },
 		Present:        func(id site.Identity) site.Identity { return rotation.Present("", id) },
 	}
+}
+
+// runningRelease returns the release of this host, which a host that joins gets too
+// (docs/adr/0101); empty if nobody knows.
+func runningRelease() string {
+	digest, err := release.Current("/")
+	if err != nil {
+		return ""
+	}
+	return digest
 }
 
 // clientAuthorities is the file with the authorities of the API's clients, where

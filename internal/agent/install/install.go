@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/adapter/observe/own"
 	"github.com/holdfast/holdfast/internal/install/release"
 	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -57,6 +58,8 @@ type run struct {
 	store  *release.Store
 	// server gives this host its tokens and takes its reports.
 	server *server
+	// look reads what the host knows about itself. Tests have their own.
+	look func([]netip.Prefix, []netip.Addr) (state.HostFacts, error)
 	// lookup asks the host's name servers; root is /. Tests have their own.
 	lookup func(context.Context, string) ([]netip.Addr, error)
 	root   string
@@ -74,15 +77,15 @@ type step struct {
 	always bool
 }
 
-// Run installs this host and returns when it is complete or the context ends. It
-// repeats a failing step for as long as it takes, because the step may wait for
-// another host.
+// Run installs this host and returns when it is complete, the context ends, or another
+// program has to go on. It repeats a failing step for as long as it takes, because the
+// step may wait for another host.
 func Run(ctx context.Context, o Options) error {
 	name, err := host.Name()
 	if err != nil {
 		return err
 	}
-	r := &run{Options: o, done: doneDir, pulled: pulledRelease, lookup: lookup, root: "/", recorder: &recorder{
+	r := &run{Options: o, done: doneDir, pulled: pulledRelease, look: own.HostFacts, lookup: lookup, root: "/", recorder: &recorder{
 		path: state.ProgressPath, now: o.Now, log: o.Log,
 		p: state.Progress{Host: name, Role: o.Site.Role},
 	}}
@@ -182,7 +185,7 @@ func (r *run) steps() []step {
 	}
 }
 
-// persist repeats a step until it succeeds.
+// persist repeats a step until it succeeds, or this program has to end.
 func (r *run) persist(ctx context.Context, s step) error {
 	marker := filepath.Join(r.done, slug(s.name))
 	if !s.always && host.Exists(marker) {
@@ -198,8 +201,8 @@ func (r *run) persist(ctx context.Context, s step) error {
 			err = finish(marker)
 		}
 		r.end(err)
-		if err == nil {
-			return nil
+		if err == nil || errors.Is(err, errHandOver) {
+			return err
 		}
 		if err := host.Sleep(ctx, retryAfter); err != nil {
 			return err

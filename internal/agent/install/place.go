@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/url"
 	"runtime"
 	"time"
 
@@ -120,11 +119,7 @@ func (r *run) enter(ctx context.Context, entry configserver.Entry) error {
 
 // enter asks to take the place of a lost host.
 func (s *server) enter(ctx context.Context, request []byte) (configserver.Entry, error) {
-	own, err := s.token(ctx)
-	if err != nil {
-		return configserver.Entry{}, err
-	}
-	data, err := s.post(ctx, "/hosts/"+url.PathEscape(s.host)+"/enter", own, request)
+	data, err := s.ask(ctx, "/hosts/", "/enter", request)
 	if err != nil {
 		return configserver.Entry{}, err
 	}

@@ -19,7 +19,6 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/keys"
 	"github.com/holdfast/holdfast/internal/adapter/observe"
 	"github.com/holdfast/holdfast/internal/adapter/observe/netwatch"
-	"github.com/holdfast/holdfast/internal/adapter/observe/own"
 	"github.com/holdfast/holdfast/internal/adapter/observe/settings"
 	"github.com/holdfast/holdfast/internal/agent/operatorkey"
 	"github.com/holdfast/holdfast/internal/decide/vrrp"
@@ -37,7 +36,7 @@ func (r *run) findAddresses(ctx context.Context) error {
 		return err
 	}
 	err = r.poll(ctx, time.Second, func(context.Context) (bool, string, error) {
-		facts, err := own.HostFacts(networks, r.Site.VIPs())
+		facts, err := r.look(networks, r.Site.VIPs())
 		r.facts = facts
 		if err == nil {
 			err = r.fencedByName(facts.NodeName)
@@ -45,9 +44,21 @@ func (r *run) findAddresses(ctx context.Context) error {
 		return err == nil, "", err
 	})
 	if err == nil {
+		r.goBy(r.facts.NodeName)
 		r.tellFirewalls(ctx)
 	}
 	return err
+}
+
+// goBy makes this host report, ask and join by the name that it waited for: kubeadm joins by
+// that one, and the host may have begun by another.
+func (r *run) goBy(name string) {
+	if r.p.Host == name {
+		return
+	}
+	r.logf("  this host goes by %s, not by %s", name, r.p.Host)
+	r.server.goBy(name)
+	r.recorder.goBy(name)
 }
 
 // fencedByName returns an error if a control plane that its peer must be able to
@@ -163,7 +174,11 @@ func (r *run) unpack(ctx context.Context) error {
 	if err := r.store.Place(ctx, "/"); err != nil {
 		return err
 	}
-	if err := release.Switch("/", r.store.Manifest().Digest); err != nil {
+	m := r.store.Manifest()
+	if err := release.Switch("/", m.Digest); err != nil {
+		return err
+	}
+	if err := r.handOver(m.Version, m.Digest); err != nil {
 		return err
 	}
 	if err := os.Remove(renderhost.PodmanBridge); err != nil && !os.IsNotExist(err) {

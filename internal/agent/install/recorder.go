@@ -57,6 +57,11 @@ func (r *recorder) end(err error) {
 	}
 }
 
+// goBy records the host by another name.
+func (r *recorder) goBy(name string) {
+	r.update(func(p *state.Progress) { p.Host = name })
+}
+
 func (r *recorder) complete() {
 	r.update(func(p *state.Progress) { p.Complete = true })
 	r.logf("this host is installed")

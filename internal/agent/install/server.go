@@ -68,13 +68,17 @@ func newServer(s *site.Site, hostName, path string, now func() time.Time) (*serv
 	}, nil
 }
 
+// goBy makes the host ask by another name from now on. What waits with its old name is
+// refused, and comes again by the new one.
+func (s *server) goBy(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.host = name
+}
+
 // report sends how far the host is.
 func (s *server) report(ctx context.Context, data []byte) error {
-	own, err := s.token(ctx)
-	if err != nil {
-		return err
-	}
-	if _, err := s.post(ctx, "/progress/"+url.PathEscape(s.host), own, data); err != nil {
+	if _, err := s.ask(ctx, "/progress/", "", data); err != nil {
 		return fmt.Errorf("report progress: %w", err)
 	}
 	return nil
@@ -82,17 +86,27 @@ func (s *server) report(ctx context.Context, data []byte) error {
 
 // bootstrapToken requests the token with which kubeadm joins this host.
 func (s *server) bootstrapToken(ctx context.Context) (string, error) {
+	return secret(s.ask(ctx, "/hosts/", "/bootstrap-token", nil))
+}
+
+// ask makes one request with the host's own token, at a path around the name of which that
+// token is. It drops a token that is not valid any more.
+func (s *server) ask(ctx context.Context, before, after string, body []byte) ([]byte, error) {
 	own, err := s.token(ctx)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	return s.secret(ctx, "/hosts/"+url.PathEscape(s.host)+"/bootstrap-token", own)
+	data, err := s.post(ctx, before+url.PathEscape(own.Host)+after, own.Token, body)
+	if _, over := errors.AsType[ended](err); over {
+		s.forget(own.Token)
+	}
+	return data, err
 }
 
 // token returns the host's own token. A control plane mints it with the key that
 // it has, a worker requests it. It is kept, because it identifies the host again
 // after a power cut in the middle of its join.
-func (s *server) token(ctx context.Context) (string, error) {
+func (s *server) token(ctx context.Context) (ownToken, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.own.Token == "" {
@@ -102,18 +116,18 @@ func (s *server) token(ctx context.Context) (string, error) {
 		}
 	}
 	if s.own.Token != "" && s.own.Host == s.host {
-		return s.own.Token, nil
+		return s.own, nil
 	}
 	token, err := s.get(ctx)
 	if err != nil {
-		return "", fmt.Errorf("be admitted as %s: %w", s.host, err)
+		return ownToken{}, fmt.Errorf("be admitted as %s: %w", s.host, err)
 	}
 	s.own = ownToken{Host: s.host, Token: token}
 	data, err := json.Marshal(s.own)
 	if err != nil {
-		return "", err
+		return ownToken{}, err
 	}
-	return token, host.WriteFileAtomic(s.path, data, state.SecretFileMode)
+	return s.own, host.WriteFileAtomic(s.path, data, state.SecretFileMode)
 }
 
 func (s *server) get(ctx context.Context) (string, error) {
@@ -125,11 +139,16 @@ func (s *server) get(ctx context.Context) (string, error) {
 	if id.AdmissionToken == "" {
 		return "", errors.New("this host's configuration holds no secret for joining: " + anew)
 	}
-	return s.secret(ctx, "/hosts/"+url.PathEscape(s.host), id.AdmissionToken)
+	return secret(s.post(ctx, "/hosts/"+url.PathEscape(s.host), id.AdmissionToken, nil))
 }
 
 // anew is the remedy for a secret that has ended.
 const anew = "make its configuration again (holdfast create join-config, and holdfast-agent apply with it)"
+
+// ended has the server's words about a secret that is not valid any more.
+type ended string
+
+func (e ended) Error() string { return string(e) + ": " + anew }
 
 // forget drops a token that is not valid any more.
 func (s *server) forget(token string) {
@@ -141,8 +160,8 @@ func (s *server) forget(token string) {
 	}
 }
 
-func (s *server) secret(ctx context.Context, path, token string) (string, error) {
-	data, err := s.post(ctx, path, token, nil)
+// secret reads a token in an answer.
+func secret(data []byte, err error) (string, error) {
 	if err != nil {
 		return "", err
 	}
@@ -171,8 +190,7 @@ func (s *server) post(ctx context.Context, path, token string, body []byte) ([]b
 	case err != nil:
 		return nil, err
 	case resp.StatusCode == http.StatusUnauthorized:
-		s.forget(token)
-		return nil, fmt.Errorf("%s: %s", configserver.Words(data), anew)
+		return nil, ended(configserver.Words(data))
 	case resp.StatusCode == http.StatusNotFound:
 		return nil, errors.New("the control plane runs an older build, which does not admit hosts of this build")
 	case resp.StatusCode >= http.StatusBadRequest:

@@ -189,3 +189,20 @@ func TestSecretsGoToTheSitesOwnServerOnly(t *testing.T) {
 		t.Errorf("an authority that is none: %v", err)
 	}
 }
+
+// A worker's secret ends after a day. The server's answer to it once made the worker wait for itself.
+func TestAWorkerWhoseSecretHasEndedIsToldSo(t *testing.T) {
+	c := serveSite(t, state.RoleWorker)
+	s := c.host(t, "worker-1", t.TempDir())
+	c.key = []byte(strings.Repeat("n", jointoken.MinKeyBytes))
+	told := make(chan error, 1)
+	go func() { _, err := s.bootstrapToken(context.Background()); told <- err }()
+	select {
+	case err := <-told:
+		if err == nil || !strings.Contains(err.Error(), "be admitted as worker-1: ") || !strings.HasSuffix(err.Error(), anew) {
+			t.Errorf("told %v", err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("it waits for itself")
+	}
+}

@@ -120,3 +120,56 @@ func TestAReferenceWithoutVersionMeansThisOne(t *testing.T) {
 		}
 	}
 }
+
+// The site was installed with one release, and runs another one since an upgrade.
+func TestAHostThatJoinsGetsTheReleaseThatTheSiteRuns(t *testing.T) {
+	first, _ := pushRelease(t)
+	brought, _ := newRun(t, state.RoleWorker)
+	brought.Site.Config.ReleaseRegistry = first
+	brought.start("open release")
+	if err := brought.openRelease(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r, said := newRun(t, state.RoleWorker)
+	r.Release = brought.pulled // an image brings the first release
+	r.start("open release")
+	const other = "sha256:0000000000000000000000000000000000000000000000000000000000000000"
+	r.Site.Release = other
+	err := r.openRelease(t.Context())
+	if err == nil || r.store != nil || !strings.Contains(err.Error(), "the site runs the release "+other+", and the one in "+r.Release+" is "+payload.Version) {
+		t.Errorf("without a registry: %v", err)
+	}
+	_, digest, _ := strings.Cut(first, "@")
+	r.Site.Release = digest
+	if err := r.openRelease(t.Context()); err != nil || r.store.Dir() != r.Release {
+		t.Errorf("the one of the site: %v", err)
+	}
+	// The registry has the second one, which differs in what it says of itself.
+	second, _ := pushReleaseFor(t, "")
+	repository, digest, _ := strings.Cut(second, "@")
+	r.Site.Config.ReleaseRegistry, r.Site.Release = repository+"@"+other, digest
+	if err := r.openRelease(t.Context()); err != nil || r.store.Dir() != r.pulled || r.store.Manifest().Digest != digest {
+		t.Errorf("from the registry: %v, %s", err, said)
+	}
+	r.Site.Config.ReleaseRegistry = ""
+	if err := r.openRelease(t.Context()); err != nil || r.store.Dir() != r.pulled {
+		t.Errorf("a second time, without a registry: %v", err)
+	}
+}
+
+func TestWhereTheReleaseOfTheSiteIs(t *testing.T) {
+	const running = "sha256:abcd"
+	for ref, want := range map[string]string{
+		"r.test:5000/holdfast/release":              "r.test:5000/holdfast/release@sha256:abcd",
+		"r.test:5000/holdfast/release:1.0":          "r.test:5000/holdfast/release@sha256:abcd",
+		"r.test/holdfast/release@sha256:0123":       "r.test/holdfast/release@sha256:abcd",
+		"r.test:5000/holdfast/release:1.0@sha256:0": "r.test:5000/holdfast/release@sha256:abcd",
+	} {
+		if got := sites(ref, running); got != want {
+			t.Errorf("%s: got %s", ref, got)
+		}
+		if got := sites(ref, ""); got != versioned(ref) {
+			t.Errorf("%s, and nobody knows what runs: got %s", ref, got)
+		}
+	}
+}

@@ -41,6 +41,9 @@ type Adding struct {
 func Add(s Site, a Adding) (refused []error, notes []string) {
 	refused = append(refused, s.place(a)...)
 	refused = append(refused, a.addresses()...)
+	if err := s.Share(a.Host, a.Nodes); err != nil {
+		refused = append(refused, err)
+	}
 	if a.Upgrade != "" {
 		refused = append(refused, refuse("an upgrade of the site is under way (%s): a host that joins now has no release to go back to; wait until the upgrade is over: holdfast upgrade status", a.Upgrade))
 	}
@@ -56,6 +59,21 @@ func Add(s Site, a Adding) (refused []error, notes []string) {
 		notes = append(notes, fmt.Sprintf("a host of this name was %s: if it is another machine, it must be wiped, or stay off", h))
 	}
 	return refused, notes
+}
+
+// Share says why the pod network has no share for a further host, nil if it has one. Such a
+// host would become a node and never run a pod.
+func (s Site) Share(host string, nodes []state.Node) error {
+	others := 0
+	for _, n := range nodes {
+		if n.Name != host {
+			others++
+		}
+	}
+	if s.Shares == 0 || others < s.Shares {
+		return nil
+	}
+	return refuse("the pod network has room for %d hosts and %d are nodes (networking.clusterNetwork, which a living site keeps): take a host out first, or install another site with more room", s.Shares, others)
 }
 
 // place says why the cluster has no place for the host, or not under its name.

@@ -44,11 +44,13 @@ type Site struct {
 	Third string
 	// Named holds the names of all control planes in the configuration.
 	Named []string
+	// Shares is the number of hosts for which the pod network has room, 0 if it is not known.
+	Shares int
 }
 
 // Of reads the Site from a configuration.
 func Of(c *config.InstallConfig) Site {
-	s := Site{ControlPlanes: c.ControlPlaneReplicas()}
+	s := Site{ControlPlanes: c.ControlPlaneReplicas(), Shares: c.PodShares()}
 	if f := c.ControlPlane.Fencing; f != nil {
 		for _, cred := range f.Credentials {
 			s.Fenced = append(s.Fenced, cred.HostName)
@@ -140,18 +142,26 @@ func Decide(s Site, a Ask, nodes []state.Node, tokens []Token, now time.Time) (G
 	}
 	g := Grant{Token: Token{Host: a.Host, Role: a.Role, By: a.By, Expires: now.Add(TokenLifetime)}}
 	same := false
+	var err error
 	for _, t := range tokens {
 		if t.Host != a.Host {
 			continue
 		}
 		g.Replaces = append(g.Replaces, t.ID)
-		same = same || t.By == a.By && a.By != ""
+		mine := t.By == a.By && a.By != ""
+		same = same || mine
+		if !mine && t.keeps(a.Role, now) {
+			err = joins(t)
+		}
 	}
 	if i := slices.IndexFunc(nodes, func(n state.Node) bool { return n.Name == a.Host }); i >= 0 {
 		if !same || nodes[i].Ready {
 			return Grant{}, taken(nodes[i])
 		}
 		g.Rejoins = true
+	}
+	if err != nil {
+		return Grant{}, err
 	}
 	others := slices.DeleteFunc(controlPlanes(nodes), func(name string) bool { return name == a.Host })
 	room := s.ControlPlanes
@@ -163,6 +173,21 @@ func Decide(s Site, a Ask, nodes []state.Node, tokens []Token, now time.Time) (G
 			s.ControlPlanes, strings.Join(others, ", "))
 	}
 	return g, nil
+}
+
+// keeps reports whether a token keeps other installations of a role from the name of its
+// host. kubeadm makes a control plane a voter of etcd before it asks for the Node: of two
+// machines that both get that far under one name, one stays a voter that nobody knows.
+func (t Token) keeps(role state.Role, now time.Time) bool {
+	return (role == state.RoleMaster || t.Role == state.RoleMaster) && t.Expires.After(now)
+}
+
+// joins tells a person that another installation joins by the name. The end of its token
+// bounds the wait: a host that is refused gets no other one.
+func joins(t Token) error {
+	return refuse("another machine is joining as %s, or this one before it was reinstalled: switch the other one off; "+
+		"this host goes on by itself once the other's token has ended, at %s, or at once after kubectl -n kube-system delete secret bootstrap-token-%s",
+		t.Host, t.Expires.UTC().Format(time.RFC3339), t.ID)
 }
 
 // taken tells a person what to do about a name that a node has.

@@ -15,10 +15,10 @@ import (
 
 var (
 	now = time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC)
-	two = Site{ControlPlanes: 2, Fenced: []string{"cp-1", "cp-2"}, Named: []string{"cp-1", "cp-2"}}
+	two = Site{ControlPlanes: 2, Fenced: []string{"cp-1", "cp-2"}, Named: []string{"cp-1", "cp-2"}, Shares: 256}
 	// three is a site that names none of its control planes.
-	three = Site{ControlPlanes: 3}
-	one   = Site{ControlPlanes: 1}
+	three = Site{ControlPlanes: 3, Shares: 256}
+	one   = Site{ControlPlanes: 1, Shares: 512}
 )
 
 func controlPlane(name string, ready bool) state.Node {
@@ -54,7 +54,7 @@ func TestWhatAConfigurationSaysOfWhoJoins(t *testing.T) {
 	p := *c.Platform.BareMetal
 	p.Hosts = []config.Host{{Name: "cp-1", Role: "master"}, {Name: "worker-1", Role: "worker"}, {Name: "any"}, {Name: "cp-2", Role: "master"}}
 	c.Platform.BareMetal = &p
-	if diff := cmp.Diff(Site{ControlPlanes: 3, Named: []string{"cp-1", "cp-2"}}, Of(&c)); diff != "" {
+	if diff := cmp.Diff(Site{ControlPlanes: 3, Named: []string{"cp-1", "cp-2"}, Shares: 256}, Of(&c)); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -140,6 +140,34 @@ func TestWhichHostIsGivenAToken(t *testing.T) {
 			[]Token{{ID: "dddddd", Host: "cp-2", Role: state.RoleMaster, By: "ask-2"}},
 			"",
 			Grant{Replaces: []string{"dddddd"}, Token: Token{Rejoins: true}},
+		},
+		{
+			"a control plane asks again before it is a node", two, master,
+			[]state.Node{controlPlane("cp-1", true)},
+			[]Token{{ID: "eeeeee", Host: "cp-2", Role: state.RoleMaster, By: "ask-2", Expires: now.Add(time.Minute)}},
+			"",
+			Grant{Replaces: []string{"eeeeee"}},
+		},
+		{
+			"another machine by the name of a control plane that is joining", two, master,
+			[]state.Node{controlPlane("cp-1", true)},
+			[]Token{{ID: "ffffff", Host: "cp-2", Role: state.RoleMaster, By: "ask-8", Expires: now.Add(time.Minute)}},
+			"another machine is joining as cp-2, or this one before it was reinstalled: switch the other one off; this host goes on by itself " +
+				"once the other's token has ended, at 2026-11-20T08:01:00Z, or at once after kubectl -n kube-system delete secret bootstrap-token-ffffff",
+			Grant{},
+		},
+		{
+			"the same, once that machine's token has ended", two, master,
+			[]state.Node{controlPlane("cp-1", true)},
+			[]Token{{ID: "ffffff", Host: "cp-2", Role: state.RoleMaster, By: "ask-8", Expires: now}},
+			"",
+			Grant{Replaces: []string{"ffffff"}},
+		},
+		{
+			"a worker by the name of a control plane that is joining", three, worker, nil,
+			[]Token{{ID: "ffffff", Host: "worker-1", Role: state.RoleMaster, By: "ask-8", Expires: now.Add(time.Minute)}},
+			"another machine is joining as worker-1",
+			Grant{},
 		},
 		{"a control plane by the name of a worker", three, Ask{Host: "worker-1", Role: state.RoleMaster, By: "x"}, []state.Node{node("worker-1", false)}, nil, "worker-1 is already a node of this cluster", Grant{}},
 		{

@@ -21,6 +21,10 @@ func Warnings(c *InstallConfig) []string {
 	if c.Platform.None != nil && c.ControlPlaneReplicas() == 1 && c.ComputeReplicas() > 0 && c.RendezvousIP == "" {
 		out = append(out, "rendezvousIP: without it workers find the control plane by api-int."+c.ClusterDomain()+" alone, which the site's name server has to know before they boot")
 	}
+	if n, hosts := c.PodShares(), c.ControlPlaneReplicas()+c.ComputeReplicas(); n > 0 && n < amplyShared*hosts {
+		out = append(out, fmt.Sprintf("networking.clusterNetwork: has room for %s with its hostPrefix, and the site begins with %d: there can never be more, because this cannot be changed later; "+
+			"make room for at least %d", count(n, "host"), hosts, amplyShared*hosts))
+	}
 	if c.ReleaseRegistry != "" && !strings.Contains(c.ReleaseRegistry, "@sha256:") {
 		out = append(out, "releaseRegistry: names no digest: each host runs as root what the registry serves at that time, and two hosts may get different releases; "+
 			"add the @sha256:DIGEST that 'holdfast release inspect' shows")

@@ -48,6 +48,10 @@ type Site struct {
 	// keeps pods from them. The list is empty in the installer's own copy, whose
 	// configuration has them; see BMCHosts.
 	BMCs []string
+	// Release is the digest of the release that the site ran when this copy was made for a
+	// host that joins; empty if nobody knew, and in all other copies. Upgrades do not change
+	// Config.ReleaseRegistry.
+	Release string
 	// Restore names the backup with which etcd of the first host begins. It is nil for a
 	// new site, and in the copies of all other hosts.
 	Restore *Restore
@@ -134,7 +138,7 @@ func (s *Site) RendezvousIP() (netip.Addr, bool) {
 // A worker gets no private key either, and of the pull secret only the part for
 // the release's registry.
 func (s *Site) For(role state.Role) *Site {
-	out := &Site{Role: role, Config: withoutAccounts(s.Config), Identity: s.Identity, BMCs: s.BMCHosts()}
+	out := &Site{Role: role, Config: withoutAccounts(s.Config), Identity: s.Identity, BMCs: s.BMCHosts(), Release: s.Release}
 	out.Identity.AdmissionToken = "" // a control plane mints the tokens that it needs
 	out.Identity.Admin = KeyPair{}   // no host acts as the administrator
 	if role == state.RoleBootstrap {
@@ -155,6 +159,7 @@ func (s *Site) Settled() *Site {
 	out.Config = withoutAccounts(s.Config)
 	out.Identity.AdmissionToken = ""
 	out.Identity.Admin = KeyPair{}
+	out.Release = ""
 	return &out
 }
 
@@ -246,6 +251,7 @@ type wire struct {
 	Config   string     `json:"config"`
 	Identity Identity   `json:"identity"`
 	BMCs     []string   `json:"bmcs,omitempty"`
+	Release  string     `json:"release,omitempty"`
 	Restore  *Restore   `json:"restore,omitempty"`
 }
 
@@ -255,7 +261,7 @@ func (s *Site) Marshal() ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode site: %w", err)
 	}
-	data, err := json.MarshalIndent(wire{Role: s.Role, Config: string(text), Identity: s.Identity, BMCs: s.BMCs, Restore: s.Restore}, "", "  ")
+	data, err := json.MarshalIndent(wire{Role: s.Role, Config: string(text), Identity: s.Identity, BMCs: s.BMCs, Release: s.Release, Restore: s.Restore}, "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("encode site: %w", err)
 	}
@@ -274,7 +280,7 @@ func Unmarshal(data []byte) (*Site, error) {
 	if err != nil {
 		return nil, errDamaged
 	}
-	return &Site{Role: w.Role, Config: cfg, Identity: w.Identity, BMCs: w.BMCs, Restore: w.Restore}, nil
+	return &Site{Role: w.Role, Config: cfg, Identity: w.Identity, BMCs: w.BMCs, Release: w.Release, Restore: w.Restore}, nil
 }
 
 // errDamaged replaces the errors of decoders, which quote their input.
