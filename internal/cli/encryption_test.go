@@ -226,7 +226,7 @@ func TestARunThatIsOvertakenTurnsNoKeyBack(t *testing.T) {
 		c, held := newKeyCluster(), false
 		r := keyRotation{cluster: c, out: io.Discard, rewrite: func(ctx context.Context, kind string) (int, error) {
 			for i := 0; i < 2 && !held; i++ {
-				if _, _, err := c.rotate(t, time.Hour); err != nil {
+				if _, _, err := c.rotate(t, time.Hour); err != nil { //nolint:contextcheck // a run of somebody else
 					t.Error(err)
 				}
 			}

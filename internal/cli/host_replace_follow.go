@@ -27,19 +27,13 @@ func (r *hostReplacement) follow(ctx context.Context, id string) error {
 	said, wrote, began, gone := "", false, r.now(), 0
 	for {
 		plan, err := r.store.Plan()
-		if err != nil {
-			return err
-		}
-		order, err := r.store.Order()
-		if err != nil {
+		order, unread := r.store.Order()
+		doing, mute := r.store.Doing()
+		if err := errors.Join(err, unread, mute); err != nil {
 			return err
 		}
 		if gone = missed(gone, order != nil && order.Wish.ID == id || plan != nil && plan.ID == id); gone > mayMiss {
 			return errNobodyActs()
-		}
-		doing, err := r.store.Doing()
-		if err != nil {
-			return err
 		}
 		if plan != nil && plan.ID == id && plan.Stage.Over() {
 			return r.ended(plan)
@@ -52,11 +46,7 @@ func (r *hostReplacement) follow(ctx context.Context, id string) error {
 			return errors.Join(r.store.DropOrder(), r.refused(decide.Closed(doing.Gates)))
 		}
 		if doing != nil && doing.Rule == "newcomer.install" && !wrote {
-			name := r.name
-			if plan != nil {
-				name = cmp.Or(plan.New.Name, name)
-			}
-			if wrote, err = true, r.writeJoin(limited, name); err != nil {
+			if wrote, err = true, r.writeJoin(limited, r.newcomer(plan)); err != nil {
 				return err
 			}
 		}
@@ -64,6 +54,14 @@ func (r *hostReplacement) follow(ctx context.Context, id string) error {
 			return r.unfinished(context.Cause(limited), doing)
 		}
 	}
+}
+
+// newcomer is the name of the new host, by the plan if there is one.
+func (r *hostReplacement) newcomer(plan *decide.Plan) string {
+	if plan == nil {
+		return r.name
+	}
+	return cmp.Or(plan.New.Name, r.name)
 }
 
 // mayMiss is how often in a row a command may find neither its wish nor a plan for it: the agent

@@ -50,7 +50,9 @@ func TestAMuteContainerdTakesConnectionsAndSaysNothing(t *testing.T) {
 		t.Errorf("%d bytes, %v", n, err)
 	}
 	cancel()
-	<-ended
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("it ends with %v", err)
+	}
 }
 
 func TestARouterThatDeniesIsWellAndDeniesAll(t *testing.T) {

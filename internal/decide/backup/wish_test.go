@@ -107,7 +107,11 @@ func TestTheNewestGoodOneIsSentToTargetsThatLackIt(t *testing.T) {
 		list []model.Entry
 		want string
 	}{
-		{nil, ""}, {[]model.Entry{bad}, ""}, {[]model.Entry{old, newest, bad}, "b"}, {[]model.Entry{old, entry("b", noon, true, "shop-nas")}, ""}, {[]model.Entry{entry("b", noon, true, "another")}, "b"},
+		{nil, ""},
+		{[]model.Entry{bad}, ""},
+		{[]model.Entry{old, newest, bad}, "b"},
+		{[]model.Entry{old, entry("b", noon, true, "shop-nas")}, ""},
+		{[]model.Entry{entry("b", noon, true, "another")}, "b"},
 		{[]model.Entry{entry("ahead", noon.Add(time.Hour), true, "shop-nas"), newest}, "b"},
 	} {
 		if got := w.Unsent(c.list, noon); got != c.want {

@@ -65,7 +65,10 @@ func when(is bool, why string) string {
 func closed(f Facts) *Verdict {
 	alarm := alarmed(f.Members.Value)
 	for _, g := range gates {
-		if why := g.why(f); why != "" && !(g.said && alarm) {
+		if g.said && alarm {
+			continue
+		}
+		if why := g.why(f); why != "" {
 			return &Verdict{Rule: g.id, Why: why}
 		}
 	}

@@ -105,8 +105,12 @@ func TestAWorkerTakesTheSitesNameServersFromNobody(t *testing.T) {
 		upstreams        string
 		omitted, claimed string
 	}{
-		{"it has all addresses", []string{"192.0.2.1", "2001:db8::1"}, "[192.0.2.1:53 [2001:db8::1]:53]", "",
-			"192.0.2.1:53: the host w-1 of this cluster " + left + " [2001:db8::1]:53: the host w-1 of this cluster " + left},
+		{
+			"it has all addresses",
+			[]string{"192.0.2.1", "2001:db8::1"},
+			"[192.0.2.1:53 [2001:db8::1]:53]", "",
+			"192.0.2.1:53: the host w-1 of this cluster " + left + " [2001:db8::1]:53: the host w-1 of this cluster " + left,
+		},
 		{"it has one of two", []string{"2001:db8::1"}, "[192.0.2.1:53]", "[2001:db8::1]:53: it is the host w-1 of this cluster, which may query this one", ""},
 		{"it has none", []string{"192.0.2.31"}, "[192.0.2.1:53 [2001:db8::1]:53]", "", ""},
 	} {

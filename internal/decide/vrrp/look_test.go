@@ -28,11 +28,15 @@ func TestALookThatFailedFindsWhatWasKnownBefore(t *testing.T) {
 		{"all is heard, and nobody is there", nil, nil, vrrp.Found{}},
 		{"an interface that nobody uses", []string{"eth9"}, nil, vrrp.Found{}},
 		{
-			"where the adverts are is not heard", []string{"eth0"}, nil,
+			"where the adverts are is not heard",
+			[]string{"eth0"},
+			nil,
 			vrrp.Found{Claims: []state.VIPClaim{before.Claims[0], before.Claims[2], before.Claims[1]}, Forged: before.Forged, Unheard: []vrrp.Instance{api, ingress}},
 		},
 		{
-			"where one VIP is is not heard", []string{"eth1"}, []vrrp.Frame{answersFor("10.98.0.5", mac(95))},
+			"where one VIP is is not heard",
+			[]string{"eth1"},
+			[]vrrp.Frame{answersFor("10.98.0.5", mac(95))},
 			vrrp.Found{Claims: []state.VIPClaim{{VIP: api.VIP, By: mac(95)}, before.Claims[1]}, Unheard: []vrrp.Instance{ingress}},
 		},
 	} {
