@@ -29,37 +29,22 @@ func (r *hostReplacement) goOn(ctx context.Context, plan *decide.Plan) error {
 
 // andAccepts returns the risks that the plan and the command line accept together.
 func (r *hostReplacement) andAccepts(plan *decide.Plan) (decide.Accepts, error) {
-	out := plan.Accepts
 	if flags := r.beginOnly(); len(flags) > 0 {
 		how := "give it together with --bmc-address, or leave it out"
 		if r.topology {
 			how = "leave it out"
 		}
-		return out, &UsageError{Err: fmt.Errorf("%s: a plan is under way, and follows what it was begun with: %s", strings.Join(flags, ", "), how)}
+		return decide.Accepts{}, &UsageError{Err: fmt.Errorf("%s: a plan is under way, and follows what it was begun with: %s", strings.Join(flags, ", "), how)}
 	}
-	switch {
-	case r.gone == "":
-	case plan.Old.Name == "":
-		return out, &UsageError{Err: errors.New("--is-gone: the plan that is under way takes no host out")}
-	case plan.Old.Machine.Serial == "":
-		return out, coded(command.ExitRefused, "refused: the serial number of %s is not known, so nothing can be compared with the one that you typed", plan.Old.Name)
-	case r.gone != plan.Old.Machine.Serial:
-		return out, refuseSerial(r.gone, plan.Old.Name)
-	default:
-		out.Gone = r.gone
-	}
-	out.KeepAccount, out.NoBackup = out.KeepAccount || r.keepAccount, out.NoBackup || r.noBackup
-	for _, volume := range r.lost {
-		if !slices.Contains(out.Lost, volume) {
-			out.Lost = append(slices.Clone(out.Lost), volume)
+	if r.gone != "" {
+		if plan.Old.Name == "" {
+			return decide.Accepts{}, &UsageError{Err: errors.New("--is-gone: the plan that is under way takes no host out")}
+		}
+		if why := decide.SerialProblem(r.gone, plan.Old.Machine.Serial, plan.Old.Name); why != "" {
+			return decide.Accepts{}, coded(command.ExitRefused, "refused: %s", why)
 		}
 	}
-	return out, nil
-}
-
-// refuseSerial does not name the right number: who reads that at the machine has looked at it.
-func refuseSerial(typed, host string) error {
-	return coded(command.ExitRefused, "refused: %s is not the serial number of %s: make sure that you looked at the right machine", typed, host)
+	return plan.Accepts.And(r.accepts()), nil
 }
 
 // amend has the plan accept other risks. The accounts stay those of the last order.

@@ -230,7 +230,7 @@ func TestAPlanUnderWayTakesInThatAMachineIsGone(t *testing.T) {
 	if err != nil || o.Wish.ID != "p1" || o.Wish.Accepts.Gone != "S2" || len(o.Wish.Accepts.Lost) != 1 || o.Wish.New != begun.New || o.Device.Password != "geheim" {
 		t.Errorf("%+v, %v", o, err)
 	}
-	// What a plan does not take in is refused.
+	// The command refuses what a plan does not take in.
 	put(t, r.store.PutPlan(begun))
 	r.uuid, r.ownUser = "u", "x"
 	if err := r.run(t.Context()); err == nil || !strings.Contains(err.Error(), "--own-bmc-username, --uuid: a plan is under way") {

@@ -313,8 +313,8 @@ func (g *growth) carriesTwo(plan *narrow.Plan, here string) (bool, error) {
 
 // sayGone tells the agent that the host that goes will not come back.
 func (g *growth) sayGone(plan *narrow.Plan) error {
-	if plan.Old.Machine.Serial == "" || g.gone != plan.Old.Machine.Serial {
-		return refuseSerial(g.gone, plan.Old.Name)
+	if why := replace.SerialProblem(g.gone, plan.Old.Machine.Serial, plan.Old.Name); why != "" {
+		return coded(command.ExitRefused, "refused: %s", why)
 	}
 	return g.store.PutNarrowWish(narrow.Wish{ID: plan.ID, Old: plan.Old, Third: plan.Third, By: g.by, Why: g.reason, Accepts: narrow.Accepts{Gone: true}, At: g.now().UTC()})
 }

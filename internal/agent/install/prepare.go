@@ -21,6 +21,7 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/observe/netwatch"
 	"github.com/holdfast/holdfast/internal/adapter/observe/settings"
 	"github.com/holdfast/holdfast/internal/agent/operatorkey"
+	"github.com/holdfast/holdfast/internal/agent/releases"
 	"github.com/holdfast/holdfast/internal/decide/vrrp"
 	"github.com/holdfast/holdfast/internal/install/release"
 	"github.com/holdfast/holdfast/internal/model/payload"
@@ -205,14 +206,13 @@ func (r *run) oneOfTwo() bool { return r.Site.Role.ControlPlane() && r.Site.Topo
 // loadImages gives the role's images to containerd, except those that it has
 // already.
 func (r *run) loadImages(ctx context.Context) error {
-	have, err := ctr(ctx, nil, "images", "ls", "-q")
+	have, err := releases.Containerd{}.List(ctx)
 	if err != nil {
 		return err
 	}
-	known := strings.Fields(string(have))
 	var missing []string
 	for _, name := range r.images() {
-		if !slices.Contains(known, payload.Image(name)) {
+		if _, known := have[payload.Image(name)]; !known {
 			missing = append(missing, name)
 		}
 	}
@@ -230,28 +230,20 @@ func (r *run) sendImages(ctx context.Context, names []string) error {
 	return errors.Join(importImages(ctx, read), read.Close())
 }
 
-// importImages gives an archive of images to containerd. Their files are durable afterwards:
-// containerd itself makes only its memory of them so, and a power cut would leave images that
-// it has, and that do not start.
+// importImages gives an archive of images to containerd. Their files are durable afterwards.
 func importImages(ctx context.Context, archive io.Reader) error {
-	_, err := ctr(ctx, archive, "images", "import", "--local", "--sync-fs", "-")
-	return err
+	return releases.Containerd{}.Import(ctx, archive)
 }
 
 // pinImages keeps kubelet from removing images that no container uses for a
 // while. Nothing would bring them back, because they are not pulled.
 func (r *run) pinImages(ctx context.Context) error {
 	for _, name := range r.images() {
-		if _, err := ctr(ctx, nil, "images", "label", payload.Image(name), "io.cri-containerd.pinned=pinned"); err != nil {
+		if err := (releases.Containerd{}).Pin(ctx, payload.Image(name), true); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// ctr runs containerd's client in the namespace of kubelet's containers.
-func ctr(ctx context.Context, in io.Reader, args ...string) ([]byte, error) {
-	return host.Run(ctx, host.Cmd{Name: "ctr", Args: append([]string{"-n", "k8s.io"}, args...), Stdin: in})
 }
 
 // writeCertificates writes the authorities where kubeadm looks for them; kubeadm

@@ -75,7 +75,7 @@ func TestWhatLiesThereIsKnownWithoutContainerd(t *testing.T) {
 // without their files.
 func TestImagesAreDurableOnceTheyCountAsWhole(t *testing.T) {
 	said := clientSays(t, `echo "asked $*" > "$SAID"; cat >> "$SAID"`)
-	if err := (containerd{}).Import(t.Context(), strings.NewReader("archive")); err != nil {
+	if err := (Containerd{}).Import(t.Context(), strings.NewReader("archive")); err != nil {
 		t.Fatal(err)
 	}
 	got, err := os.ReadFile(said)

@@ -66,7 +66,7 @@ type Host struct {
 
 // ThisHost returns the releases of this host.
 func ThisHost(controlPlane bool) Host {
-	return Host{Root: "/", Shelf: release.NewShelf("/", line), Installed: release.Installed("/"), ControlPlane: controlPlane, Images: containerd{}}
+	return Host{Root: "/", Shelf: release.NewShelf("/", line), Installed: release.Installed("/"), ControlPlane: controlPlane, Images: Containerd{}}
 }
 
 // Whole lists the digests of the releases that lie here whole: the layout, which was
@@ -156,8 +156,8 @@ func (h Host) lacks(s *release.Store, held map[string]Held) error {
 	return nil
 }
 
-// containerd is the one of this host, in the namespace of kubelet's containers.
-type containerd struct{}
+// Containerd is the one of this host, in the namespace of kubelet's containers.
+type Containerd struct{}
 
 const pin = "io.cri-containerd.pinned"
 
@@ -166,7 +166,7 @@ func ctr(ctx context.Context, in io.Reader, args ...string) ([]byte, error) {
 }
 
 // List implements Images.
-func (containerd) List(ctx context.Context) (map[string]Held, error) {
+func (Containerd) List(ctx context.Context) (map[string]Held, error) {
 	out, err := ctr(ctx, nil, "images", "ls")
 	if err != nil {
 		return nil, fmt.Errorf("ask containerd for its images: %w", err)
@@ -191,7 +191,7 @@ func held(table string) map[string]Held {
 // Import implements Images. containerd makes its own memory of an image durable, and the
 // files that it has unpacked only with --sync-fs: a power cut right after would leave an
 // image that it lists whole, with files that are empty.
-func (containerd) Import(ctx context.Context, archive io.Reader) error {
+func (Containerd) Import(ctx context.Context, archive io.Reader) error {
 	if _, err := ctr(ctx, archive, "images", "import", "--local", "--sync-fs", "-"); err != nil {
 		return fmt.Errorf("give images to containerd: %w", err)
 	}
@@ -199,7 +199,7 @@ func (containerd) Import(ctx context.Context, archive io.Reader) error {
 }
 
 // Pin implements Images.
-func (containerd) Pin(ctx context.Context, name string, pinned bool) error {
+func (Containerd) Pin(ctx context.Context, name string, pinned bool) error {
 	label := pin + "="
 	if pinned {
 		label += "pinned"

@@ -102,7 +102,9 @@ func (f Facts) gateSilent(w Wish) Gate {
 
 // gateOff is open if the old host is off, or the plan can switch it off.
 func (f Facts) gateOff(w Wish) Gate {
-	switch serial := f.OldMachine.Serial; {
+	serial := f.OldMachine.Serial
+	why := SerialProblem(w.Accepts.Gone, serial, w.Old)
+	switch {
 	case f.Power.Known:
 		return open("off") // if it is On, the first step switches it off
 	case !f.Silent:
@@ -110,12 +112,23 @@ func (f Facts) gateOff(w Wish) Gate {
 	case w.Accepts.Gone == "":
 		return shut("off", "--is-gone SERIAL", "the BMC of %s is silent: look at the machine, see that it has no power, and type its serial number", w.Old)
 	case serial == "":
-		return shut("off", "docs/runbook/replace-host.md", "the serial number of %s is not known, so nothing can be compared with the one that you typed", w.Old)
-	case w.Accepts.Gone != serial:
-		// The number is not named here: who reads it at the machine has looked at the machine.
-		return shut("off", "--is-gone SERIAL", "%s is not the serial number of %s: make sure that you looked at the right machine", w.Accepts.Gone, w.Old)
+		return shut("off", "docs/runbook/replace-host.md", "%s", why)
+	case why != "":
+		return shut("off", "--is-gone SERIAL", "%s", why)
 	}
 	return open("off")
+}
+
+// SerialProblem says why a serial number that a person typed is no word about a host, empty if it is
+// one. It does not name the right number: who reads it at the machine has looked at the machine.
+func SerialProblem(typed, serial, host string) string {
+	switch {
+	case serial == "":
+		return fmt.Sprintf("the serial number of %s is not known, so nothing can be compared with the one that you typed", host)
+	case typed != serial:
+		return fmt.Sprintf("%s is not the serial number of %s: make sure that you looked at the right machine", typed, host)
+	}
+	return ""
 }
 
 func (f Facts) gateEtcd() Gate {

@@ -11,6 +11,7 @@
 package replace
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -133,6 +134,17 @@ type Accepts struct {
 // Equal reports whether both accept the same risks.
 func (a Accepts) Equal(b Accepts) bool {
 	return a.KeepAccount == b.KeepAccount && a.NoBackup == b.NoBackup && a.Gone == b.Gone && slices.Equal(a.Lost, b.Lost)
+}
+
+// And returns the risks that either accepts. Of two serial numbers the second one counts.
+func (a Accepts) And(b Accepts) Accepts {
+	out := Accepts{Lost: slices.Clone(a.Lost), KeepAccount: a.KeepAccount || b.KeepAccount, NoBackup: a.NoBackup || b.NoBackup, Gone: cmp.Or(b.Gone, a.Gone)}
+	for _, volume := range b.Lost {
+		if !slices.Contains(out.Lost, volume) {
+			out.Lost = append(out.Lost, volume)
+		}
+	}
+	return out
 }
 
 // Wish is the wish of `holdfast host replace` for the agent. A wish without a plan begins

@@ -54,7 +54,7 @@ func dashboard() []Object {
 		{"dashboard-role-binding", &rbacv1.RoleBinding{
 			TypeMeta: rbac("RoleBinding"), ObjectMeta: meta(metav1.NamespaceSystem), RoleRef: dashboardRole("Role"), Subjects: whose,
 		}},
-		// Whether the operator runs, which nobody else tells.
+		// The dashboard tells whether the operator runs: nobody else does.
 		{"dashboard-operator-role", &rbacv1.Role{TypeMeta: rbac("Role"), ObjectMeta: meta(Namespace), Rules: []rbacv1.PolicyRule{
 			{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, ResourceNames: []string{Name}, Verbs: []string{"get"}},
 		}}},

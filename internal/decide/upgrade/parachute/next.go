@@ -194,7 +194,7 @@ func (d decision) goBack() (Action, bool) {
 	switch {
 	case why != "":
 		a, ok := d.giveUp(why, failed)
-		// Who may not return goes on, says why, and has perhaps something to show.
+		// A host that may not return goes on and says why. Perhaps it has something to show.
 		return a, ok && (a.Act == SwitchBack || d.j.Step == Proving)
 	case len(open) > 0 && d.j.Step == Proving:
 		return Action{Act: Hold, Journal: d.j, Why: "waiting for what is not known or lies elsewhere: " + words(open)}, true
