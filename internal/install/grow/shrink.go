@@ -102,7 +102,8 @@ func made(hosts []string) []state.ObjectRef {
 		return state.ObjectRef{APIVersion: version, Kind: kind, Namespace: manifests.NamespaceEtcd, Name: name}
 	}
 	out := []state.ObjectRef{
-		of("v1", "Secret", "pacemaker-auth"), of("v1", "ConfigMap", "external-etcd-pod"), {APIVersion: "etcd.openshift.io/v1", Kind: "PacemakerCluster", Name: "cluster"},
+		of("v1", "Secret", "pacemaker-auth"), of("v1", "ConfigMap", "external-etcd-pod"),
+		{APIVersion: "etcd.openshift.io/v1", Kind: "PacemakerCluster", Name: "cluster"},
 		// Its alerts would fire for ever: nobody reports on Pacemaker any more. The operator's right to
 		// make it again went with the objects of the installation.
 		{APIVersion: alerts.APIVersion, Kind: alerts.Kind, Namespace: alerts.Namespace, Name: alerts.Name},

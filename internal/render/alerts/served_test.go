@@ -31,7 +31,9 @@ func collectors() map[string][]prometheus.Collector {
 	return map[string][]prometheus.Collector{
 		fmt.Sprintf("127.0.0.1:%d", render.MetricsPort): upgrade.Collectors(),
 		metrics.Address: {
-			pacemakerstatus.New(pacemakerstatus.Options{Log: slog.New(slog.DiscardHandler)}), &metrics.Collector{}, certificates.Collector{}, leafcert.New(leafcert.Options{}),
+			pacemakerstatus.New(pacemakerstatus.Options{Log: slog.New(slog.DiscardHandler)}), &metrics.Collector{},
+			certificates.Collector{},
+			leafcert.New(leafcert.Options{}),
 			machineconfig.New(machineconfig.Options{}), backup.New(backup.Options{}), space.New(space.Options{}), &rotation.Gauge{},
 		},
 	}
