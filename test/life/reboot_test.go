@@ -206,17 +206,41 @@ func TestADrainThatCannotEndSaysWhy(t *testing.T) {
 // podOf returns a pod of an application that runs on a control plane.
 func (tr *trial) podOf(app string) corev1.Pod {
 	tr.Helper()
-	var pods corev1.PodList
-	if err := tr.API.List(tr.Context(), &pods, client.InNamespace("default"), client.MatchingLabels{"app": app}); err != nil {
-		tr.Fatal(err)
-	}
-	for _, p := range pods.Items {
+	pods := tr.podsOf(app)
+	for _, p := range pods {
 		if slices.Contains(tr.ControlPlanes(), p.Spec.NodeName) && p.DeletionTimestamp == nil {
 			return p
 		}
 	}
-	tr.Fatalf("none of %d pods runs on a control plane", len(pods.Items))
+	tr.Fatalf("none of %d pods runs on a control plane", len(pods))
 	return corev1.Pod{}
+}
+
+// podsOf returns the pods of an application.
+func (tr *trial) podsOf(app string) []corev1.Pod {
+	tr.Helper()
+	var pods corev1.PodList
+	if err := tr.API.List(tr.Context(), &pods, client.InNamespace("default"), client.MatchingLabels{"app": app}); err != nil {
+		tr.Fatal(err)
+	}
+	return pods.Items
+}
+
+// nobodyEvicted checks that no pod of an application has another place than before: a host
+// whose API server is away for too long counts as lost, and its pods are evicted.
+func (tr *trial) nobodyEvicted(app string, before []corev1.Pod) {
+	tr.Helper()
+	places := func(pods []corev1.Pod) []string {
+		var out []string
+		for _, p := range pods {
+			out = append(out, p.Name+" on "+p.Spec.NodeName)
+		}
+		slices.Sort(out)
+		return out
+	}
+	if was, now := places(before), places(tr.podsOf(app)); !slices.Equal(was, now) {
+		tr.Errorf("the pods of %s were %q, and are %q", app, was, now)
+	}
 }
 
 // budget has the application keep so many of its pods.

@@ -30,10 +30,11 @@ import (
 func TestAuthoritiesAreReplacedUnderLoad(t *testing.T) {
 	for _, a := range []rotation.Authority{rotation.FrontProxyCA, rotation.EtcdCA} {
 		play(t, fmt.Sprintf("%s replaced", a), func(tr *trial) {
-			since := tr.Now()
+			since, pods := tr.Now(), tr.podsOf(hello)
 			tr.says(0, "ca", "rotate", string(a), "--yes", "--without-backup")
 			tr.Trial.Took("until it is replaced", time.Since(since))
 			tr.Noticed("", since)
+			tr.nobodyEvicted(hello, pods)
 			if a == rotation.FrontProxyCA {
 				tr.NothingFailed("replaced", since, tr.Clients()...)
 			}
