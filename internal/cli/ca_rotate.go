@@ -143,6 +143,8 @@ type caRotation struct {
 	now       func() time.Time
 	random    io.Reader
 	said      string
+	// before names the last rotation that the first reading saw.
+	before string
 }
 
 // run takes one step after another until the authority is replaced. If a rotation is
@@ -157,6 +159,7 @@ func (r *caRotation) run(ctx context.Context) error {
 		return coded(command.ExitRefused, "refused, nothing was changed: %s", step.Why)
 	}
 	begin := !first.Wish.Running()
+	r.before = first.Wish.Name()
 	if begin {
 		if err := backupBefore(ctx, r.cluster, r.now(), r.withoutBackup); err != nil {
 			return err
@@ -215,8 +218,9 @@ func (r *caRotation) step(ctx context.Context, begin *bool) (done bool, err erro
 	if err != nil {
 		return false, err
 	}
-	// A write may have arrived though its answer did not.
-	*begin = *begin && !f.Wish.Running()
+	// A write may have arrived though its answer did not, and the rotation of another run
+	// may have come to its end between two readings.
+	*begin = *begin && f.Wish.Name() == r.before
 	if *begin {
 		f.Salt = make([]byte, 32)
 		if _, err := io.ReadFull(r.random, f.Salt); err != nil {

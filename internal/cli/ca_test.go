@@ -439,6 +439,33 @@ func TestAWriteWhoseAnswerIsLostBeginsNoSecondRotation(t *testing.T) {
 	})
 }
 
+// While the administrator is asked, another run replaces the authority from begin to end:
+// this run begins no second rotation.
+func TestARotationThatAnotherRunCompletesIsNotBegunAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCASite(t)
+		r := caRotation{
+			rotateCAFlags: rotateCAFlags{timeout: time.Hour, tokenLife: tokenLife}, cluster: c, authority: decide.FrontProxyCA,
+			streams: Streams{In: slowAnswer(func() {
+				if _, _, err := c.rotate(decide.FrontProxyCA, "", nil); err != nil {
+					t.Error(err)
+				}
+			}), Out: io.Discard, Err: io.Discard}, now: time.Now, random: rand.Reader,
+		}
+		if err := r.run(t.Context()); err != nil || !slices.Equal(c.phases, wholeCA) {
+			t.Errorf("%v %q", err, c.phases)
+		}
+	})
+}
+
+// slowAnswer is an administrator who says yes after something else was done.
+type slowAnswer func()
+
+func (s slowAnswer) Read(p []byte) (int, error) {
+	s()
+	return copy(p, "yes\n"), io.EOF
+}
+
 func TestARotationOfAnAuthorityIsRefusedOrAskedFor(t *testing.T) {
 	for what, c := range map[string]struct {
 		answers string
