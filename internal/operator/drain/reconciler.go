@@ -151,7 +151,7 @@ func (r *Reconciler) evict(ctx context.Context, f *decide.Facts, pods []corev1.P
 		p := &pods[i]
 		err := r.evictOne(ctx, p)
 		switch {
-		case err == nil, apierrors.IsNotFound(err), apierrors.IsConflict(err): // it is gone, or another one of that name came
+		case err == nil, gone(err):
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case errors.Is(err, context.DeadlineExceeded):
@@ -163,6 +163,13 @@ func (r *Reconciler) evict(ctx context.Context, f *decide.Facts, pods []corev1.P
 		}
 	}
 	return nil
+}
+
+// gone reports whether the API says that the pod is gone, or that another one of its name
+// came. The code alone does not say it: a webhook may refuse with any code, and no reason.
+func gone(err error) bool {
+	reason := apierrors.ReasonForError(err)
+	return reason == metav1.StatusReasonNotFound || reason == metav1.StatusReasonConflict
 }
 
 // answered reports whether an error is the API's own answer. Such an answer need not have a reason:

@@ -3,6 +3,7 @@ package drain
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"testing"
 
@@ -28,18 +29,20 @@ func (s *site) evictionsOf(name string, ends error) {
 }
 
 // TestARefusalWithoutAReasonIsNamedAndTheOtherPodsGo: the API server fills in no reason where a
-// webhook refuses without one.
+// webhook refuses without one, whatever its code is.
 func TestARefusalWithoutAReasonIsNamedAndTheOtherPodsGo(t *testing.T) {
-	s := newSite(t)
-	s.runs("a-db", "StatefulSet")
-	s.runs("web", "ReplicaSet")
-	s.evictionsOf("a-db", &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: "no"}})
-	s.wish(drains)
-	s.looks(enough)
-	if s.names() != "a-db" {
-		t.Errorf("there are %s", s.names())
+	for _, code := range []int32{http.StatusInternalServerError, http.StatusNotFound, http.StatusConflict} {
+		s := newSite(t)
+		s.runs("a-db", "StatefulSet")
+		s.runs("web", "ReplicaSet")
+		s.evictionsOf("a-db", &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code, Message: "no"}})
+		s.wish(drains)
+		s.looks(enough)
+		if s.names() != "a-db" {
+			t.Errorf("code %d: there are %s", code, s.names())
+		}
+		s.is(fmt.Sprintf("refused with code %d", code), true, map[string]string{decide.CordonedBy: drains, decide.Waits: "default/a-db (of StatefulSet of-a-db): no"})
 	}
-	s.is("refused", true, map[string]string{decide.CordonedBy: drains, decide.Waits: "default/a-db (of StatefulSet of-a-db): no"})
 }
 
 // TestNoAnswerOfTheAPIIsNoRefusal: the look ends, and the next one asks again.
