@@ -408,6 +408,31 @@ func TestVirtualIPsAndTheAPIServerAreNotedWhenTheyChange(t *testing.T) {
 	}
 }
 
+// The clock is set back by a year after the first look of a boot.
+func TestAClockThatIsSetBackRepeatsNoNote(t *testing.T) {
+	a, _ := pairOf(t, newAPI())
+	const year = 365 * 24 * time.Hour
+	at := func(second, ahead time.Duration, holds string) {
+		a.origin, a.start = began.Add(-time.Hour).Add(ahead), began.Add(-time.Hour+time.Second).Add(ahead)
+		now := began.Add(second * time.Second).Add(ahead)
+		a.file("network.json", fmt.Sprintf(`{"at":%q,"holds":[%s],"pieces":null,"view":{"localAPI":true}}`, now.Format(time.RFC3339Nano), holds))
+		must(t, a.run((now.Sub(began)+100*time.Millisecond).Seconds(), nil))
+	}
+	at(0, year, "")
+	for i := range time.Duration(20) {
+		at(30+30*i, 0, `"10.0.0.5"`)
+	}
+	m, err := readMemory(filepath.Join(a.dir, "incidents"))
+	must(t, err)
+	seen := map[decide.Kind]int{}
+	for _, r := range m.Records {
+		seen[r.Kind]++
+	}
+	if seen[decide.Holds] != 2 || seen[decide.API] != 1 {
+		t.Errorf("%d notes of virtual IPs, %d of the API server", seen[decide.Holds], seen[decide.API])
+	}
+}
+
 func TestPodsThatMovedAreNotedOnce(t *testing.T) {
 	api := newAPI()
 	a, _ := pairOf(t, api)

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"slices"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	decide "github.com/holdfast/holdfast/internal/decide/incident"
@@ -33,15 +32,15 @@ func (m memory) same(other memory) bool {
 	return len(m.Records) == len(other.Records) && reflect.DeepEqual(m, other)
 }
 
-// last returns the last record of a kind, in a boot if one is given, and whether
-// there is one.
-func (m memory) last(kind decide.Kind, boot string) (decide.Record, bool) {
-	for _, r := range slices.Backward(m.Records) {
-		if r.Kind == kind && (boot == "" || r.Boot == boot) {
-			return r, true
+// last returns the last record of a kind in a boot, and whether there is one. It goes by the
+// age of the boot: a clock that was ahead may have been set back since.
+func (m memory) last(kind decide.Kind, boot string) (last decide.Record, known bool) {
+	for _, r := range m.Records {
+		if r.Kind == kind && r.Boot == boot && (!known || r.Up >= last.Up) {
+			last, known = r, true
 		}
 	}
-	return decide.Record{}, false
+	return last, known
 }
 
 func readMemory(dir string) (memory, error) {
