@@ -55,6 +55,9 @@ var extensionPackages = map[Extension][]hostPackage{
 	ExtensionTwoNodeHA: {
 		{apt: "corosync"},
 		{apt: "fence-agents", dnf: "fence-agents-redfish"},
+		// Pacemaker writes some 5 MB a day into its log on the host that decides, and only
+		// recommends what rotates it.
+		{apt: "logrotate"},
 		{apt: "pacemaker"},
 		{apt: "pacemaker-cli-utils", dnf: "pacemaker-cli"},
 		{apt: "pcs"},
