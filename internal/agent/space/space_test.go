@@ -245,6 +245,50 @@ func TestAFullPairIsMendedWithoutAPerson(t *testing.T) {
 	w.expect("compact 1000", "defragment cp-2", "move from cp-1", "defragment cp-1", "disarm [1 2]")
 }
 
+// etcd keeps the alarm of a member that is removed, and the copy of who joins in its place has it too.
+func TestTheAlarmOfAMemberThatWasRemovedIsTakenBack(t *testing.T) {
+	w := newWorld(t, decide.Two, 2)
+	for _, m := range w.etcds {
+		m.Size, m.InUse, m.NoSpace = 200*mib, 180*mib, []state.MemberID{7}
+	}
+	h := w.hosts[0]
+	if _, err := h.step(t.Context()); err != nil {
+		t.Error(err)
+	}
+	w.expect("disarm [7]")
+	if s := h.last.Summary; strings.Join(s.NoSpace, "") != "a member that was removed" {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestTheAlarmsOfAllMembersAreTakenBackOfThoseThatAreListedOrNot(t *testing.T) {
+	w := newWorld(t, decide.Two, 2)
+	for _, m := range w.etcds {
+		m.Size, m.InUse, m.NoSpace = 8<<30, 8<<30-10*mib, []state.MemberID{7, 2}
+	}
+	w.plays(time.Minute)
+	h := w.hosts[0]
+	if s := h.last.Summary; strings.Join(s.NoSpace, ", ") != "cp-2, a member that was removed" || gathered(h.Agent)["holdfast_etcd_no_space"] != 1 {
+		t.Errorf("%+v", s)
+	}
+	w.plays(decide.CompactBehind + 5*time.Minute)
+	w.expect("compact 1000", "defragment cp-2", "move from cp-1", "defragment cp-1", "disarm [2 7]")
+}
+
+// etcd names the member 0 if it does not know which one of two differs.
+func TestNothingIsDoneForSpaceWhileTheAlarmCORRUPTIsRaisedWhoeverRaisedIt(t *testing.T) {
+	for _, id := range []state.MemberID{0, 2, 7} {
+		w := newWorld(t, decide.Two, 2)
+		for _, m := range w.etcds {
+			m.Corrupt = []state.MemberID{id}
+		}
+		w.plays(3 * time.Minute)
+		if w.expect(); w.hosts[0].last.Verdict.Rule != "corrupt" {
+			t.Errorf("member %d: %+v", id, w.hosts[0].last.Verdict)
+		}
+	}
+}
+
 // While etcd takes no writes, nobody can write that a drain is over, and nobody waits for an upload.
 func TestAFullPairIsMendedWhateverNodesSayAndDuringAnUpload(t *testing.T) {
 	w := newWorld(t, decide.Two, 2)

@@ -51,6 +51,8 @@ func packed(m *Member)  { m.Size, m.InUse = 8<<30, 8<<30-100*mib }
 func short(m *Member)   { m.Size, m.InUse = 7<<30, 6<<30 }
 func noSpace(m *Member) { m.NoSpace = true }
 
+func removed(f *Facts) { f.Gone = []state.MemberID{7} }
+
 func asked(f *Facts) { f.Asked = true }
 
 var situations = []struct {
@@ -82,12 +84,15 @@ var situations = []struct {
 	{"the alarm, and nothing is free", 2, "cp-1", []func(*Facts){change(packed), change(noSpace)}},
 	{"the alarm, and one is at 87 % with nothing to gain", 2, "cp-1", []func(*Facts){change(noSpace), change(func(m *Member) { m.Size, m.InUse = 7<<30, 7<<30-100*mib }, "cp-2")}},
 	{"the alarm, and all are low", 2, "cp-1", []func(*Facts){change(noSpace, "cp-2")}},
+	{"the alarm of a member that was removed, and all are low", 2, "cp-1", []func(*Facts){removed}},
+	{"the alarm of a member that was removed, and one is full", 2, "cp-2", []func(*Facts){change(full, "cp-2"), removed}},
 	{"the alarm, and what only a write could end", 2, "cp-2", []func(*Facts){change(full), change(noSpace), unwritable}},
 	{"the alarm, all are low, and what only a write could end", 2, "cp-1", []func(*Facts){change(noSpace), unwritable}},
 	{"the alarm, and a learner", 2, "cp-2", []func(*Facts){change(full), change(noSpace), func(f *Facts) { f.Etcd.Value.Learner = "cp-2" }}},
 	{"the alarm, and this host reads etcd for a backup", 2, "cp-2", []func(*Facts){change(full), change(noSpace), func(f *Facts) { f.BacksUp.Value = true }}},
 	{"the alarm, and this host sends a backup", 2, "cp-2", []func(*Facts){change(full), change(noSpace), sends}},
 	{"this host sends a backup", 2, "cp-2", []func(*Facts){change(loose), sends}},
+	{"the alarm CORRUPT of a member that was removed", 2, "cp-1", []func(*Facts){change(loose), func(f *Facts) { f.GoneCorrupt = true }}},
 	{"the alarm CORRUPT", 2, "cp-1", []func(*Facts){change(loose), change(func(m *Member) { m.Corrupt = true }, "cp-2")}},
 
 	{"one host", 1, "cp-1", []func(*Facts){change(loose)}},

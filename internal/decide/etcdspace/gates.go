@@ -29,7 +29,7 @@ var gates = []gate{
 	}},
 	{id: "version", why: oldRelease},
 	{id: "corrupt", why: func(f Facts) string {
-		return when(slices.ContainsFunc(f.Members.Value, func(m Member) bool { return m.Corrupt }), "etcd has raised the alarm CORRUPT: nobody changes the data until a person has looked")
+		return when(f.GoneCorrupt || slices.ContainsFunc(f.Members.Value, func(m Member) bool { return m.Corrupt }), "etcd has raised the alarm CORRUPT: nobody changes the data until a person has looked")
 	}},
 	{id: "leader", why: func(f Facts) string {
 		return when(leader(f.Members.Value) == nil, "the members do not name one leader among them")
@@ -63,7 +63,7 @@ func when(is bool, why string) string {
 
 // closed returns the first closed gate, nil if all are open.
 func closed(f Facts) *Verdict {
-	alarm := alarmed(f.Members.Value)
+	alarm := f.alarmed()
 	for _, g := range gates {
 		if g.said && alarm {
 			continue
@@ -78,7 +78,7 @@ func closed(f Facts) *Verdict {
 // backsUp returns why a backup of this host is waited for. An upload may take hours, and a full etcd
 // does not wait for it: the agent ends it for the defragmentation, and sends it afterwards.
 func backsUp(f Facts) string {
-	if f.BacksUp == state.Known(true) && f.Sends && alarmed(f.Members.Value) {
+	if f.BacksUp == state.Known(true) && f.Sends && f.alarmed() {
 		return ""
 	}
 	return when(f.BacksUp != state.Known(false), f.Self+" takes a backup, or it is not known")
