@@ -157,7 +157,8 @@ func (a *Agent) found(f decide.Facts, v decide.Verdict) decide.Report {
 	return r
 }
 
-// settle ends a person's wish that was carried out or that leads to nothing.
+// settle ends a person's wish that was carried out or that leads to nothing. The file of a wish stays
+// while the alarm is raised: once old versions are compacted, the same member may be next again.
 func (a *Agent) settle(f decide.Facts, v decide.Verdict, failure error) error {
 	if !f.Asked || v.Step != decide.Defragment && !v.Final() {
 		return nil
@@ -171,6 +172,9 @@ func (a *Agent) settle(f decide.Facts, v decide.Verdict, failure error) error {
 			answer = decide.Answer{Failed: failure.Error()}
 		}
 		a.journal, a.wish = a.journal.Answers(a.wish, answer), ""
+	}
+	if v.Step == decide.Defragment && failure == nil && len(f.Raised()) > 0 {
+		return nil
 	}
 	return a.RemoveWanted()
 }

@@ -382,6 +382,58 @@ func TestALoneMemberWaitsForAPerson(t *testing.T) {
 	}
 }
 
+// alone makes cp-1 the only member, whose host goes on alone.
+func (w *world) alone() {
+	delete(w.etcds, "10.0.0.2")
+	w.etcds["10.0.0.1"].Members = w.etcds["10.0.0.1"].Members[:1]
+	w.report.Snapshot.Record = state.Known(state.EtcdRecord{State: state.EtcdSole})
+	w.report.Snapshot.Statement.Known = false
+}
+
+// TestOneWishMendsAFullHostThatGoesOnAlone: it is asked for before old versions can be compacted, so
+// that the first defragmentation does not do.
+func TestOneWishMendsAFullHostThatGoesOnAlone(t *testing.T) {
+	w := newWorld(t, decide.Two, 2)
+	w.alone()
+	m, h := w.etcds["10.0.0.1"], w.hosts[0]
+	m.Size, m.InUse, m.NoSpace = 8<<30, 7<<30, []state.MemberID{1}
+	w.plays(time.Minute)
+	w.expect()
+	if why := h.last.Verdict.Why; !strings.Contains(why, "sudo touch "+state.EtcdDefragmentWantedPath) {
+		t.Errorf("it does not say how to ask: %s", why)
+	}
+	h.wanted = state.Known(time.Second)
+	w.plays(decide.CompactBehind + time.Minute)
+	w.expect("defragment cp-1", "compact 1000", "defragment cp-1", "disarm [1]")
+	if h.wanted.Known || len(m.NoSpace) > 0 {
+		t.Errorf("%v, %v", h.wanted, m.NoSpace)
+	}
+}
+
+func TestAWishEndsWithAFailureAlsoWhileTheAlarmIsRaised(t *testing.T) {
+	w := newWorld(t, decide.Two, 2)
+	w.alone()
+	m, h := w.etcds["10.0.0.1"], w.hosts[0]
+	m.Size, m.InUse, m.NoSpace = 8<<30, 7<<30, []state.MemberID{1}
+	h.wanted, w.fails = state.Known(time.Second), errors.New("no space left on device")
+	w.plays(time.Minute)
+	if w.expect("defragment cp-1"); h.wanted.Known {
+		t.Error("the wish is still there")
+	}
+}
+
+// TestAFullPairIsMendedThatNoMarkerCanMakeAPair: one host was lost and came back, and etcd takes no marker.
+func TestAFullPairIsMendedThatNoMarkerCanMakeAPair(t *testing.T) {
+	w := newWorld(t, decide.Two, 2)
+	for _, m := range w.etcds {
+		m.Size, m.InUse, m.NoSpace = 8<<30, 8<<30-10*mib, []state.MemberID{1, 2}
+	}
+	w.report.Snapshot.Record.Value.State, w.report.Snapshot.Statement.Value.Record.State = state.EtcdSole, state.EtcdVoter
+	w.report.Verdict.Action = state.EtcdMark
+	w.plays(decide.CompactBehind + 5*time.Minute)
+	w.expect("compact 1000", "defragment cp-2", "move from cp-1", "defragment cp-1", "disarm [1 2]")
+}
+
 func TestAWishThatLeadsToNothingIsForgotten(t *testing.T) {
 	w := newWorld(t, decide.Static, 1)
 	w.etcds["10.0.0.1"].InUse = w.etcds["10.0.0.1"].Size

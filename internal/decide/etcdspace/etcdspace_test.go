@@ -128,6 +128,21 @@ var situations = []struct {
 	{"they joined again a short time ago", 2, "cp-2", []func(*Facts){change(loose), func(f *Facts) { f.Pair.Value.Together = Settle - time.Second }}},
 	{"it goes on alone", 2, "cp-1", []func(*Facts){change(loose), goesOnAlone}},
 	{"it goes on alone, and is at its alarm", 2, "cp-1", []func(*Facts){change(full), change(noSpace), goesOnAlone}},
+	{"the alarm, and a learner of a lone host: what blocks nobody", 2, "cp-1", []func(*Facts){change(full), change(noSpace), goesOnAlone, learns, func(f *Facts) { f.Past, f.PastThere = 4711, true }}},
+	{"the alarm, all are low, and a learner of a lone host", 2, "cp-1", []func(*Facts){change(noSpace), goesOnAlone, learns}},
+	{"the alarm, and a learner of a lone host, and a person asked", 2, "cp-1", []func(*Facts){change(full), change(noSpace), goesOnAlone, learns, asked}},
+	{"the alarm, and the peer is a voter that no marker can name: seen by the sole host", 2, "cp-1", []func(*Facts){change(full), change(noSpace), records(state.EtcdSole, state.EtcdVoter)}},
+	{"the same, seen by the voter", 2, "cp-2", []func(*Facts){change(full), change(noSpace), records(state.EtcdVoter, state.EtcdSole)}},
+	{"the same, and all are low", 2, "cp-1", []func(*Facts){change(noSpace), records(state.EtcdSole, state.EtcdVoter)}},
+	{"the same, and there are old versions", 2, "cp-1", []func(*Facts){change(full), change(noSpace), records(state.EtcdSole, state.EtcdVoter), func(f *Facts) { f.Past, f.PastThere = 4711, true }}},
+	{"the alarm, and two voters of a restore in place", 2, "cp-2", []func(*Facts){change(full), change(noSpace), records(state.EtcdVoter, state.EtcdVoter)}},
+	{"the alarm, and a host that is about to leave", 2, "cp-2", []func(*Facts){change(full), change(noSpace), records(state.EtcdVoter, state.EtcdDeparting)}},
+	{"the alarm, and the peer says nothing", 2, "cp-2", []func(*Facts){change(full), change(noSpace), records(state.EtcdVoter, "")}},
+	{"the alarm, all are low, and they joined again a short time ago", 2, "cp-1", []func(*Facts){change(noSpace), records(state.EtcdSole, state.EtcdVoter), func(f *Facts) { f.Pair.Value.Together = time.Minute }}},
+	{"the alarm, and they joined again a short time ago", 2, "cp-2", []func(*Facts){change(full), change(noSpace), func(f *Facts) { f.Pair.Value.Together = time.Minute }}},
+	{"the peer is a voter, and the alarm is not raised", 2, "cp-1", []func(*Facts){change(loose), records(state.EtcdSole, state.EtcdVoter)}},
+	{"it goes on alone, is at its alarm, and nothing is free", 2, "cp-1", []func(*Facts){change(packed), change(noSpace), goesOnAlone}},
+	{"it goes on alone, and its alarm can be taken back", 2, "cp-1", []func(*Facts){change(noSpace), goesOnAlone}},
 	{"it goes on alone, and a person asked", 2, "cp-1", []func(*Facts){change(loose), goesOnAlone, asked}},
 	{"this host takes a backup", 2, "cp-2", []func(*Facts){change(loose), func(f *Facts) { f.BacksUp.Value = true }}},
 	{"whether it takes a backup is not known", 2, "cp-2", []func(*Facts){change(loose), func(f *Facts) { f.BacksUp.Known = false }}},
@@ -156,6 +171,12 @@ func goesOnAlone(f *Facts) {
 	f.Voters, f.Members.Value = 1, f.Members.Value[:1]
 	f.Pair.Value = Pair{Own: state.EtcdSole}
 }
+
+func records(own, peer state.EtcdState) func(f *Facts) {
+	return func(f *Facts) { f.Pair.Value.Own, f.Pair.Value.Peer = own, peer }
+}
+
+func learns(f *Facts) { f.Etcd.Value.Learner = "cp-2" }
 
 func failures(times int, ago time.Duration) func(f *Facts) {
 	return func(f *Facts) {
@@ -225,7 +246,7 @@ func carryOut(f *Facts, v Verdict) {
 		case MoveLeader:
 			m.Leader = v.To
 		case Disarm:
-			m.NoSpace = false
+			m.NoSpace, f.Gone = false, nil
 		case Compact:
 			m.InUse, f.PastThere = m.InUse/2, false
 		case None:
@@ -242,6 +263,16 @@ func TestTheFollowerIsFirstThenTheLeaderMovesThenTheOther(t *testing.T) {
 
 func TestAFullPairIsMended(t *testing.T) {
 	got := play(t, made(2, "", change(func(m *Member) { m.Size, m.InUse = 8<<30, 8<<30-100*mib; m.NoSpace = true }), func(f *Facts) { f.Past, f.PastThere = 4711, true }))
+	if want := "[compact cp-1 defragment cp-2 move-leader cp-1 defragment cp-1 disarm cp-2]"; fmt.Sprint(got) != want {
+		t.Errorf("%v, want %s", got, want)
+	}
+}
+
+// The records of two hosts stay sole and voter while the alarm is raised: to become pair needs a
+// marker, which is a write.
+func TestAFullPairIsMendedBeforeItsMarkerCanBeWritten(t *testing.T) {
+	got := play(t, made(2, "", change(func(m *Member) { m.Size, m.InUse = 8<<30, 8<<30-100*mib; m.NoSpace = true }), records(state.EtcdSole, state.EtcdVoter),
+		func(f *Facts) { f.Past, f.PastThere = 4711, true }))
 	if want := "[compact cp-1 defragment cp-2 move-leader cp-1 defragment cp-1 disarm cp-2]"; fmt.Sprint(got) != want {
 		t.Errorf("%v, want %s", got, want)
 	}
