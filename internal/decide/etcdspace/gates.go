@@ -152,7 +152,7 @@ func notPair(f Facts) string {
 	case f.Asked && p.Own == state.EtcdSole && f.Voters == 1:
 		return ""
 	case p.Own == state.EtcdSole && f.Voters == 1 && f.alarmed():
-		return f.Self + " goes on alone, and the other host may come back at any moment, so a person chooses the time, within ten minutes: sudo touch " + state.EtcdDefragmentWantedPath + " on " + f.Self
+		return f.Self + " goes on alone, and the other host may come back at any moment, so a person chooses the time: sudo touch " + state.EtcdDefragmentWantedPath + " on " + f.Self
 	case p.Own == state.EtcdSole && f.Voters == 1:
 		return f.Self + " goes on alone: nobody else can serve meanwhile, and the other host may come back at any moment"
 	}
