@@ -59,7 +59,7 @@ func controlPlanes(nodes []state.Node) map[string]string {
 	return out
 }
 
-// members adds what the voters say, if all of them that this host's member lists have answered.
+// members adds what the voters say that this host's member lists.
 func (a *Agent) members(f *decide.Facts, answers map[string]etcd.MemberSpace) {
 	own, answered := answers[f.Self]
 	if !answered {
@@ -70,6 +70,7 @@ func (a *Agent) members(f *decide.Facts, answers map[string]etcd.MemberSpace) {
 		byID[s.Member] = name
 	}
 	var list []decide.Member
+	missing := map[state.MemberID]time.Duration{}
 	alarms, corrupt := map[state.MemberID]bool{}, map[state.MemberID]bool{}
 	for _, m := range own.Members {
 		if m.Learner {
@@ -81,11 +82,11 @@ func (a *Agent) members(f *decide.Facts, answers map[string]etcd.MemberSpace) {
 			list = append(list, member(name, s))
 			raise(alarms, s.NoSpace)
 			raise(corrupt, s.Corrupt)
+		} else {
+			missing[m.ID] = f.Uptime
 		}
 	}
-	if len(list) != f.Voters {
-		return
-	}
+	f.Silent = a.silent(f.Uptime, missing)
 	for i := range list {
 		m := &list[i]
 		m.NoSpace, m.Corrupt = alarms[m.ID], corrupt[m.ID]
@@ -93,6 +94,22 @@ func (a *Agent) members(f *decide.Facts, answers map[string]etcd.MemberSpace) {
 		delete(corrupt, m.ID)
 	}
 	f.Members, f.Gone, f.GoneCorrupt = state.Known(list), slices.Sorted(maps.Keys(alarms)), len(corrupt) > 0
+}
+
+// silent takes in which voters do not answer now, and returns for how long all of them have not: a
+// member that is defragmented has just begun.
+func (a *Agent) silent(up time.Duration, missing map[state.MemberID]time.Duration) time.Duration {
+	var last time.Duration
+	for id, since := range missing {
+		if before, known := a.missing[id]; known {
+			since, missing[id] = before, before
+		}
+		last = max(last, since)
+	}
+	if a.missing = missing; len(missing) == 0 {
+		return 0
+	}
+	return up - last
 }
 
 func raise(alarms map[state.MemberID]bool, ids []state.MemberID) {

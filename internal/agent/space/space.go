@@ -92,6 +92,8 @@ type Agent struct {
 	seen    []revision
 	turn    string
 	since   time.Duration
+	// missing has the voters that do not answer, and since when.
+	missing map[state.MemberID]time.Duration
 	// wish is the one at the Node that stood at the last look, and waits for what it waited.
 	wish, waits string
 	told        decide.Summary

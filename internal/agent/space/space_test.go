@@ -275,6 +275,33 @@ func TestTheAlarmsOfAllMembersAreTakenBackOfThoseThatAreListedOrNot(t *testing.T
 	w.expect("compact 1000", "defragment cp-2", "move from cp-1", "defragment cp-1", "disarm [2 7]")
 }
 
+// TestAFullEtcdOfThreeIsMendedWithoutTheHostThatIsLost: nobody can write that it is replaced, before.
+func TestAFullEtcdOfThreeIsMendedWithoutTheHostThatIsLost(t *testing.T) {
+	w := newWorld(t, decide.Static, 3)
+	for _, m := range w.etcds {
+		m.Size, m.InUse, m.NoSpace = 8<<30, 6<<30-10*mib, []state.MemberID{1, 2, 3}
+	}
+	lost := w.etcds["10.0.0.3"]
+	delete(w.etcds, "10.0.0.3")
+	w.plays(decide.Lost - time.Minute)
+	w.expect()
+	w.etcds["10.0.0.3"] = lost // its silence begins anew
+	w.plays(soon)
+	w.did = nil
+	delete(w.etcds, "10.0.0.3")
+	w.plays(decide.Lost - time.Minute)
+	w.expect()
+	w.plays(time.Minute + decide.Apart + 10*time.Second)
+	w.expect("compact 1000", "defragment cp-2", "move from cp-1")
+	blocked := w.etcds["10.0.0.2"] // it is silent for a short time, as if it were defragmented
+	delete(w.etcds, "10.0.0.2")
+	w.plays(time.Minute)
+	w.expect("compact 1000", "defragment cp-2", "move from cp-1")
+	w.etcds["10.0.0.2"] = blocked
+	w.plays(2 * time.Minute)
+	w.expect("compact 1000", "defragment cp-2", "move from cp-1", "defragment cp-1", "disarm [1 2 3]")
+}
+
 // etcd names the member 0 if it does not know which one of two differs.
 func TestNothingIsDoneForSpaceWhileTheAlarmCORRUPTIsRaisedWhoeverRaisedIt(t *testing.T) {
 	for _, id := range []state.MemberID{0, 2, 7} {

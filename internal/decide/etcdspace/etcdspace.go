@@ -101,7 +101,7 @@ func step(f Facts) Verdict {
 	list, lead := f.Members.Value, leader(f.Members.Value)
 	alarm := f.alarmed()
 	if alarm && !slices.ContainsFunc(list, func(m Member) bool { return m.Percent() >= Low }) {
-		return Verdict{Step: Disarm, Host: lead.Name, Rule: "disarm", Why: fmt.Sprintf("the alarm NOSPACE is raised, and every member is below %d %% of its quota", Low)}
+		return Verdict{Step: Disarm, Host: lead.Name, Rule: "disarm", Why: fmt.Sprintf("the alarm NOSPACE is raised, and every member that answers is below %d %% of its quota", Low)}
 	}
 	if alarm && f.Past > 0 && f.PastThere {
 		return Verdict{

@@ -51,6 +51,11 @@ func packed(m *Member)  { m.Size, m.InUse = 8<<30, 8<<30-100*mib }
 func short(m *Member)   { m.Size, m.InUse = 7<<30, 6<<30 }
 func noSpace(m *Member) { m.NoSpace = true }
 
+// answers has only so many members answer, for a time.
+func answers(members int, silent time.Duration) func(f *Facts) {
+	return func(f *Facts) { f.Members.Value, f.Silent = f.Members.Value[:members], silent }
+}
+
 func removed(f *Facts) { f.Gone = []state.MemberID{7} }
 
 func asked(f *Facts) { f.Asked = true }
@@ -109,6 +114,12 @@ var situations = []struct {
 	{"a person asks while the other one is next", 2, "cp-1", []func(*Facts){change(loose), asked}},
 
 	{"a member does not answer", 2, "cp-2", []func(*Facts){change(loose), func(f *Facts) { f.Members.Value = f.Members.Value[:1] }}},
+	{"the alarm, and one of three does not answer for a while", 3, "cp-2", []func(*Facts){change(full), change(noSpace), answers(2, Lost-1)}},
+	{"the alarm, and one of three is lost", 3, "cp-2", []func(*Facts){change(full), change(noSpace), answers(2, Lost)}},
+	{"the alarm of the one of three that is lost, and the others are low", 3, "cp-1", []func(*Facts){answers(2, Lost), removed}},
+	{"one of three is lost, and the alarm is not raised", 3, "cp-2", []func(*Facts){change(loose), answers(2, Lost)}},
+	{"the alarm, and two of three are lost", 3, "cp-1", []func(*Facts){change(full), change(noSpace), answers(1, Lost)}},
+	{"the alarm, and one of two is lost", 2, "cp-1", []func(*Facts){change(full), change(noSpace), answers(1, Lost)}},
 	{"no member answers", 2, "cp-2", []func(*Facts){func(f *Facts) { f.Members = state.Fact[[]Member]{} }}},
 	{"no leader", 2, "cp-2", []func(*Facts){change(loose), change(func(m *Member) { m.Leader = 0 })}},
 	{"two leaders", 2, "cp-2", []func(*Facts){change(loose), change(func(m *Member) { m.Leader = 2 }, "cp-2")}},

@@ -63,15 +63,17 @@ type Facts struct {
 	// Self is the host that decides.
 	Self  string
 	Shape Shape
-	// Voters is how many voters etcd lists. Members is known only if all of them answered.
+	// Voters is how many voters etcd lists. Members has those that answered, and Silent is for how
+	// long all others have not, zero if there are none.
 	Voters  int
 	Members state.Fact[[]Member]
+	Silent  time.Duration
 	// Own is the member of this host, whatever the others answer, and NoSpace has the names of
 	// the members that raised the alarm, as it knows them.
 	Own     state.Fact[Member]
 	NoSpace []string
 	// Gone has the members beside Members that raised the alarm NOSPACE, and GoneCorrupt is true if
-	// one raised CORRUPT. etcd keeps the alarm of a member that is removed, and takes no writes for it.
+	// one of them raised CORRUPT. etcd keeps the alarm of a member that is removed, and takes no writes for it.
 	Gone        []state.MemberID
 	GoneCorrupt bool
 	// Pair is known on two hosts only.

@@ -24,9 +24,7 @@ type gate struct {
 
 // gates are asked in this order; the first that is closed is the answer.
 var gates = []gate{
-	{id: "unknown", why: func(f Facts) string {
-		return when(!f.Members.Known || len(f.Members.Value) == 0 || len(f.Members.Value) != f.Voters, "not every member of etcd answers")
-	}},
+	{id: "unknown", why: silent},
 	{id: "quota", why: func(f Facts) string {
 		return when(slices.ContainsFunc(f.Members.Value, func(m Member) bool { return m.Quota <= 0 }), "the quota of a member is not known")
 	}},
@@ -129,10 +127,22 @@ func behind(f Facts) string {
 	return ""
 }
 
+// silent returns that members do not answer. A member that is defragmented does not, and its silence
+// keeps the others waiting. One that is silent for far longer is lost: while the alarm is raised, nobody
+// can write that it is replaced, so those that answer go on if they have a quorum.
+func silent(f Facts) string {
+	answer := len(f.Members.Value)
+	lost := f.alarmed() && 2*answer > f.Voters && f.Silent >= Lost
+	return when(!f.Members.Known || answer == 0 || answer != f.Voters && !lost, "not every member of etcd answers")
+}
+
 // learner returns which member catches up. The only member of a full etcd waits for none if a person
 // asks: its learner may be of a host that is gone, and nobody can write that it is.
 func learner(f Facts) string {
-	return when(f.Etcd.Value.Learner != "" && !(f.Asked && f.alarmed() && f.Voters == 1), f.Etcd.Value.Learner+" catches up with etcd's data")
+	if f.Asked && f.alarmed() && f.Voters == 1 {
+		return ""
+	}
+	return when(f.Etcd.Value.Learner != "", f.Etcd.Value.Learner+" catches up with etcd's data")
 }
 
 // notPair returns why two hosts may not spare a member for a while. The member of a host that
