@@ -125,7 +125,7 @@ func (a *Alone) HashKV(ctx context.Context, revision int64) (KVHash, error) {
 }
 
 // Each calls do for all keys with a prefix, in their order. do may put and delete the key that
-// it is given. Each returns the revision at which the first page was read.
+// it is given, and those that it was given before. Each returns the revision at which the first page was read.
 func (a *Alone) Each(ctx context.Context, prefix string, do func(key string, value []byte) error) (revision int64, err error) {
 	key, end := []byte(prefix), prefixEnd(prefix)
 	for {
@@ -162,9 +162,10 @@ func (a *Alone) Put(ctx context.Context, key string, value []byte) error {
 	return err
 }
 
-// Delete removes a key.
-func (a *Alone) Delete(ctx context.Context, key string) error {
-	_, err := a.kv.DeleteRange(ctx, &pb.DeleteRangeRequest{Key: []byte(key)})
+// DeleteThrough removes all keys from the first to the last one, which it removes too. It is one
+// entry of etcd's log, and one wait for the disk, however many there are.
+func (a *Alone) DeleteThrough(ctx context.Context, first, last string) error {
+	_, err := a.kv.DeleteRange(ctx, &pb.DeleteRangeRequest{Key: []byte(first), RangeEnd: append([]byte(last), 0)})
 	return err
 }
 
@@ -185,7 +186,18 @@ func (a *Alone) Disarm(ctx context.Context) error {
 	return nil
 }
 
-// Defragment gives the disk space of deleted keys back.
+// Compact gives up the values of keys that were deleted or written over. Without it a
+// defragmentation keeps them.
+func (a *Alone) Compact(ctx context.Context) error {
+	now, err := a.kv.Range(ctx, &pb.RangeRequest{Key: []byte("/"), CountOnly: true})
+	if err != nil {
+		return fmt.Errorf("read etcd: %w", err)
+	}
+	_, err = a.kv.Compact(ctx, &pb.CompactionRequest{Revision: now.Header.Revision, Physical: true})
+	return said("compact", err)
+}
+
+// Defragment gives the disk space back of what Compact gave up.
 func (a *Alone) Defragment(ctx context.Context) error {
 	_, err := pb.NewMaintenanceClient(a.conn).Defragment(ctx, &pb.DefragmentRequest{})
 	return err

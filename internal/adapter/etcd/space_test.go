@@ -59,6 +59,31 @@ func TestASpaceIsFilledAndMended(t *testing.T) {
 	}
 }
 
+// TestTheAlarmOfAMemberThatIsNotListedIsTakenBack: etcd keeps the alarm of a member that is removed,
+// takes no writes for it, and takes it back by its id.
+func TestTheAlarmOfAMemberThatIsNotListedIsTakenBack(t *testing.T) {
+	node := newNode(t, "alpha", newAuthority(t, t.TempDir()))
+	node.start(t, "--initial-cluster", node.name+"="+node.peerURL())
+	node.looks(t, "serves", serving)
+	n, ctx := node.etcd, t.Context()
+	_, err := pb.NewMaintenanceClient(n.conn).Alarm(ctx, &pb.AlarmRequest{Action: pb.AlarmRequest_ACTIVATE, Alarm: pb.AlarmType_NOSPACE, MemberID: 7})
+	must(t, err)
+	put := func() error {
+		_, err := pb.NewKVClient(n.conn).Put(ctx, &pb.PutRequest{Key: []byte("/a"), Value: []byte("x")})
+		return err
+	}
+	if err := put(); err == nil {
+		t.Error("etcd takes a write while a member that is not listed has the alarm")
+	}
+	s, err := n.Space(ctx)
+	must(t, err)
+	if !slices.Equal(s.NoSpace, []state.MemberID{7}) {
+		t.Errorf("%+v", s)
+	}
+	must(t, n.DisarmNoSpace(ctx, s.NoSpace))
+	must(t, put())
+}
+
 func TestTheAlarmsInAStatus(t *testing.T) {
 	noSpace, corrupt := alarms([]string{"memberID:11 alarm:NOSPACE ", "etcdserver: no leader", "memberID:12 alarm:CORRUPT ", "memberID:13 alarm:NOSPACE ", "memberID:x alarm:NOSPACE ", ""})
 	if !slices.Equal(noSpace, []state.MemberID{11, 13}) || !slices.Equal(corrupt, []state.MemberID{12}) {

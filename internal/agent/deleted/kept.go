@@ -15,12 +15,13 @@ import (
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/agent/twonode"
+	"github.com/holdfast/holdfast/internal/decide/deleted"
 	"github.com/holdfast/holdfast/internal/model/corosync"
 )
 
 // Dir is the folder with the copies. It is not below the folders of the originals, and
 // only root reads it, because some copies are keys.
-const Dir = twonode.KeptDir
+const Dir = deleted.KeptDir
 
 // rests is how long a file must not have changed before it is copied. By then the
 // change is complete, and its author has seen whether it works.

@@ -22,13 +22,7 @@ func (a *Agent) act(ctx context.Context, f decide.Facts, v decide.Verdict) error
 	case decide.Compact:
 		return client.Compact(ctx, v.Revision)
 	case decide.Disarm:
-		var raised []state.MemberID
-		for _, m := range f.Members.Value {
-			if m.NoSpace {
-				raised = append(raised, m.ID)
-			}
-		}
-		return client.DisarmNoSpace(ctx, raised)
+		return client.DisarmNoSpace(ctx, f.Raised())
 	case decide.None:
 	}
 	return nil

@@ -2,6 +2,7 @@ package space
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -29,7 +30,7 @@ func (a *Agent) look(ctx context.Context, up time.Duration) decide.Facts {
 	f.Around(f.Self, view.Nodes.Value, a.Now())
 	if own, answered := answers[f.Self]; answered {
 		f.Etcd = state.Known(backup.EtcdOfMember(own.Leader != 0 && !own.Learner, own.Members))
-		f.Own, f.NoSpace = state.Known(member(f.Self, own, false, false)), alarmed(own)
+		f.Own, f.NoSpace = state.Known(member(f.Self, own)), alarmed(own)
 		a.past(ctx, &f, own, addresses[f.Self])
 	}
 	if a.Shape == decide.Two {
@@ -58,53 +59,85 @@ func controlPlanes(nodes []state.Node) map[string]string {
 	return out
 }
 
-// members adds what the voters say, if all of them that this host's member lists have answered.
+// members adds what the voters say that this host's member lists.
 func (a *Agent) members(f *decide.Facts, answers map[string]etcd.MemberSpace) {
 	own, answered := answers[f.Self]
 	if !answered {
 		return
 	}
-	alarms, corrupt := map[state.MemberID]bool{}, map[state.MemberID]bool{}
 	byID := map[state.MemberID]string{}
 	for name, s := range answers {
 		byID[s.Member] = name
-		for _, id := range s.NoSpace {
-			alarms[id] = true
-		}
-		for _, id := range s.Corrupt {
-			corrupt[id] = true
-		}
 	}
 	var list []decide.Member
+	missing := map[state.MemberID]time.Duration{}
+	alarms, corrupt := map[state.MemberID]bool{}, map[state.MemberID]bool{}
 	for _, m := range own.Members {
 		if m.Learner {
 			continue
 		}
 		f.Voters++
 		if name, is := byID[m.ID]; is {
-			list = append(list, member(name, answers[name], alarms[m.ID], corrupt[m.ID]))
+			s := answers[name]
+			list = append(list, member(name, s))
+			raise(alarms, s.NoSpace)
+			raise(corrupt, s.Corrupt)
+		} else {
+			missing[m.ID] = f.Uptime
 		}
 	}
-	if len(list) == f.Voters {
-		f.Members = state.Known(list)
+	f.Silent = a.silent(f.Uptime, missing)
+	for i := range list {
+		m := &list[i]
+		m.NoSpace, m.Corrupt = alarms[m.ID], corrupt[m.ID]
+		delete(alarms, m.ID)
+		delete(corrupt, m.ID)
+	}
+	f.Members, f.Gone, f.GoneCorrupt = state.Known(list), slices.Sorted(maps.Keys(alarms)), len(corrupt) > 0
+}
+
+// silent takes in which voters do not answer now, and returns for how long all of them have not: a
+// member that is defragmented has just begun.
+func (a *Agent) silent(up time.Duration, missing map[state.MemberID]time.Duration) time.Duration {
+	var last time.Duration
+	for id, since := range missing {
+		if before, known := a.missing[id]; known {
+			since, missing[id] = before, before
+		}
+		last = max(last, since)
+	}
+	if a.missing = missing; len(missing) == 0 {
+		return 0
+	}
+	return up - last
+}
+
+func raise(alarms map[state.MemberID]bool, ids []state.MemberID) {
+	for _, id := range ids {
+		alarms[id] = true
 	}
 }
 
 // alarmed returns the names of the members that raised the alarm, as one of them knows it.
 func alarmed(own etcd.MemberSpace) []string {
 	var out []string
+	listed := 0
 	for _, m := range own.Members {
 		if slices.Contains(own.NoSpace, m.ID) {
 			out = append(out, m.Name)
+			listed++
 		}
+	}
+	if len(own.NoSpace) > listed {
+		out = append(out, decide.Removed)
 	}
 	return out
 }
 
-func member(name string, s etcd.MemberSpace, noSpace, corrupt bool) decide.Member {
+func member(name string, s etcd.MemberSpace) decide.Member {
 	return decide.Member{
 		Name: name, ID: s.Member, Leader: s.Leader, Size: s.Size, InUse: s.InUse, Quota: s.Quota,
-		Index: s.Index, Version: s.Version, NoSpace: noSpace, Corrupt: corrupt,
+		Index: s.Index, Version: s.Version,
 	}
 }
 

@@ -92,6 +92,8 @@ type Agent struct {
 	seen    []revision
 	turn    string
 	since   time.Duration
+	// missing has the voters that do not answer, and since when.
+	missing map[state.MemberID]time.Duration
 	// wish is the one at the Node that stood at the last look, and waits for what it waited.
 	wish, waits string
 	told        decide.Summary
@@ -157,7 +159,8 @@ func (a *Agent) found(f decide.Facts, v decide.Verdict) decide.Report {
 	return r
 }
 
-// settle ends a person's wish that was carried out or that leads to nothing.
+// settle ends a person's wish that was carried out or that leads to nothing. The file of a wish stays
+// while the alarm is raised: once old versions are compacted, the same member may be next again.
 func (a *Agent) settle(f decide.Facts, v decide.Verdict, failure error) error {
 	if !f.Asked || v.Step != decide.Defragment && !v.Final() {
 		return nil
@@ -171,6 +174,9 @@ func (a *Agent) settle(f decide.Facts, v decide.Verdict, failure error) error {
 			answer = decide.Answer{Failed: failure.Error()}
 		}
 		a.journal, a.wish = a.journal.Answers(a.wish, answer), ""
+	}
+	if v.Step == decide.Defragment && failure == nil && len(f.Raised()) > 0 {
+		return nil
 	}
 	return a.RemoveWanted()
 }

@@ -245,6 +245,77 @@ func TestAFullPairIsMendedWithoutAPerson(t *testing.T) {
 	w.expect("compact 1000", "defragment cp-2", "move from cp-1", "defragment cp-1", "disarm [1 2]")
 }
 
+// etcd keeps the alarm of a member that is removed, and the copy of who joins in its place has it too.
+func TestTheAlarmOfAMemberThatWasRemovedIsTakenBack(t *testing.T) {
+	w := newWorld(t, decide.Two, 2)
+	for _, m := range w.etcds {
+		m.Size, m.InUse, m.NoSpace = 200*mib, 180*mib, []state.MemberID{7}
+	}
+	h := w.hosts[0]
+	if _, err := h.step(t.Context()); err != nil {
+		t.Error(err)
+	}
+	w.expect("disarm [7]")
+	if s := h.last.Summary; strings.Join(s.NoSpace, "") != "a member that was removed" {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestTheAlarmsOfAllMembersAreTakenBackOfThoseThatAreListedOrNot(t *testing.T) {
+	w := newWorld(t, decide.Two, 2)
+	for _, m := range w.etcds {
+		m.Size, m.InUse, m.NoSpace = 8<<30, 8<<30-10*mib, []state.MemberID{7, 2}
+	}
+	w.plays(time.Minute)
+	h := w.hosts[0]
+	if s := h.last.Summary; strings.Join(s.NoSpace, ", ") != "cp-2, a member that was removed" || gathered(h.Agent)["holdfast_etcd_no_space"] != 1 {
+		t.Errorf("%+v", s)
+	}
+	w.plays(decide.CompactBehind + 5*time.Minute)
+	w.expect("compact 1000", "defragment cp-2", "move from cp-1", "defragment cp-1", "disarm [2 7]")
+}
+
+// TestAFullEtcdOfThreeIsMendedWithoutTheHostThatIsLost: nobody can write that it is replaced, before.
+func TestAFullEtcdOfThreeIsMendedWithoutTheHostThatIsLost(t *testing.T) {
+	w := newWorld(t, decide.Static, 3)
+	for _, m := range w.etcds {
+		m.Size, m.InUse, m.NoSpace = 8<<30, 6<<30-10*mib, []state.MemberID{1, 2, 3}
+	}
+	lost := w.etcds["10.0.0.3"]
+	delete(w.etcds, "10.0.0.3")
+	w.plays(decide.Lost - time.Minute)
+	w.expect()
+	w.etcds["10.0.0.3"] = lost // its silence begins anew
+	w.plays(soon)
+	w.did = nil
+	delete(w.etcds, "10.0.0.3")
+	w.plays(decide.Lost - time.Minute)
+	w.expect()
+	w.plays(time.Minute + decide.Apart + 10*time.Second)
+	w.expect("compact 1000", "defragment cp-2", "move from cp-1")
+	blocked := w.etcds["10.0.0.2"] // it is silent for a short time, as if it were defragmented
+	delete(w.etcds, "10.0.0.2")
+	w.plays(time.Minute)
+	w.expect("compact 1000", "defragment cp-2", "move from cp-1")
+	w.etcds["10.0.0.2"] = blocked
+	w.plays(2 * time.Minute)
+	w.expect("compact 1000", "defragment cp-2", "move from cp-1", "defragment cp-1", "disarm [1 2 3]")
+}
+
+// etcd names the member 0 if it does not know which one of two differs.
+func TestNothingIsDoneForSpaceWhileTheAlarmCORRUPTIsRaisedWhoeverRaisedIt(t *testing.T) {
+	for _, id := range []state.MemberID{0, 2, 7} {
+		w := newWorld(t, decide.Two, 2)
+		for _, m := range w.etcds {
+			m.Corrupt = []state.MemberID{id}
+		}
+		w.plays(3 * time.Minute)
+		if w.expect(); w.hosts[0].last.Verdict.Rule != "corrupt" {
+			t.Errorf("member %d: %+v", id, w.hosts[0].last.Verdict)
+		}
+	}
+}
+
 // While etcd takes no writes, nobody can write that a drain is over, and nobody waits for an upload.
 func TestAFullPairIsMendedWhateverNodesSayAndDuringAnUpload(t *testing.T) {
 	w := newWorld(t, decide.Two, 2)
@@ -336,6 +407,58 @@ func TestALoneMemberWaitsForAPerson(t *testing.T) {
 	if h.wanted.Known {
 		t.Error("the wish is still there")
 	}
+}
+
+// alone makes cp-1 the only member, whose host goes on alone.
+func (w *world) alone() {
+	delete(w.etcds, "10.0.0.2")
+	w.etcds["10.0.0.1"].Members = w.etcds["10.0.0.1"].Members[:1]
+	w.report.Snapshot.Record = state.Known(state.EtcdRecord{State: state.EtcdSole})
+	w.report.Snapshot.Statement.Known = false
+}
+
+// TestOneWishMendsAFullHostThatGoesOnAlone: it is asked for before old versions can be compacted, so
+// that the first defragmentation does not do.
+func TestOneWishMendsAFullHostThatGoesOnAlone(t *testing.T) {
+	w := newWorld(t, decide.Two, 2)
+	w.alone()
+	m, h := w.etcds["10.0.0.1"], w.hosts[0]
+	m.Size, m.InUse, m.NoSpace = 8<<30, 7<<30, []state.MemberID{1}
+	w.plays(time.Minute)
+	w.expect()
+	if why := h.last.Verdict.Why; !strings.Contains(why, "sudo touch "+state.EtcdDefragmentWantedPath) {
+		t.Errorf("it does not say how to ask: %s", why)
+	}
+	h.wanted = state.Known(time.Second)
+	w.plays(decide.CompactBehind + time.Minute)
+	w.expect("defragment cp-1", "compact 1000", "defragment cp-1", "disarm [1]")
+	if h.wanted.Known || len(m.NoSpace) > 0 {
+		t.Errorf("%v, %v", h.wanted, m.NoSpace)
+	}
+}
+
+func TestAWishEndsWithAFailureAlsoWhileTheAlarmIsRaised(t *testing.T) {
+	w := newWorld(t, decide.Two, 2)
+	w.alone()
+	m, h := w.etcds["10.0.0.1"], w.hosts[0]
+	m.Size, m.InUse, m.NoSpace = 8<<30, 7<<30, []state.MemberID{1}
+	h.wanted, w.fails = state.Known(time.Second), errors.New("no space left on device")
+	w.plays(time.Minute)
+	if w.expect("defragment cp-1"); h.wanted.Known {
+		t.Error("the wish is still there")
+	}
+}
+
+// TestAFullPairIsMendedThatNoMarkerCanMakeAPair: one host was lost and came back, and etcd takes no marker.
+func TestAFullPairIsMendedThatNoMarkerCanMakeAPair(t *testing.T) {
+	w := newWorld(t, decide.Two, 2)
+	for _, m := range w.etcds {
+		m.Size, m.InUse, m.NoSpace = 8<<30, 8<<30-10*mib, []state.MemberID{1, 2}
+	}
+	w.report.Snapshot.Record.Value.State, w.report.Snapshot.Statement.Value.Record.State = state.EtcdSole, state.EtcdVoter
+	w.report.Verdict.Action = state.EtcdMark
+	w.plays(decide.CompactBehind + 5*time.Minute)
+	w.expect("compact 1000", "defragment cp-2", "move from cp-1", "defragment cp-1", "disarm [1 2]")
 }
 
 func TestAWishThatLeadsToNothingIsForgotten(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/pacemaker"
 	"github.com/holdfast/holdfast/internal/adapter/records"
+	"github.com/holdfast/holdfast/internal/decide/deleted"
 	"github.com/holdfast/holdfast/internal/decide/twonode"
 )
 
@@ -16,7 +17,7 @@ import (
 // they are whole.
 const (
 	CIBFile      = "/var/lib/pacemaker/cib/cib.xml"
-	KeptDir      = "/etc/holdfast/kept"
+	KeptDir      = deleted.KeptDir
 	KeptCIB      = KeptDir + CIBFile
 	keptCorosync = KeptDir + corosyncConf
 	keptKey      = KeptDir + CorosyncKey

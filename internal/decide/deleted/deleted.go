@@ -67,6 +67,9 @@ const (
 // line.
 const LeavePath = "/etc/holdfast/leave-deleted"
 
+// KeptDir is the folder with the agent's copies. Each has the path of its original below it.
+const KeptDir = "/etc/holdfast/kept"
+
 // Decide decides about everything that is missing.
 func Decide(in Input) Verdict {
 	var v Verdict
@@ -119,10 +122,11 @@ func (f File) lost(in Input) state.Deleted {
 	}
 	switch {
 	case f.Back && f.Kept:
-		out.Meaning += " It was put back and deleted again several times within ten minutes: find what deletes it, or list it in " + LeavePath + "."
-	case f.Authority && in.Peer != "":
+		out.Meaning += " It was put back and deleted again several times within ten minutes: find what deletes it, then put it back, or list it in " + LeavePath + "."
+		out.Command = "sudo cp -p " + KeptDir + f.Path + " " + f.Path
+	case f.Common && in.Peer != "":
 		out.Command = "ssh " + in.Peer + " sudo cat " + f.Path + " | sudo install -m 0600 /dev/stdin " + f.Path
-	case f.Authority:
+	case f.Common:
 		out.Meaning += " No other host has it: take it from a backup."
 	case f.Command != "":
 		out.Command = f.Command

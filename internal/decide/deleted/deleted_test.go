@@ -14,7 +14,7 @@ var now = time.Date(2026, 11, 25, 9, 0, 0, 0, time.UTC)
 // whole is a control plane of two that lacks nothing.
 func whole() Input {
 	in := Input{Now: now, Host: "cp-1", Peer: "cp-2", Pair: &Pair{Listed: []string{"cp-1", "cp-2"}, Kept: []string{"cp-2", "cp-1"}, Key: true, CIB: true, Running: true}}
-	for _, s := range Specs(Kind{ControlPlane: true, Pacemaker: true}) {
+	for _, s := range Specs(Kind{ControlPlane: true, Pacemaker: true, Encrypts: true}) {
 		in.Files = append(in.Files, File{Spec: s, There: true, Kept: s.Back})
 	}
 	return in
@@ -53,7 +53,7 @@ func TestEachFileIsPutBackOrToldWithACommand(t *testing.T) {
 				}
 			case len(v.Lost) != 1 || v.Lost[0].What != s.Path || v.Lost[0].Meaning == "" || len(v.Put) > 0:
 				t.Errorf("%s: %+v", s.Path, v)
-			case s.Authority && v.Lost[0].Command != "ssh cp-2 sudo cat "+s.Path+" | sudo install -m 0600 /dev/stdin "+s.Path:
+			case s.Common && v.Lost[0].Command != "ssh cp-2 sudo cat "+s.Path+" | sudo install -m 0600 /dev/stdin "+s.Path:
 				t.Errorf("%s: %+v", s.Path, v)
 			}
 		}
@@ -90,15 +90,16 @@ func TestWhenNothingIsPutBack(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		in   Input
-		told string // part of the meaning, empty if nobody is told
+		told string // part of the meaning or the command, empty if nobody is told
 	}{
-		"an editor replaces it":        {whole().without(Settles-1, path), ""},
-		"there is no copy":             {change(func(f *File) { f.Kept = false }), "no copy"},
-		"it was put back three times":  {change(func(f *File) { f.Put = []time.Time{now.Add(-9 * time.Minute), now.Add(-time.Minute), now} }), LeavePath},
-		"an administrator said so":     {func() Input { in := whole().without(time.Hour, path); in.Leave = []string{path}; return in }(), ""},
-		"the host is taken apart":      {whole().without(time.Hour, path, kubernetes+"kubelet.conf"), "takes this host apart"},
-		"one that this host never had": {func() Input { in := change(func(f *File) { f.Kept, f.Optional = false, true }); return in }(), ""},
-		"the authority of a lone host": {func() Input { in := whole().without(time.Hour, pki+"ca.key"); in.Peer = ""; return in }(), "from a backup"},
+		"an editor replaces it":                            {whole().without(Settles-1, path), ""},
+		"there is no copy":                                 {change(func(f *File) { f.Kept = false }), "no copy"},
+		"it was put back three times, and a copy is there": {change(func(f *File) { f.Put = []time.Time{now, now, now} }), "sudo cp -p /etc/holdfast/kept" + path + " " + path},
+		"it was put back three times":                      {change(func(f *File) { f.Put = []time.Time{now.Add(-9 * time.Minute), now.Add(-time.Minute), now} }), LeavePath},
+		"an administrator said so":                         {func() Input { in := whole().without(time.Hour, path); in.Leave = []string{path}; return in }(), ""},
+		"the host is taken apart":                          {whole().without(time.Hour, path, kubernetes+"kubelet.conf"), "takes this host apart"},
+		"one that this host never had":                     {func() Input { in := change(func(f *File) { f.Kept, f.Optional = false, true }); return in }(), ""},
+		"the authority of a lone host":                     {func() Input { in := whole().without(time.Hour, pki+"ca.key"); in.Peer = ""; return in }(), "from a backup"},
 		"the identity, by an administrator": {func() Input {
 			in := whole().without(time.Hour, pki+"ca.crt")
 			in.Leave = []string{pki + "ca.crt"}
@@ -108,7 +109,7 @@ func TestWhenNothingIsPutBack(t *testing.T) {
 		v := Decide(c.in)
 		var words string
 		for _, l := range v.Lost {
-			words += l.Meaning
+			words += l.Meaning + l.Command
 		}
 		if len(v.Put) > 0 || c.told == "" && words != "" || !strings.Contains(words, c.told) {
 			t.Errorf("%s: %+v", name, v)
@@ -117,6 +118,39 @@ func TestWhenNothingIsPutBack(t *testing.T) {
 	later := change(func(f *File) { f.Put = []time.Time{now.Add(-Within), now.Add(-time.Minute), now} })
 	if v := Decide(later); len(v.Put) != 1 {
 		t.Errorf("after its time: %+v", v)
+	}
+}
+
+// L37: also where the agent had no time to make a copy, or somebody took that away too.
+func TestL37KeysThatAreGoneAreToldWithWhatToType(t *testing.T) {
+	specs := func(encrypts, kept bool) Input {
+		in := Input{Now: now, Host: "cp-1", Peer: "cp-2"}
+		for _, s := range Specs(Kind{ControlPlane: true, Encrypts: encrypts}) {
+			in.Files = append(in.Files, File{Spec: s, There: true, Kept: kept})
+		}
+		return in.without(Settles, encryption)
+	}
+	for name, c := range map[string]struct {
+		in   Input
+		told string
+	}{
+		"no copy":                             {specs(true, false), "ssh cp-2 sudo cat " + encryption + " | sudo install -m 0600 /dev/stdin " + encryption},
+		"no copy, and the only control plane": {func() Input { in := specs(true, false); in.Peer = ""; return in }(), "take it from a backup"},
+		"it was put back three times": {func() Input {
+			in := specs(true, true)
+			for i := range in.Files {
+				in.Files[i].Put = []time.Time{now, now, now}
+			}
+			return in
+		}(), "sudo cp -p /etc/holdfast/kept" + encryption + " " + encryption},
+	} {
+		v := Decide(c.in)
+		if len(v.Put) > 0 || len(v.Lost) != 1 || v.Lost[0].What != encryption || !strings.Contains(v.Lost[0].Meaning+v.Lost[0].Command, c.told) {
+			t.Errorf("%s: %+v", name, v)
+		}
+	}
+	if v := Decide(specs(false, false)); len(v.Put)+len(v.Lost) > 0 {
+		t.Errorf("a site without keys: %+v", v)
 	}
 }
 

@@ -12,9 +12,9 @@ type Spec struct {
 	Optional bool
 	// Identity is true if the host is in no cluster without it.
 	Identity bool
-	// Authority is true for the key or certificate of an authority, which all control planes
-	// have in common.
-	Authority bool
+	// Common is true for a file that all control planes have in common, as the keys and
+	// certificates of authorities.
+	Common bool
 	// Command is the command for a person if the file is not put back.
 	Command string
 }
@@ -23,6 +23,7 @@ const (
 	kubernetes = "/etc/kubernetes/"
 	pki        = kubernetes + "pki/"
 	manifests  = kubernetes + "manifests/"
+	encryption = "/etc/holdfast/apiserver/encryption.yaml"
 )
 
 // Kind has the facts about a host on which the list of its files depends.
@@ -30,6 +31,9 @@ type Kind struct {
 	ControlPlane bool
 	// Pacemaker is true if Pacemaker runs etcd there, not kubelet.
 	Pacemaker bool
+	// Encrypts is true if the site has keys for what its API servers write: each control plane has
+	// them in a file then, whether or not there is a copy of it.
+	Encrypts bool
 }
 
 // Specs returns the files that a host should have. It lacks the files that the agent itself
@@ -67,7 +71,7 @@ func Specs(k Kind) []Spec {
 			out = append(out, Spec{Path: pki + name + end, Back: true, Optional: true, Matters: "Programs that use it run on; they do not start again."})
 		}
 	}
-	out = append(out, Spec{Path: "/etc/holdfast/apiserver/encryption.yaml", Back: true, Optional: true, Matters: "The API server of this host cannot start again, and nobody reads Secrets without these keys."})
+	out = append(out, Spec{Path: encryption, Back: true, Common: true, Optional: !k.Encrypts, Matters: "The API server of this host cannot start again, and nobody reads Secrets without these keys."})
 	return append(out, authorities()...)
 }
 
@@ -75,12 +79,12 @@ func Specs(k Kind) []Spec {
 // because some people remove a key on purpose.
 func authorities() []Spec {
 	return []Spec{
-		{Path: pki + "ca.key", Authority: true, Matters: "This host signs no certificate: no host joins through it, and it renews none."},
-		{Path: pki + "front-proxy-ca.crt", Authority: true, Matters: "The API server of this host cannot start again."},
-		{Path: pki + "front-proxy-ca.key", Authority: true, Matters: "This host cannot renew the certificate of its API server to others."},
-		{Path: pki + "sa.key", Authority: true, Matters: "The controller manager of this host cannot start again, and its API server signs no token."},
-		{Path: pki + "sa.pub", Authority: true, Matters: "The API server of this host cannot start again."},
-		{Path: pki + "etcd/ca.crt", Authority: true, Matters: "etcd and the API server of this host cannot start again."},
-		{Path: pki + "etcd/ca.key", Authority: true, Matters: "This host cannot renew etcd's certificates."},
+		{Path: pki + "ca.key", Common: true, Matters: "This host signs no certificate: no host joins through it, and it renews none."},
+		{Path: pki + "front-proxy-ca.crt", Common: true, Matters: "The API server of this host cannot start again."},
+		{Path: pki + "front-proxy-ca.key", Common: true, Matters: "This host cannot renew the certificate of its API server to others."},
+		{Path: pki + "sa.key", Common: true, Matters: "The controller manager of this host cannot start again, and its API server signs no token."},
+		{Path: pki + "sa.pub", Common: true, Matters: "The API server of this host cannot start again."},
+		{Path: pki + "etcd/ca.crt", Common: true, Matters: "etcd and the API server of this host cannot start again."},
+		{Path: pki + "etcd/ca.key", Common: true, Matters: "This host cannot renew etcd's certificates."},
 	}
 }

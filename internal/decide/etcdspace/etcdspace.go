@@ -18,7 +18,7 @@ const (
 	Defragment Step = "defragment"  // the member of Verdict.Host
 	MoveLeader Step = "move-leader" // from Verdict.Host to Verdict.To
 	Compact    Step = "compact"     // up to Verdict.Revision
-	Disarm     Step = "disarm"      // the alarm NOSPACE of all members
+	Disarm     Step = "disarm"      // the alarm NOSPACE of Facts.Raised
 )
 
 // Verdict is one step, or none.
@@ -62,16 +62,12 @@ func waits(f Facts, v Verdict) *Verdict {
 		return &Verdict{Rule: "given-up", Why: fmt.Sprintf("%d defragmentations of %s failed in a row, the last one with: %s; it tries again after %s", j.Failed, f.Self, j.Error, page.Duration(Rest))}
 	case j.Failed > 0 && f.Uptime-j.At < Settle:
 		return &Verdict{Rule: "again", Why: fmt.Sprintf("the last defragmentation of %s failed less than %s ago, with: %s", f.Self, page.Duration(Settle), j.Error)}
-	case j.Last > 0 && f.Uptime-j.Last < Lately && !alarmed(f.Members.Value):
+	case j.Last > 0 && f.Uptime-j.Last < Lately && !f.alarmed():
 		return &Verdict{Rule: "lately", Why: fmt.Sprintf("%s was defragmented less than %s ago", f.Self, page.Duration(Lately))}
 	case v.Step == Defragment && f.Turn < Apart:
 		return &Verdict{Rule: "turn", Why: fmt.Sprintf("%s is next, and waits until that has been so for %s: the member before it may have just come back", f.Self, page.Duration(Apart))}
 	}
 	return nil
-}
-
-func alarmed(list []Member) bool {
-	return slices.ContainsFunc(list, func(m Member) bool { return m.NoSpace })
 }
 
 // othersTurn returns that another host is next by itself, which a person's wish waits for: two
@@ -103,9 +99,9 @@ func Turn(f Facts) string {
 
 func step(f Facts) Verdict {
 	list, lead := f.Members.Value, leader(f.Members.Value)
-	alarm := alarmed(list)
+	alarm := f.alarmed()
 	if alarm && !slices.ContainsFunc(list, func(m Member) bool { return m.Percent() >= Low }) {
-		return Verdict{Step: Disarm, Host: lead.Name, Rule: "disarm", Why: fmt.Sprintf("the alarm NOSPACE is raised, and every member is below %d %% of its quota", Low)}
+		return Verdict{Step: Disarm, Host: lead.Name, Rule: "disarm", Why: fmt.Sprintf("the alarm NOSPACE is raised, and every member that answers is below %d %% of its quota", Low)}
 	}
 	if alarm && f.Past > 0 && f.PastThere {
 		return Verdict{

@@ -51,6 +51,13 @@ func packed(m *Member)  { m.Size, m.InUse = 8<<30, 8<<30-100*mib }
 func short(m *Member)   { m.Size, m.InUse = 7<<30, 6<<30 }
 func noSpace(m *Member) { m.NoSpace = true }
 
+// answers has only so many members answer, for a time.
+func answers(members int, silent time.Duration) func(f *Facts) {
+	return func(f *Facts) { f.Members.Value, f.Silent = f.Members.Value[:members], silent }
+}
+
+func removed(f *Facts) { f.Gone = []state.MemberID{7} }
+
 func asked(f *Facts) { f.Asked = true }
 
 var situations = []struct {
@@ -82,12 +89,15 @@ var situations = []struct {
 	{"the alarm, and nothing is free", 2, "cp-1", []func(*Facts){change(packed), change(noSpace)}},
 	{"the alarm, and one is at 87 % with nothing to gain", 2, "cp-1", []func(*Facts){change(noSpace), change(func(m *Member) { m.Size, m.InUse = 7<<30, 7<<30-100*mib }, "cp-2")}},
 	{"the alarm, and all are low", 2, "cp-1", []func(*Facts){change(noSpace, "cp-2")}},
+	{"the alarm of a member that was removed, and all are low", 2, "cp-1", []func(*Facts){removed}},
+	{"the alarm of a member that was removed, and one is full", 2, "cp-2", []func(*Facts){change(full, "cp-2"), removed}},
 	{"the alarm, and what only a write could end", 2, "cp-2", []func(*Facts){change(full), change(noSpace), unwritable}},
 	{"the alarm, all are low, and what only a write could end", 2, "cp-1", []func(*Facts){change(noSpace), unwritable}},
 	{"the alarm, and a learner", 2, "cp-2", []func(*Facts){change(full), change(noSpace), func(f *Facts) { f.Etcd.Value.Learner = "cp-2" }}},
 	{"the alarm, and this host reads etcd for a backup", 2, "cp-2", []func(*Facts){change(full), change(noSpace), func(f *Facts) { f.BacksUp.Value = true }}},
 	{"the alarm, and this host sends a backup", 2, "cp-2", []func(*Facts){change(full), change(noSpace), sends}},
 	{"this host sends a backup", 2, "cp-2", []func(*Facts){change(loose), sends}},
+	{"the alarm CORRUPT of a member that was removed", 2, "cp-1", []func(*Facts){change(loose), func(f *Facts) { f.GoneCorrupt = true }}},
 	{"the alarm CORRUPT", 2, "cp-1", []func(*Facts){change(loose), change(func(m *Member) { m.Corrupt = true }, "cp-2")}},
 
 	{"one host", 1, "cp-1", []func(*Facts){change(loose)}},
@@ -104,6 +114,12 @@ var situations = []struct {
 	{"a person asks while the other one is next", 2, "cp-1", []func(*Facts){change(loose), asked}},
 
 	{"a member does not answer", 2, "cp-2", []func(*Facts){change(loose), func(f *Facts) { f.Members.Value = f.Members.Value[:1] }}},
+	{"the alarm, and one of three does not answer for a while", 3, "cp-2", []func(*Facts){change(full), change(noSpace), answers(2, Lost-1)}},
+	{"the alarm, and one of three is lost", 3, "cp-2", []func(*Facts){change(full), change(noSpace), answers(2, Lost)}},
+	{"the alarm of the one of three that is lost, and the others are low", 3, "cp-1", []func(*Facts){answers(2, Lost), removed}},
+	{"one of three is lost, and the alarm is not raised", 3, "cp-2", []func(*Facts){change(loose), answers(2, Lost)}},
+	{"the alarm, and two of three are lost", 3, "cp-1", []func(*Facts){change(full), change(noSpace), answers(1, Lost)}},
+	{"the alarm, and one of two is lost", 2, "cp-1", []func(*Facts){change(full), change(noSpace), answers(1, Lost)}},
 	{"no member answers", 2, "cp-2", []func(*Facts){func(f *Facts) { f.Members = state.Fact[[]Member]{} }}},
 	{"no leader", 2, "cp-2", []func(*Facts){change(loose), change(func(m *Member) { m.Leader = 0 })}},
 	{"two leaders", 2, "cp-2", []func(*Facts){change(loose), change(func(m *Member) { m.Leader = 2 }, "cp-2")}},
@@ -123,6 +139,21 @@ var situations = []struct {
 	{"they joined again a short time ago", 2, "cp-2", []func(*Facts){change(loose), func(f *Facts) { f.Pair.Value.Together = Settle - time.Second }}},
 	{"it goes on alone", 2, "cp-1", []func(*Facts){change(loose), goesOnAlone}},
 	{"it goes on alone, and is at its alarm", 2, "cp-1", []func(*Facts){change(full), change(noSpace), goesOnAlone}},
+	{"the alarm, and a learner of a lone host: what blocks nobody", 2, "cp-1", []func(*Facts){change(full), change(noSpace), goesOnAlone, learns, func(f *Facts) { f.Past, f.PastThere = 4711, true }}},
+	{"the alarm, all are low, and a learner of a lone host", 2, "cp-1", []func(*Facts){change(noSpace), goesOnAlone, learns}},
+	{"the alarm, and a learner of a lone host, and a person asked", 2, "cp-1", []func(*Facts){change(full), change(noSpace), goesOnAlone, learns, asked}},
+	{"the alarm, and the peer is a voter that no marker can name: seen by the sole host", 2, "cp-1", []func(*Facts){change(full), change(noSpace), records(state.EtcdSole, state.EtcdVoter)}},
+	{"the same, seen by the voter", 2, "cp-2", []func(*Facts){change(full), change(noSpace), records(state.EtcdVoter, state.EtcdSole)}},
+	{"the same, and all are low", 2, "cp-1", []func(*Facts){change(noSpace), records(state.EtcdSole, state.EtcdVoter)}},
+	{"the same, and there are old versions", 2, "cp-1", []func(*Facts){change(full), change(noSpace), records(state.EtcdSole, state.EtcdVoter), func(f *Facts) { f.Past, f.PastThere = 4711, true }}},
+	{"the alarm, and two voters of a restore in place", 2, "cp-2", []func(*Facts){change(full), change(noSpace), records(state.EtcdVoter, state.EtcdVoter)}},
+	{"the alarm, and a host that is about to leave", 2, "cp-2", []func(*Facts){change(full), change(noSpace), records(state.EtcdVoter, state.EtcdDeparting)}},
+	{"the alarm, and the peer says nothing", 2, "cp-2", []func(*Facts){change(full), change(noSpace), records(state.EtcdVoter, "")}},
+	{"the alarm, all are low, and they joined again a short time ago", 2, "cp-1", []func(*Facts){change(noSpace), records(state.EtcdSole, state.EtcdVoter), func(f *Facts) { f.Pair.Value.Together = time.Minute }}},
+	{"the alarm, and they joined again a short time ago", 2, "cp-2", []func(*Facts){change(full), change(noSpace), func(f *Facts) { f.Pair.Value.Together = time.Minute }}},
+	{"the peer is a voter, and the alarm is not raised", 2, "cp-1", []func(*Facts){change(loose), records(state.EtcdSole, state.EtcdVoter)}},
+	{"it goes on alone, is at its alarm, and nothing is free", 2, "cp-1", []func(*Facts){change(packed), change(noSpace), goesOnAlone}},
+	{"it goes on alone, and its alarm can be taken back", 2, "cp-1", []func(*Facts){change(noSpace), goesOnAlone}},
 	{"it goes on alone, and a person asked", 2, "cp-1", []func(*Facts){change(loose), goesOnAlone, asked}},
 	{"this host takes a backup", 2, "cp-2", []func(*Facts){change(loose), func(f *Facts) { f.BacksUp.Value = true }}},
 	{"whether it takes a backup is not known", 2, "cp-2", []func(*Facts){change(loose), func(f *Facts) { f.BacksUp.Known = false }}},
@@ -151,6 +182,12 @@ func goesOnAlone(f *Facts) {
 	f.Voters, f.Members.Value = 1, f.Members.Value[:1]
 	f.Pair.Value = Pair{Own: state.EtcdSole}
 }
+
+func records(own, peer state.EtcdState) func(f *Facts) {
+	return func(f *Facts) { f.Pair.Value.Own, f.Pair.Value.Peer = own, peer }
+}
+
+func learns(f *Facts) { f.Etcd.Value.Learner = "cp-2" }
 
 func failures(times int, ago time.Duration) func(f *Facts) {
 	return func(f *Facts) {
@@ -220,7 +257,7 @@ func carryOut(f *Facts, v Verdict) {
 		case MoveLeader:
 			m.Leader = v.To
 		case Disarm:
-			m.NoSpace = false
+			m.NoSpace, f.Gone = false, nil
 		case Compact:
 			m.InUse, f.PastThere = m.InUse/2, false
 		case None:
@@ -237,6 +274,16 @@ func TestTheFollowerIsFirstThenTheLeaderMovesThenTheOther(t *testing.T) {
 
 func TestAFullPairIsMended(t *testing.T) {
 	got := play(t, made(2, "", change(func(m *Member) { m.Size, m.InUse = 8<<30, 8<<30-100*mib; m.NoSpace = true }), func(f *Facts) { f.Past, f.PastThere = 4711, true }))
+	if want := "[compact cp-1 defragment cp-2 move-leader cp-1 defragment cp-1 disarm cp-2]"; fmt.Sprint(got) != want {
+		t.Errorf("%v, want %s", got, want)
+	}
+}
+
+// The records of two hosts stay sole and voter while the alarm is raised: to become pair needs a
+// marker, which is a write.
+func TestAFullPairIsMendedBeforeItsMarkerCanBeWritten(t *testing.T) {
+	got := play(t, made(2, "", change(func(m *Member) { m.Size, m.InUse = 8<<30, 8<<30-100*mib; m.NoSpace = true }), records(state.EtcdSole, state.EtcdVoter),
+		func(f *Facts) { f.Past, f.PastThere = 4711, true }))
 	if want := "[compact cp-1 defragment cp-2 move-leader cp-1 defragment cp-1 disarm cp-2]"; fmt.Sprint(got) != want {
 		t.Errorf("%v, want %s", got, want)
 	}

@@ -63,13 +63,19 @@ type Facts struct {
 	// Self is the host that decides.
 	Self  string
 	Shape Shape
-	// Voters is how many voters etcd lists. Members is known only if all of them answered.
+	// Voters is how many voters etcd lists. Members has those that answered, and Silent is for how
+	// long all others have not, zero if there are none.
 	Voters  int
 	Members state.Fact[[]Member]
+	Silent  time.Duration
 	// Own is the member of this host, whatever the others answer, and NoSpace has the names of
 	// the members that raised the alarm, as it knows them.
 	Own     state.Fact[Member]
 	NoSpace []string
+	// Gone has the members beside Members that raised the alarm NOSPACE, and GoneCorrupt is true if
+	// one of them raised CORRUPT. etcd keeps the alarm of a member that is removed, and takes no writes for it.
+	Gone        []state.MemberID
+	GoneCorrupt bool
 	// Pair is known on two hosts only.
 	Pair state.Fact[Pair]
 	// Situation has a learner, a take-over, a rotation, backups and other work of the hosts.
@@ -92,6 +98,23 @@ type Facts struct {
 	// Turn is how long the members have been such that the same step followed.
 	Turn time.Duration
 }
+
+// Raised returns the members that raised the alarm NOSPACE, also those that are removed.
+func (f Facts) Raised() []state.MemberID {
+	var out []state.MemberID
+	for _, m := range f.Members.Value {
+		if m.NoSpace {
+			out = append(out, m.ID)
+		}
+	}
+	return append(out, f.Gone...)
+}
+
+// alarmed reports whether the alarm NOSPACE is raised.
+func (f Facts) alarmed() bool { return len(f.Raised()) > 0 }
+
+// Removed is a member in NoSpace that etcd lists no more.
+const Removed = "a member that was removed"
 
 // Journal is what a host remembers of its defragmentations in this boot. Times are since boot.
 type Journal struct {

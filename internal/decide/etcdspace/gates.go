@@ -16,27 +16,26 @@ type gate struct {
 	// said is true for what Nodes say. Once the alarm is raised nobody can write there that it is
 	// over, so such a gate would stay closed for good: then it does not count.
 	said bool
-	why  func(f Facts) string
+	// blocks is true for what only a member that is blocked for a while could harm. Once the alarm is
+	// raised, a step that blocks none waits for no such gate: some of them open with a write.
+	blocks bool
+	why    func(f Facts) string
 }
 
 // gates are asked in this order; the first that is closed is the answer.
 var gates = []gate{
-	{id: "unknown", why: func(f Facts) string {
-		return when(!f.Members.Known || len(f.Members.Value) == 0 || len(f.Members.Value) != f.Voters, "not every member of etcd answers")
-	}},
+	{id: "unknown", why: silent},
 	{id: "quota", why: func(f Facts) string {
 		return when(slices.ContainsFunc(f.Members.Value, func(m Member) bool { return m.Quota <= 0 }), "the quota of a member is not known")
 	}},
 	{id: "version", why: oldRelease},
 	{id: "corrupt", why: func(f Facts) string {
-		return when(slices.ContainsFunc(f.Members.Value, func(m Member) bool { return m.Corrupt }), "etcd has raised the alarm CORRUPT: nobody changes the data until a person has looked")
+		return when(f.GoneCorrupt || slices.ContainsFunc(f.Members.Value, func(m Member) bool { return m.Corrupt }), "etcd has raised the alarm CORRUPT: nobody changes the data until a person has looked")
 	}},
 	{id: "leader", why: func(f Facts) string {
 		return when(leader(f.Members.Value) == nil, "the members do not name one leader among them")
 	}},
-	{id: "learner", why: func(f Facts) string {
-		return when(f.Etcd.Value.Learner != "", f.Etcd.Value.Learner+" catches up with etcd's data")
-	}},
+	{id: "learner", blocks: true, why: learner},
 	{id: "take-over", why: func(f Facts) string {
 		return when(f.Etcd.Value.TakesOver != "", "the etcd keeper is at work: "+f.Etcd.Value.TakesOver)
 	}},
@@ -44,8 +43,8 @@ var gates = []gate{
 		return when(!f.Etcd.Known || !f.Etcd.Value.Writes, "it is not known whether etcd commits writes")
 	}},
 	{id: "behind", why: behind},
-	{id: "pair", why: notPair},
-	{id: "settling", why: settling},
+	{id: "pair", blocks: true, why: notPair},
+	{id: "settling", blocks: true, why: settling},
 	{id: "backup", why: backsUp},
 	{id: "busy", said: true, why: func(f Facts) string { return when(len(f.Busy) > 0, strings.Join(f.Busy, " and ")+" takes a backup") }},
 	{id: "away", said: true, why: func(f Facts) string { return strings.Join(f.Away, "; ") }},
@@ -63,22 +62,27 @@ func when(is bool, why string) string {
 
 // closed returns the first closed gate, nil if all are open.
 func closed(f Facts) *Verdict {
-	alarm := alarmed(f.Members.Value)
+	alarm := f.alarmed()
 	for _, g := range gates {
 		if g.said && alarm {
 			continue
 		}
-		if why := g.why(f); why != "" {
-			return &Verdict{Rule: g.id, Why: why}
+		why := g.why(f)
+		if why == "" || g.blocks && alarm && !step(f).blocks() {
+			continue
 		}
+		return &Verdict{Rule: g.id, Why: why}
 	}
 	return nil
 }
 
+// blocks reports whether a member answers nobody, or may be about to, because of a step.
+func (v Verdict) blocks() bool { return v.Step == Defragment || v.Step == MoveLeader }
+
 // backsUp returns why a backup of this host is waited for. An upload may take hours, and a full etcd
 // does not wait for it: the agent ends it for the defragmentation, and sends it afterwards.
 func backsUp(f Facts) string {
-	if f.BacksUp == state.Known(true) && f.Sends && alarmed(f.Members.Value) {
+	if f.BacksUp == state.Known(true) && f.Sends && f.alarmed() {
 		return ""
 	}
 	return when(f.BacksUp != state.Known(false), f.Self+" takes a backup, or it is not known")
@@ -123,6 +127,24 @@ func behind(f Facts) string {
 	return ""
 }
 
+// silent returns that members do not answer. A member that is defragmented does not, and its silence
+// keeps the others waiting. One that is silent for far longer is lost: while the alarm is raised, nobody
+// can write that it is replaced, so those that answer go on if they have a quorum.
+func silent(f Facts) string {
+	answer := len(f.Members.Value)
+	lost := f.alarmed() && 2*answer > f.Voters && f.Silent >= Lost
+	return when(!f.Members.Known || answer == 0 || answer != f.Voters && !lost, "not every member of etcd answers")
+}
+
+// learner returns which member catches up. The only member of a full etcd waits for none if a person
+// asks: its learner may be of a host that is gone, and nobody can write that it is.
+func learner(f Facts) string {
+	if f.Asked && f.alarmed() && f.Voters == 1 {
+		return ""
+	}
+	return when(f.Etcd.Value.Learner != "", f.Etcd.Value.Learner+" catches up with etcd's data")
+}
+
 // notPair returns why two hosts may not spare a member for a while. The member of a host that
 // goes on alone is defragmented for a person only: nobody else can serve meanwhile, and the
 // other host may come back at any moment.
@@ -135,12 +157,24 @@ func notPair(f Facts) string {
 		return "the etcd keeper does not answer"
 	case p.Own == state.EtcdPair && p.Peer == state.EtcdPair && f.Voters == 2:
 		return ""
+	case f.alarmed() && votes(p.Own) && votes(p.Peer) && f.Voters == 2:
+		return ""
 	case f.Asked && p.Own == state.EtcdSole && f.Voters == 1:
 		return ""
-	case p.Own == state.EtcdSole:
+	case p.Own == state.EtcdSole && f.Voters == 1 && f.alarmed():
+		return f.Self + " goes on alone, and the other host may come back at any moment, so a person chooses the time: sudo touch " + state.EtcdDefragmentWantedPath + " on " + f.Self
+	case p.Own == state.EtcdSole && f.Voters == 1:
 		return f.Self + " goes on alone: nobody else can serve meanwhile, and the other host may come back at any moment"
 	}
 	return fmt.Sprintf("both records must say pair: %s says %s, the other host %s", f.Self, cmp.Or(p.Own, "nothing"), cmp.Or(p.Peer, "nothing"))
+}
+
+// votes reports whether a record is that of a member that votes, and of a host that neither takes over
+// nor leaves. Two such records do not become pair while the alarm is raised: that needs a marker, which
+// is a write. The marker decides who may go on alone, not who votes. With both in contact a member that
+// is blocked for a while is one of two voters, as with a pair (docs/adr/0088).
+func votes(record state.EtcdState) bool {
+	return slices.Contains([]state.EtcdState{state.EtcdPair, state.EtcdSole, state.EtcdVoter}, record)
 }
 
 // settling returns why two hosts are left alone for a while.

@@ -29,6 +29,10 @@ const (
 	// that joins again after a loss first learns, and often is lost once more. Our own choice,
 	// far above the stalls and quarantines of one incident that ends (ADR 0026).
 	Settle = 10 * time.Minute
+	// Lost is for how long a member of three must be silent before a full etcd is mended without it:
+	// many times as long as a defragmentation (etcdhealth.DefragmentMost), and longer than a host
+	// takes to boot. Our own choice.
+	Lost = 10 * time.Minute
 	// Behind is how far one member's log may be behind another's. The answers are not of the same
 	// moment; Kubernetes writes some hundred entries a second at most. It is half of what etcd
 	// keeps for members that are behind (5,000, etcd 3.6).

@@ -120,6 +120,29 @@ func TestARestoredSiteHasTheKeysOfItsBackupAndNewSecretsForHostsThatJoin(t *test
 	}
 }
 
+// L47: a token that two restores have in common would give both the same ids of members.
+func TestEachRestoreHasATokenOfItsOwn(t *testing.T) {
+	files := hostFiles(t, sitetest.New(t, sitetest.TwoDual))
+	tokens := map[string]bool{}
+	for range 2 {
+		b, err := installer.OfHost(files)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.Snapshot, b.SHA256 = strings.NewReader("etcd"), digestOf("etcd")
+		d := newDirectory(t, "")
+		if _, err := d.Restore(b); err != nil {
+			t.Fatal(err)
+		}
+		d.write(installer.ConfigFile, strings.Replace(d.read(installer.ConfigFile), `password: ""`, "password: hush-1", 1))
+		d.must(d.IgnitionConfigs)
+		tokens[d.siteOf("bootstrap.ign").Restore.Token] = true
+	}
+	if len(tokens) != 2 {
+		t.Errorf("two restores have the tokens %v", tokens)
+	}
+}
+
 // TestARestoreBeginsInAnEmptyDirectory leaves another site's directory as it is.
 func TestARestoreBeginsInAnEmptyDirectory(t *testing.T) {
 	d := newDirectory(t, sitetest.TwoDual)

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -78,7 +79,7 @@ func Run(ctx context.Context, o Options) (Report, error) {
 		return Report{}, err
 	}
 	report.SHA256 = o.SHA256
-	return report, w.place(report)
+	return report, w.place(realDisk, report)
 }
 
 // work is one restore.
@@ -162,27 +163,42 @@ func (w work) scrub(ctx context.Context) (report Report, err error) {
 	if report, err = scrub(ctx, e); err != nil {
 		return report, err
 	}
+	if err := e.Compact(ctx); err != nil {
+		return report, err
+	}
 	return report, e.Defragment(ctx)
 }
 
+// disk has the changes that place makes. A test cuts the power between them.
+type disk struct {
+	write          func(path string, data []byte, mode fs.FileMode) error
+	syncFilesystem func(path string) error
+	rename         func(from, to string) error
+	syncDir        func(dir string) error
+	removeAll      func(path string) error
+}
+
+// realDisk is that of this host.
+var realDisk = disk{host.WriteFileAtomic, host.SyncFilesystem, os.Rename, host.SyncDir, os.RemoveAll}
+
 // place makes the data those of etcd. It writes the report first: if there are data beside the
 // report, they are whole.
-func (w work) place(r Report) error {
+func (w work) place(on disk, r Report) error {
 	text, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return err
 	}
-	if err := host.WriteFileAtomic(filepath.Join(w.dir, reportName), append(text, '\n'), state.SecretFileMode); err != nil {
+	if err := on.write(filepath.Join(w.dir, reportName), append(text, '\n'), state.SecretFileMode); err != nil {
 		return err
 	}
-	if err := host.SyncFilesystem(w.data()); err != nil {
+	if err := on.syncFilesystem(w.data()); err != nil {
 		return err
 	}
-	if err := os.Rename(filepath.Join(w.data(), memberName), filepath.Join(w.DataDir, memberName)); err != nil {
+	if err := on.rename(filepath.Join(w.data(), memberName), filepath.Join(w.DataDir, memberName)); err != nil {
 		return err
 	}
-	if err := host.SyncDir(w.DataDir); err != nil {
+	if err := on.syncDir(w.DataDir); err != nil {
 		return err
 	}
-	return os.RemoveAll(w.data())
+	return on.removeAll(w.data())
 }

@@ -3,6 +3,7 @@ package restore
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"io"
@@ -92,10 +93,16 @@ func backup(t testing.TB) (path, sum string) {
 	} {
 		must(t, s.Put(t.Context(), restore.Root+key, value))
 	}
-	path = filepath.Join(dir, "snapshot.db")
-	// nothing else writes to this etcd: its data directory, once it has ended, is a snapshot
+	return snapshotOf(t, s, filepath.Join(dir, "etcd"))
+}
+
+// snapshotOf ends an etcd over dir/data and makes a snapshot of it. Nothing else writes to it: its data
+// directory, once it has ended, is a snapshot.
+func snapshotOf(t testing.TB, s *etcd.Alone, dir string) (path, sum string) {
+	t.Helper()
 	must(t, s.Close())
-	copied, err := os.ReadFile(filepath.Join(dir, "etcd/data/member/snap/db"))
+	path = filepath.Join(dir, "snapshot.db")
+	copied, err := os.ReadFile(filepath.Join(dir, "data/member/snap/db"))
 	must(t, err)
 	sumOf := sha256.Sum256(copied)
 	must(t, os.WriteFile(path, append(copied, sumOf[:]...), 0o600))
@@ -149,6 +156,94 @@ func TestARestoredEtcdHasAllThatOutlivesItsHosts(t *testing.T) {
 	if c, ok := job.(*batchv1.CronJob); !ok || !*c.Spec.Suspend || c.Annotations[restore.SuspendedOf] != "false" {
 		t.Errorf("payments runs for the time that was missed: %+v", job)
 	}
+}
+
+// TestWhatFillsAnEtcdIsLeftOutInAFewStepsAndItsSpaceIsGivenBack: with one step for each Event, each
+// of which waits for the disk, the restore of a full etcd would not end in its time.
+func TestWhatFillsAnEtcdIsLeftOutInAFewStepsAndItsSpaceIsGivenBack(t *testing.T) {
+	programs(t)
+	const events, each = maxRun + 200, 8 << 10
+	source := filepath.Join(t.TempDir(), "etcd")
+	s := living(t, source)
+	keep := []string{restore.Root + "eventsources/a", restore.Root + "leases/shop/their-leader"} // beside what is left out
+	for _, key := range keep {
+		must(t, s.Put(t.Context(), key, []byte("x")))
+	}
+	for i := range events {
+		must(t, s.Put(t.Context(), fmt.Sprintf("%sevents/shop/%06d", restore.Root, i), make([]byte, each)))
+	}
+	must(t, s.Put(t.Context(), restore.Root+"masterleases/192.0.2.11", []byte("x")))
+	path, sum := snapshotOf(t, s, source)
+	o := Options{
+		Snapshot: path, SHA256: sum, DataDir: filepath.Join(t.TempDir(), "etcd"),
+		Name: "till-1", PeerURL: "https://198.51.100.7:2380", Token: "another-life", Log: io.Discard, Bump: restore.Bump(1, restoredAt),
+	}
+	report, err := Run(t.Context(), o)
+	must(t, err)
+	if report.Dropped["events"] != events || report.Dropped["api-servers"] != 1 || report.Kept != len(keep) {
+		t.Errorf("%+v", report)
+	}
+	info, err := os.Stat(filepath.Join(o.DataDir, memberName, "snap", "db"))
+	must(t, err)
+	if info.Size() > events*each/4 {
+		t.Errorf("the data have %d bytes, of which %d were left out", info.Size(), events*each)
+	}
+	left := living(t, movedInto(t, o.DataDir))
+	defer func() { must(t, left.Close()) }()
+	var keys []string
+	revision, err := left.Each(t.Context(), "/", func(key string, _ []byte) error { keys = append(keys, key); return nil })
+	must(t, err)
+	if !slices.Equal(keys, keep) {
+		t.Errorf("left are %q", keys)
+	}
+	if steps := revision - (events + 4) - o.Bump; steps > 10 {
+		t.Errorf("%d steps for %d keys", steps, events)
+	}
+}
+
+// L47: a host of before that wakes up is of another cluster, and so is one of another restore.
+func TestTwoRestoresAndTheirSourceAreThreeClusters(t *testing.T) {
+	programs(t)
+	path, sum := backup(t)
+	ids := map[string]string{}
+	identify := func(what, dataDir string) {
+		id := metadata(t, dataDir)
+		if other := ids[id]; other != "" {
+			t.Errorf("%s and %s are one cluster", what, other)
+		}
+		ids[id] = what
+	}
+	const name, url = "cp-1", "https://192.0.2.11:2380" // those of the source
+	source := filepath.Join(t.TempDir(), "etcd")
+	must(t, living(t, source).Close())
+	identify("the source", filepath.Join(source, "data"))
+	for _, token := range []string{"one-life", "another-life"} {
+		o := Options{
+			Snapshot: path, SHA256: sum, DataDir: filepath.Join(t.TempDir(), "etcd"),
+			Name: name, PeerURL: url, Token: token, Log: io.Discard, Bump: restore.Bump(1, restoredAt),
+		}
+		_, err := Run(t.Context(), o)
+		must(t, err)
+		identify("a restore", o.DataDir)
+	}
+}
+
+// metadata returns the ids of the member and its cluster as they stand at the beginning of etcd's log.
+func metadata(t testing.TB, dataDir string) string {
+	t.Helper()
+	logs, err := filepath.Glob(filepath.Join(dataDir, memberName, "wal", "*.wal"))
+	must(t, err)
+	if len(logs) == 0 {
+		t.Fatalf("%s has no log", dataDir)
+	}
+	log, err := os.ReadFile(logs[0])
+	must(t, err)
+	// each record is preceded by its length; the first one has a sum, the second one the ids
+	const head = 8
+	sum := head + int(binary.LittleEndian.Uint64(log)&0xffffff)
+	sum += -sum & (head - 1) // records end at a multiple of their head
+	end := sum + head + int(binary.LittleEndian.Uint64(log[sum:])&0xffffff)
+	return string(log[sum+head : end])
 }
 
 // movedInto returns a folder in which an etcd has the data of another folder.

@@ -20,12 +20,23 @@ import (
 func scrub(ctx context.Context, e *etcd.Alone) (Report, error) {
 	s := scrubber{etcd: e, report: Report{Dropped: map[string]int{}, Changed: map[string]int{}}}
 	_, err := e.Each(ctx, restore.Root, func(key string, value []byte) error { return s.key(ctx, key, value) })
-	return s.report, err
+	if err != nil {
+		return s.report, err
+	}
+	return s.report, s.drop(ctx)
 }
+
+// maxRun is how many keys are deleted at once: etcd gives one request some seconds.
+const maxRun = 1000
 
 type scrubber struct {
 	etcd   *etcd.Alone
 	report Report
+	// first and last are those of the run keys, one after the other, that are left out and not yet
+	// deleted. What fills an etcd, mostly Events, is many thousands of them, and each deletion waits
+	// for the disk.
+	first, last string
+	run         int
 }
 
 func (s *scrubber) key(ctx context.Context, key string, value []byte) error {
@@ -40,10 +51,14 @@ func (s *scrubber) key(ctx context.Context, key string, value []byte) error {
 	if rule.Name == restore.Nodes {
 		s.node(value)
 	}
-	switch fate {
-	case restore.Drop:
+	if fate == restore.Drop {
 		s.report.Dropped[rule.Name]++
-		return s.etcd.Delete(ctx, key)
+		return s.leaveOut(ctx, key)
+	}
+	if err := s.drop(ctx); err != nil {
+		return err
+	}
+	switch fate {
 	case restore.Change:
 		s.report.Changed[rule.Name]++
 		return s.etcd.Put(ctx, key, now)
@@ -51,6 +66,27 @@ func (s *scrubber) key(ctx context.Context, key string, value []byte) error {
 		s.report.Kept++
 		return nil
 	}
+}
+
+// leaveOut adds a key to the run.
+func (s *scrubber) leaveOut(ctx context.Context, key string) error {
+	if s.run == 0 {
+		s.first = key
+	}
+	s.last = key
+	if s.run++; s.run < maxRun {
+		return nil
+	}
+	return s.drop(ctx)
+}
+
+// drop deletes the keys of the run.
+func (s *scrubber) drop(ctx context.Context) error {
+	if s.run == 0 {
+		return nil
+	}
+	s.run = 0
+	return s.etcd.DeleteThrough(ctx, s.first, s.last)
 }
 
 // node notes a node. A node that cannot be decoded is left out without a note.
