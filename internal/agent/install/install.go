@@ -25,7 +25,7 @@ import (
 // Files that tell the agent of a control plane how far its host is.
 const (
 	// CompletePath exists once a host is installed.
-	CompletePath = "/var/lib/holdfast/install/complete"
+	CompletePath = state.InstalledPath
 	// ReadyPath exists once a further control plane is a ready node: from then
 	// on it takes part in the virtual IPs.
 	ReadyPath = "/var/lib/holdfast/install/ready"
