@@ -105,7 +105,7 @@ func (r *restoring) run(ctx context.Context, streams Streams) (err error) {
 	if err != nil {
 		return fmt.Errorf("%s is whole, but cannot be restored with this build: %w", r.from, err)
 	}
-	if err := r.accounts(ctx, streams, &b); err != nil {
+	if err := r.fromDatabase(ctx, streams, &b); err != nil {
 		return err
 	}
 	r.tell(streams.Out, m, note)

@@ -63,8 +63,8 @@ type run struct {
 	// lookup asks the host's name servers; root is /. Tests have their own.
 	lookup func(context.Context, string) ([]netip.Addr, error)
 	root   string
-	// serves reports whether the site that is restored still serves.
-	serves func(context.Context) bool
+	// serves says what still serves of the site that is restored, empty for nothing.
+	serves func(context.Context) (string, error)
 }
 
 // step is one thing to do. It must be safe to repeat after it was cut off
