@@ -36,7 +36,7 @@ of it counts as a backup, and the next run removes what is left.`,
   sudo jq . /run/holdfast/backup/state.json
 
   # which backups lie on this host, and whether each is good
-  sudo jq -c '[.id, .good]' /var/lib/holdfast/backups/*/entry.json
+  sudo sh -c "jq -c '[.id, .good]' /var/lib/holdfast/backups/*/entry.json"
 
   # the log of the runs
   sudo journalctl -u holdfast-backup`,

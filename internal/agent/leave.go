@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast/holdfast/internal/agent/machineconfig"
 	"github.com/holdfast/holdfast/internal/cli/command"
 	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/report/ownplace"
 )
 
 // leaveLimit is the longest time for which a shutdown waits until pods have moved.
@@ -59,7 +60,7 @@ func leave(ctx context.Context) (string, error) {
 	if down, err := machineconfig.GoesDown(limited); err != nil || !down {
 		return "the host does not shut down: nothing to do", err
 	}
-	access := hostAccess()
+	access := ownplace.Access()
 	if access == "" {
 		return "this host belongs to no cluster yet", nil
 	}
@@ -80,15 +81,4 @@ func leave(ctx context.Context) (string, error) {
 		said += "; " + machineconfig.AskToDepart(ctx, state.AgentSocket)
 	}
 	return said, nil
-}
-
-// hostAccess returns the host's way to the API: the account of the agent on control
-// planes, that of kubelet on workers. It is empty before the host has joined.
-func hostAccess() string {
-	for _, path := range []string{state.AgentKubeconfig, state.KubeletKubeconfig} {
-		if host.Exists(path) {
-			return path
-		}
-	}
-	return ""
 }

@@ -2,44 +2,44 @@ package agent
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
-	"os"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/replacement"
-	"github.com/holdfast/holdfast/internal/agent/install"
 	"github.com/holdfast/holdfast/internal/agent/loop"
 	"github.com/holdfast/holdfast/internal/decide/replace"
-	"github.com/holdfast/holdfast/internal/fence"
-	"github.com/holdfast/holdfast/internal/install/configserver"
-	"github.com/holdfast/holdfast/internal/keeper/keeperclient"
-	"github.com/holdfast/holdfast/internal/model/corosync"
-	"github.com/holdfast/holdfast/internal/model/retired"
 	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/report/ownplace"
 )
 
 // place has this host find out that another machine has taken its place (docs/adr/0083). Then
 // it writes that down, and switches itself off. From the next boot on the agent does nothing
 // else than to ask again.
 type place struct {
-	log  *slog.Logger
-	self func(ctx context.Context) replace.Self
+	log *slog.Logger
+	// self asks about the host; while etcd runs here, only if serving is true.
+	self func(ctx context.Context, serving bool) replace.Self
 	// note writes down why the host is out, before it goes off.
 	note func(why string) error
 	off  func(ctx context.Context) error
 	// seen is why the last look said that the host is out. Two looks in a row have to agree.
 	seen string
+	// looks counts the looks. overtaken is what the last one said that asked while etcd ran.
+	looks     int
+	overtaken string
 }
 
 // placeEvery is the pause between two looks. Two looks must agree, so an old host holds the
 // address of the new one for this long after it reached the API.
 const placeEvery = 5 * time.Second
+
+// eachServing is how many looks there are for one that asks while etcd runs here: once a minute.
+const eachServing = 12
 
 // newPlace returns it for a control plane of two.
 func newPlace(s *site.Site, log *slog.Logger) (*place, error) {
@@ -49,14 +49,8 @@ func newPlace(s *site.Site, log *slog.Logger) (*place, error) {
 	}
 	return &place{
 		log:  log,
-		self: func(ctx context.Context) replace.Self { return selfOf(ctx, s, name) },
-		note: func(why string) error {
-			data, err := json.Marshal(map[string]string{"why": why})
-			if err != nil {
-				return err
-			}
-			return host.WriteFileAtomic(replacement.OustedPath, append(data, '\n'), state.DefaultFileMode)
-		},
+		self: func(ctx context.Context, serving bool) replace.Self { return ownplace.Look(ctx, s, name, serving) },
+		note: replacement.ThisStore().PutOusted,
 		off: func(ctx context.Context) error {
 			_, err := host.Run(ctx, host.Command("systemctl", "poweroff"))
 			return err
@@ -89,7 +83,14 @@ func (p *place) task() loop.Task {
 }
 
 func (p *place) step(ctx context.Context) (loop.Result, error) {
-	why := replace.Ousted(p.self(ctx))
+	serving := p.looks%eachServing == 0
+	p.looks++
+	self := p.self(ctx, serving)
+	if err := p.beside(self, serving); err != nil {
+		p.seen = ""
+		return loop.Result{}, err
+	}
+	why := replace.Ousted(self)
 	before := p.seen
 	if p.seen = why; why == "" || before == "" {
 		return loop.Result{}, nil
@@ -101,68 +102,18 @@ func (p *place) step(ctx context.Context) (loop.Result, error) {
 	return loop.Result{Changed: "switches itself off: " + why}, p.off(ctx)
 }
 
-// askTime bounds each of the questions about this host's place.
-const askTime = 5 * time.Second
-
-// selfOf asks the cluster about this host. What it does not learn stays unknown. While etcd runs
-// here it asks nobody.
-func selfOf(ctx context.Context, of *site.Site, name string) replace.Self {
-	s := replace.Self{Installed: host.Exists(install.CompletePath), MachineID: ownMachine()}
-	if report, err := keeperclient.Report(ctx, state.EtcdSocketPath); err == nil {
-		s.Etcd = report.Snapshot.Local.Running
+// beside tells that etcd runs here although another machine has the place of this host: somebody
+// confirmed where nobody could know of the replacement. It ends nothing, because the data here
+// may be those that count. The error stays until a look says otherwise.
+func (p *place) beside(self replace.Self, asked bool) error {
+	switch {
+	case !state.Is(self.Etcd, true):
+		p.overtaken = ""
+	case asked:
+		p.overtaken = replace.Overtaken(self)
 	}
-	if !state.Is(s.Etcd, false) {
-		return s
+	if p.overtaken == "" {
+		return nil
 	}
-	s.Told = toldOut(ctx, of, name)
-	ctx, cancel := context.WithTimeout(ctx, askTime)
-	defer cancel()
-	api, err := wipeAPI()
-	if err != nil {
-		return s
-	}
-	if list, err := api.Retired(ctx, name); err == nil {
-		s.Entry = state.Known[*retired.Host](nil)
-		if entry, listed := list.Of(name); listed {
-			s.Entry = state.Known(&entry)
-		}
-	}
-	if n, err := api.Node(ctx, name); err == nil {
-		s.Node = state.Known("")
-		if n != nil {
-			s.Node = state.Known(n.Status.NodeInfo.MachineID)
-		}
-	}
-	return s
-}
-
-// toldOut asks the other control plane whether another machine has the place of this one. It
-// is empty if that one does not say so, or does not answer.
-func toldOut(ctx context.Context, s *site.Site, name string) string {
-	uuid, serial, err := fence.OwnIdentity()
-	if err != nil {
-		return ""
-	}
-	text, err := os.ReadFile(corosync.Path)
-	if err != nil {
-		return ""
-	}
-	conf, err := corosync.Parse(text)
-	if err != nil {
-		return ""
-	}
-	client := &configserver.Client{ServerName: s.APIName(), CA: s.Identity.ConfigCA.Cert}
-	for _, n := range conf.Nodes {
-		if n.Name != name && len(n.Addresses) > 0 {
-			client.Addresses = append(client.Addresses, site.HostPort(n.Addresses[0], site.ConfigServerPort))
-		}
-	}
-	defer client.Close()
-	ctx, cancel := context.WithTimeout(ctx, askTime)
-	defer cancel()
-	out, err := client.OutOf(ctx, name, state.Machine{UUID: uuid, Serial: serial})
-	if err != nil {
-		return "" // the API may still say it
-	}
-	return out
+	return fmt.Errorf("%s, but etcd runs here with data of before: the site has two clusters; shut down the host whose writes are given up (docs/runbook/replace-host.md)", p.overtaken)
 }

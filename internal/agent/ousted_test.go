@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -22,7 +23,7 @@ func TestAnOustedHostWritesItDownAndSwitchesItselfOff(t *testing.T) {
 	var did []string
 	full := true
 	p := &place{
-		log: slog.New(slog.DiscardHandler), self: func(context.Context) replace.Self { return self },
+		log: slog.New(slog.DiscardHandler), self: func(context.Context, bool) replace.Self { return self },
 		note: func(string) error {
 			if full {
 				return errors.New("no space left on device")
@@ -45,4 +46,44 @@ func TestAnOustedHostWritesItDownAndSwitchesItselfOff(t *testing.T) {
 	look(out, true) // it stays on until it has written it down, or it would act again after a boot
 	full = false
 	look(out, false, "note", "off")
+}
+
+// docs/facts/loss.md#hard-cases-of-loss, L4: somebody confirmed on the old host before it could
+// learn that it was replaced. It is told, and nothing is ended.
+func TestL4AReplacedHostWhoseEtcdRunsIsToldAndLeftAlone(t *testing.T) {
+	self := replace.Self{Installed: true, MachineID: "old", Etcd: state.Known(true)}
+	asked := 0
+	p := &place{
+		log: slog.New(slog.DiscardHandler),
+		self: func(_ context.Context, serving bool) replace.Self {
+			s := self
+			if serving {
+				asked++
+			} else {
+				s.Told = ""
+			}
+			return s
+		},
+		note: func(string) error { t.Error("it is written down as out"); return nil },
+		off:  func(context.Context) error { t.Error("it is switched off"); return nil },
+	}
+	looks := func(n int, want string) {
+		t.Helper()
+		for range n {
+			if _, err := p.step(t.Context()); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+				t.Fatalf("look %d: %v, want %q", p.looks, err, want)
+			}
+		}
+	}
+	looks(eachServing, "")
+	self.Told = "another machine takes the place of cp-2 since 2026-11-20"
+	looks(eachServing, "since 2026-11-20, but etcd runs here")
+	self.Told = ""
+	looks(eachServing, "")
+	self.Told = "another machine takes the place of cp-2 since 2026-11-20"
+	looks(1, "two clusters")
+	if self.Etcd, self.Told = state.Known(false), ""; asked != 4 {
+		t.Errorf("asked %d times in %d looks", asked, p.looks)
+	}
+	looks(1, "")
 }

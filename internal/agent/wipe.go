@@ -21,6 +21,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/wiping"
 	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/report/ownplace"
 )
 
 // wipeFlags holds the flags of wipe.
@@ -206,34 +207,19 @@ func wipeFacts(ctx context.Context, name string) wiping.Facts {
 		f.Why = err.Error()
 		return f
 	}
-	machine := ownMachine()
+	machine := ownplace.Machine()
 	f.Node = state.Known(nodeStanding(n, machine))
 	f.Retired = takenOut(ctx, api, n, name, machine)
 	return f
 }
 
-// ownMachine returns the machine id of this host, empty if it cannot be read.
-func ownMachine() string {
-	data, err := os.ReadFile("/etc/machine-id")
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSpace(string(data))
-}
-
-// wipeAPI opens the cluster with the account of the agent or of kubelet. On a control plane
-// both accounts lead to its own API server, which may no longer be a part of the cluster, so
-// wipeAPI asks at the cluster's address.
+// wipeAPI opens this host's cluster.
 func wipeAPI() (*kube.Client, error) {
-	access := hostAccess()
-	if access == "" {
-		return nil, errors.New("this host has no account of its cluster")
+	s, err := readSite()
+	if err != nil {
+		s = nil
 	}
-	server := ""
-	if s, err := readSite(); err == nil {
-		server = "https://" + s.APIEndpoint()
-	}
-	return kube.OpenAt(access, server)
+	return ownplace.API(s)
 }
 
 // nodeStanding says how the cluster knows the host. A Node of its name on another machine

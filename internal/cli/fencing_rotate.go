@@ -13,7 +13,9 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/pacemaker"
+	"github.com/holdfast/holdfast/internal/adapter/records"
 	"github.com/holdfast/holdfast/internal/cli/command"
 	"github.com/holdfast/holdfast/internal/cli/place"
 	"github.com/holdfast/holdfast/internal/decide/twonode"
@@ -46,6 +48,9 @@ cluster that comes back does not restore the old account from its Secret. The ag
 the next rotation, or --push then writes the Secret. Pacemaker's record that the
 device failed is cleared, so that a waiting fence is tried at once.
 
+If the device on this host is gone or damaged, --address, --username and --password-file
+write it anew.
+
 Change the account at the BMC first; with two accounts at the BMC the node can be
 fenced all the time. The password is read from --password-file, or without echo
 from the terminal; never from the command line, which others can see.
@@ -57,6 +62,7 @@ changed, or it failed; 2 wrong usage.`,
 		Example: `  sudo holdfast fencing rotate cp-1
   sudo holdfast fencing rotate cp-1 --username fencer --password-file /root/new
   ssh -t cp-2 sudo holdfast fencing rotate cp-1
+  sudo holdfast fencing rotate cp-1 --address https://192.0.2.111 --username fencer --password-file /root/new
   sudo holdfast fencing rotate cp-1 --pin
   sudo holdfast fencing rotate cp-1 --uuid 4c4c4544-0051-3310-8051-b7c04f4e3132
   sudo holdfast fencing rotate --push`,
@@ -68,7 +74,11 @@ changed, or it failed; 2 wrong usage.`,
 			if err := needFencingRoot(); err != nil {
 				return err
 			}
-			r := rotation{rotateFlags: f, streams: streams, store: fence.NewStore(), cluster: f.cluster, clear: clearFailures}
+			self, err := host.Name()
+			if err != nil {
+				return err
+			}
+			r := rotation{rotateFlags: f, streams: streams, self: self, store: fence.NewStore(), cluster: f.cluster, clear: clearFailures}
 			if f.push {
 				return r.pushAll(cmd.Context())
 			}
@@ -136,6 +146,8 @@ func ownCluster(f *place.Flags) (fence.Secrets, error) {
 type rotation struct {
 	rotateFlags
 	streams Streams
+	// self is the name of this host, which never has a device of its own.
+	self    string
 	store   fence.Store
 	cluster func() (fence.Secrets, error)
 	// clear resets the failures that Pacemaker counts for the device of a target.
@@ -158,7 +170,7 @@ func clearFailures(ctx context.Context, target string) error {
 }
 
 func (r *rotation) run(ctx context.Context, target string) error {
-	old, err := r.store.Read(target)
+	old, err := r.before(target)
 	if err != nil {
 		return err
 	}
@@ -167,6 +179,7 @@ func (r *rotation) run(ctx context.Context, target string) error {
 		return err
 	}
 	result, told, err := r.store.Change(ctx, target, func(dev state.FencingDevice) (state.FencingDevice, error) {
+		dev.Target = target // there may be no device yet
 		return r.changed(ctx, dev, password)
 	}, lazySecrets(r.cluster))
 	if err != nil {
@@ -181,6 +194,22 @@ func (r *rotation) run(ctx context.Context, target string) error {
 		_, err = fmt.Fprintf(r.streams.Err, "its certificate was pinned at first sight, compare it with the BMC's own page: SHA-256 %s\n", rep.Fingerprint)
 	}
 	return errors.Join(err, out.text(r.streams, told))
+}
+
+// before returns the device that is changed. If its file is gone or cannot be read, that is a new
+// one, for which the administrator has to give everything that no default has.
+func (r *rotation) before(target string) (state.FencingDevice, error) {
+	old, err := r.store.Read(target)
+	if err == nil {
+		return old, nil
+	}
+	if target == r.self || !records.IsNodeName(target) {
+		return old, err
+	}
+	if r.address == "" || r.username == "" || r.passwordFile == "" {
+		return old, &UsageError{Err: fmt.Errorf("%w; to write it anew give --address, --username and --password-file", err)}
+	}
+	return state.FencingDevice{Target: target}, nil
 }
 
 // outcomeOf resets Pacemaker's failures for a changed device, and returns the

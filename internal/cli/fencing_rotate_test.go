@@ -74,6 +74,54 @@ func TestAPasswordChangedBehindTheClustersBackIsMendedWithTheAPIDown(t *testing.
 	}
 }
 
+// TestADeviceThatIsGoneOrDamagedIsWrittenAnew: the runbook and the error of a damaged file name
+// this command.
+func TestADeviceThatIsGoneOrDamagedIsWrittenAnew(t *testing.T) {
+	whole := rotateFlags{address: "https://10.99.0.111", username: "fencer", passwordFile: "-"}
+	without := func(drop func(*rotateFlags)) rotateFlags { f := whole; drop(&f); return f }
+	path := func(r *rotation) string { return r.store.Files.Path(state.FencingDir + "/cp-1.json") }
+	gone := func(r *rotation) error { return os.Remove(path(r)) }
+	for name, c := range map[string]struct {
+		lose   func(*rotation) error
+		flags  rotateFlags
+		target string
+		want   string // of the error; empty for a device that is written
+	}{
+		"gone":                       {gone, whole, "cp-1", ""},
+		"damaged":                    {func(r *rotation) error { return os.WriteFile(path(r), []byte(`{"tar`), 0o600) }, whole, "cp-1", ""},
+		"that of another host":       {func(r *rotation) error { return os.WriteFile(path(r), []byte(`{"target":"cp-9"}`), 0o600) }, whole, "cp-1", ""},
+		"without an account":         {func(r *rotation) error { return os.WriteFile(path(r), []byte(`{"target":"cp-1"}`), 0o600) }, whole, "cp-1", ""},
+		"gone, and no flag is given": {gone, rotateFlags{}, "cp-1", "--address, --username and --password-file"},
+		"gone, and no address":       {gone, without(func(f *rotateFlags) { f.address = "" }), "cp-1", "--address, --username and --password-file"},
+		"gone, and no user":          {gone, without(func(f *rotateFlags) { f.username = "" }), "cp-1", "--address, --username and --password-file"},
+		"gone, and no password":      {gone, without(func(f *rotateFlags) { f.passwordFile = "" }), "cp-1", "--address, --username and --password-file"},
+		"that of this host itself":   {gone, whole, "cp-2", "never its own"},
+		"that of no node":            {gone, whole, "../cp-1", "not a valid node name"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, out := rotationOf(t, "new words\n", c.flags)
+			r.self = "cp-2"
+			if err := c.lose(r); err != nil {
+				t.Fatal(err)
+			}
+			err := r.run(t.Context(), c.target)
+			if c.want != "" {
+				if err == nil || !strings.Contains(err.Error(), c.want) {
+					t.Errorf("%v, want %q", err, c.want)
+				}
+				return
+			}
+			dev, read := r.store.Read("cp-1")
+			if err != nil || read != nil || dev.Target != "cp-1" || dev.Address != "https://10.99.0.111" || dev.Username != "fencer" || dev.Password != "new words" {
+				t.Errorf("%v, %v: the device is at %q for %q", err, read, dev.Address, dev.Target)
+			}
+			if strings.Contains(out.String(), "words") || !r.store.IsPending("cp-1") {
+				t.Errorf("it said %s", out)
+			}
+		})
+	}
+}
+
 func TestARotationThatIsCutOffWhileTheAPIHangsHasWrittenTheDeviceAndRemembers(t *testing.T) {
 	r, out := rotationOf(t, "new words\n", rotateFlags{passwordFile: "-", output: "json"})
 	ctx, stop := context.WithCancel(t.Context())

@@ -50,7 +50,8 @@ protocol needs:
             lack writes that only the peer has; the phrase names what you vouch for
 
 If the BMC reports that the peer runs, the peer is switched off first and its state
-read back. The command refuses if that fails, or if a confirmation would not help.
+read back. The command refuses if that fails, if a confirmation would not help, or if
+another machine has the place of this host.
 It records who confirmed, when and why in
 /var/lib/holdfast/fencing/confirmations.jsonl, and also in the record of etcd if this
 data directory is forced to lead. Then it waits until etcd on this host takes writes.

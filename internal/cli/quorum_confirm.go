@@ -26,6 +26,9 @@ type confirmation struct {
 	streams Streams
 	host    quorumHost
 	tried   bool // the peer's power-off was requested
+	// replaced is what the host says about its place, nil before it was asked: once in a run,
+	// because peers that are off take seconds not to answer.
+	replaced *string
 }
 
 // outcome is the output for a program.
@@ -83,16 +86,29 @@ func (c *confirmation) settle(ctx context.Context) (confirm.Situation, confirm.D
 	}
 }
 
-// gather reads the etcd keeper's report and, if there is a peer, asks its BMC.
+// out says when and by whom another machine got the place of this host, empty if nothing says so.
+func (c *confirmation) out(ctx context.Context) string {
+	if c.replaced == nil {
+		why := ""
+		if c.host.replaced != nil {
+			why = c.host.replaced(ctx)
+		}
+		c.replaced = &why
+	}
+	return *c.replaced
+}
+
+// gather reads the etcd keeper's report, asks whether this host was replaced and, if there is a
+// peer, asks its BMC.
 func (c *confirmation) gather(ctx context.Context) (confirm.Situation, error) {
 	r, err := c.host.report(ctx)
 	switch {
 	case errors.Is(err, explain.ErrNoAgent):
-		return confirm.Situation{}, nil
+		return confirm.Situation{Replaced: c.out(ctx)}, nil
 	case err != nil:
 		return confirm.Situation{}, err
 	}
-	s := confirm.Situation{Agent: true, Report: r, BMC: confirm.BMC{Tried: c.tried}}
+	s := confirm.Situation{Replaced: c.out(ctx), Agent: true, Report: r, BMC: confirm.BMC{Tried: c.tried}}
 	if r.Snapshot.Peer == "" {
 		return s, nil
 	}

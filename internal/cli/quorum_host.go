@@ -12,10 +12,13 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/observe"
 	"github.com/holdfast/holdfast/internal/adapter/pacemaker"
 	"github.com/holdfast/holdfast/internal/adapter/records"
+	"github.com/holdfast/holdfast/internal/adapter/replacement"
 	"github.com/holdfast/holdfast/internal/decide/fencing"
+	"github.com/holdfast/holdfast/internal/decide/replace"
 	"github.com/holdfast/holdfast/internal/fence"
 	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/report/explain"
+	"github.com/holdfast/holdfast/internal/report/ownplace"
 )
 
 // quorumHost holds all access to the host that a confirmation needs.
@@ -26,8 +29,11 @@ type quorumHost struct {
 	// power returns the power state that the BMC of a host reports. off cuts the
 	// host's power and returns nil only after the BMC has read back Off.
 	power func(ctx context.Context, peer string) (string, error)
-	off   func(ctx context.Context, peer string) error
-	boot  func() (id string, uptime time.Duration, err error)
+	// replaced says when and by whom another machine got the place of this host, empty if
+	// nothing says so; nil for a recorded host.
+	replaced func(context.Context) string
+	off      func(ctx context.Context, peer string) error
+	boot     func() (id string, uptime time.Duration, err error)
 	// confirm passes the confirmation to the etcd keeper; audit records it
 	// permanently.
 	confirm func(state.Confirmation) error
@@ -49,9 +55,28 @@ func thisHost() quorumHost {
 			defer cancel()
 			return fence.Power(ctx, peer)
 		},
-		off: switchOff, boot: observe.Boot,
+		replaced: replacedHere,
+		off:      switchOff, boot: observe.Boot,
 		confirm: records.Files{}.WriteConfirmation, audit: records.Files{}.AppendConfirmation, tellPacemaker: pacemaker.ConfirmDown, now: time.Now, sleep: host.Sleep,
 	}
+}
+
+// replacedHere returns what the agent of this host wrote down about its place. If that is nothing
+// yet, it asks what the agent asks: the host may just have got its network. What cannot be asked
+// forbids nothing: the administrator is asked for a reason.
+func replacedHere(ctx context.Context) string {
+	if why, err := replacement.ThisStore().Ousted(); err != nil || why != "" {
+		return why
+	}
+	name, err := host.Name()
+	if err != nil {
+		return ""
+	}
+	s, _, _ := ownSite("/") // the key of join secrets does not matter here
+	if s == nil {
+		return ""
+	}
+	return replace.Ousted(ownplace.Look(ctx, s, name, false))
 }
 
 // recordedHost returns a host that consists of a recorded snapshot only: enough

@@ -28,7 +28,9 @@ type lonely struct {
 	mutes    bool   // it stops answering once it was asked to cut the power
 	frozen   bool   // the keeper carries nothing out
 	noAgent  bool
-	pending  int // the number of times that Pacemaker still refuses to count the peer as down
+	replaced string // who took the host's place, and when
+	asked    int    // how often that was asked
+	pending  int    // the number of times that Pacemaker still refuses to count the peer as down
 	offs     int
 	told     int
 	words    []state.Confirmation
@@ -86,6 +88,11 @@ func survivor(s *lonely) {
 func verified(s *lonely) {
 	s.snap.Proofs.Fenced = state.Known(state.EtcdFenced{Target: "cp-2", State: "Off", Boot: "boot-2", At: time.Minute})
 	s.snap.Proofs.Power = state.Known("Off")
+}
+
+// overtaken makes it a host whose place another machine has.
+func overtaken(s *lonely) {
+	s.replaced = "another machine takes the place of cp-1 since 2026-11-19T16:00:00Z, by ada"
 }
 
 // histories makes it two hosts in contact that both went on alone.
@@ -153,9 +160,10 @@ func (s *lonely) host() quorumHost {
 			}
 			return s.power, nil
 		},
-		off:     s.off,
-		boot:    func() (string, time.Duration, error) { return s.snap.Boot, s.snap.Uptime + time.Second, nil },
-		confirm: s.confirm,
+		replaced: func(context.Context) string { s.asked++; return s.replaced },
+		off:      s.off,
+		boot:     func() (string, time.Duration, error) { return s.snap.Boot, s.snap.Uptime + time.Second, nil },
+		confirm:  s.confirm,
 		audit: func(l state.ConfirmationEntry) error {
 			if s.auditErr == nil {
 				s.audits = append(s.audits, l)
@@ -229,31 +237,33 @@ func TestAConfirmation(t *testing.T) {
 		words int
 		offs  int
 	}{
-		"a survivor that proved it itself needs nothing": {lone(was(state.EtcdSole), says("Off"), verified), "", yes, 0, "goes on by itself", 0, 0},
-		"a survivor whose peer is Off, a yes":            {lone(was(state.EtcdSole), says("Off")), "", yes, 0, "takes writes", 1, 0},
-		"a survivor whose peer runs is switched off":     {lone(was(state.EtcdSole), says("On")), "", yes, 0, "takes writes", 1, 1},
-		"a yes can be typed":                             {lone(was(state.EtcdSole), says("On")), "yes\n", confirmFlags{}, 0, "takes writes", 1, 1},
-		"anything else is no yes":                        {lone(was(state.EtcdSole), says("On")), "y\n", confirmFlags{}, command.ExitNotConfirmed, "nothing was changed", 0, 0},
-		"nobody answers":                                 {lone(was(state.EtcdSole), says("On")), "", confirmFlags{}, command.ExitNotConfirmed, "no answer on standard input", 0, 0},
-		"nothing is proved: a yes is not enough":         {lone(was(state.EtcdSole)), "", yes, command.ExitNotConfirmed, "--phrase 'cp-2 is off'", 0, 0},
-		"nothing is proved: the phrase":                  {lone(was(state.EtcdSole)), "", phrase("cp-2 is off"), 0, "takes writes", 1, 0},
-		"the phrase can be typed":                        {lone(was(state.EtcdSole)), "cp-2 is off\n", confirmFlags{}, 0, "takes writes", 1, 0},
-		"another phrase is none":                         {lone(was(state.EtcdSole)), "", phrase("cp-2 is Off"), command.ExitNotConfirmed, `the phrase must be "cp-2 is off"`, 0, 0},
-		"the phrase of a lesser case does not force":     {lone(), "", phrase("cp-2 is off"), command.ExitNotConfirmed, "lose what only cp-2 has", 0, 0},
-		"a stale pair is forced":                         {lone(), "", phrase("cp-2 is off, lose what only cp-2 has"), 0, "takes writes", 1, 0},
-		"a stale pair whose peer runs":                   {lone(says("On")), "", phrase("crash cp-2, lose what only cp-2 has"), 0, "takes writes", 1, 1},
-		"a survivor that waits for a fence in vain":      {lone(survivor), "", phrase("cp-2 is off"), 0, "takes writes", 1, 0},
-		"a fence gets its time before anybody is asked":  {lone(survivor, func(s *lonely) { s.since = time.Second }), "", phrase("cp-2 is off"), 0, "Pacemaker is fencing cp-2", 1, 0},
-		"the BMC says On and does not obey":              {lone(was(state.EtcdSole), says("On"), func(s *lonely) { s.stuck = "PoweringOff" }), "", yes, command.ExitRefused, "PoweringOff", 0, 1},
-		"the BMC says On and falls silent":               {lone(was(state.EtcdSole), says("On"), func(s *lonely) { s.mutes = true }), "", yes, command.ExitRefused, "counts as running", 0, 1},
-		"a peer that lost its disk is crashed first":     {lone(emptyPeer, says("On")), "", phrase("crash cp-2, lose what only cp-2 has"), 0, "takes writes", 1, 1},
-		"a peer that is there and claims to be off":      {lone(emptyPeer, says("Off")), "", phrase("crash cp-2"), command.ExitRefused, "belongs to another machine", 0, 0},
-		"two histories: a word does not choose":          {lone(histories, says("On")), "", yes, command.ExitRefused, "mv /var/lib/etcd/holdfast-record.json", 0, 0},
-		"a learner's copy never leads":                   {lone(was(state.EtcdLearner)), "", phrase("cp-2 is off"), command.ExitRefused, "a learner's may lack writes", 0, 0},
-		"without the agent":                              {lone(func(s *lonely) { s.noAgent = true }), "", yes, command.ExitRefused, "systemctl start podman-etcd", 0, 0},
-		"the agent is stuck":                             {lone(was(state.EtcdSole), func(s *lonely) { s.frozen = true }), "", phrase("cp-2 is off"), command.ExitRecovers, "takes no writes after 1m0s", 1, 0},
-		"a word that cannot be recorded has no effect":   {lone(was(state.EtcdSole), func(s *lonely) { s.auditErr = errors.New("disk full") }), "", phrase("cp-2 is off"), 1, "disk full", 0, 0},
-		"a dry run changes nothing":                      {lone(says("On")), "", confirmFlags{dryRun: true}, 0, "--phrase 'crash cp-2, lose what only cp-2 has'", 0, 0},
+		"a survivor that proved it itself needs nothing":  {lone(was(state.EtcdSole), says("Off"), verified), "", yes, 0, "goes on by itself", 0, 0},
+		"a survivor whose peer is Off, a yes":             {lone(was(state.EtcdSole), says("Off")), "", yes, 0, "takes writes", 1, 0},
+		"a survivor whose peer runs is switched off":      {lone(was(state.EtcdSole), says("On")), "", yes, 0, "takes writes", 1, 1},
+		"a yes can be typed":                              {lone(was(state.EtcdSole), says("On")), "yes\n", confirmFlags{}, 0, "takes writes", 1, 1},
+		"anything else is no yes":                         {lone(was(state.EtcdSole), says("On")), "y\n", confirmFlags{}, command.ExitNotConfirmed, "nothing was changed", 0, 0},
+		"nobody answers":                                  {lone(was(state.EtcdSole), says("On")), "", confirmFlags{}, command.ExitNotConfirmed, "no answer on standard input", 0, 0},
+		"nothing is proved: a yes is not enough":          {lone(was(state.EtcdSole)), "", yes, command.ExitNotConfirmed, "--phrase 'cp-2 is off'", 0, 0},
+		"nothing is proved: the phrase":                   {lone(was(state.EtcdSole)), "", phrase("cp-2 is off"), 0, "takes writes", 1, 0},
+		"the phrase can be typed":                         {lone(was(state.EtcdSole)), "cp-2 is off\n", confirmFlags{}, 0, "takes writes", 1, 0},
+		"another phrase is none":                          {lone(was(state.EtcdSole)), "", phrase("cp-2 is Off"), command.ExitNotConfirmed, `the phrase must be "cp-2 is off"`, 0, 0},
+		"the phrase of a lesser case does not force":      {lone(), "", phrase("cp-2 is off"), command.ExitNotConfirmed, "lose what only cp-2 has", 0, 0},
+		"a stale pair is forced":                          {lone(), "", phrase("cp-2 is off, lose what only cp-2 has"), 0, "takes writes", 1, 0},
+		"a stale pair whose peer runs":                    {lone(says("On")), "", phrase("crash cp-2, lose what only cp-2 has"), 0, "takes writes", 1, 1},
+		"a survivor that waits for a fence in vain":       {lone(survivor), "", phrase("cp-2 is off"), 0, "takes writes", 1, 0},
+		"a fence gets its time before anybody is asked":   {lone(survivor, func(s *lonely) { s.since = time.Second }), "", phrase("cp-2 is off"), 0, "Pacemaker is fencing cp-2", 1, 0},
+		"the BMC says On and does not obey":               {lone(was(state.EtcdSole), says("On"), func(s *lonely) { s.stuck = "PoweringOff" }), "", yes, command.ExitRefused, "PoweringOff", 0, 1},
+		"the BMC says On and falls silent":                {lone(was(state.EtcdSole), says("On"), func(s *lonely) { s.mutes = true }), "", yes, command.ExitRefused, "counts as running", 0, 1},
+		"a peer that lost its disk is crashed first":      {lone(emptyPeer, says("On")), "", phrase("crash cp-2, lose what only cp-2 has"), 0, "takes writes", 1, 1},
+		"a peer that is there and claims to be off":       {lone(emptyPeer, says("Off")), "", phrase("crash cp-2"), command.ExitRefused, "belongs to another machine", 0, 0},
+		"two histories: a word does not choose":           {lone(histories, says("On")), "", yes, command.ExitRefused, "mv /var/lib/etcd/holdfast-record.json", 0, 0},
+		"a learner's copy never leads":                    {lone(was(state.EtcdLearner)), "", phrase("cp-2 is off"), command.ExitRefused, "a learner's may lack writes", 0, 0},
+		"a host that was replaced":                        {lone(says("On"), overtaken), "", phrase("crash cp-2, lose what only cp-2 has"), command.ExitRefused, "since 2026-11-19T16:00:00Z", 0, 0},
+		"a host that was replaced, and nothing is proved": {lone(overtaken), "", phrase("cp-2 is off, lose what only cp-2 has"), command.ExitRefused, "out of the cluster", 0, 0},
+		"without the agent":                               {lone(func(s *lonely) { s.noAgent = true }), "", yes, command.ExitRefused, "systemctl start podman-etcd", 0, 0},
+		"the agent is stuck":                              {lone(was(state.EtcdSole), func(s *lonely) { s.frozen = true }), "", phrase("cp-2 is off"), command.ExitRecovers, "takes no writes after 1m0s", 1, 0},
+		"a word that cannot be recorded has no effect":    {lone(was(state.EtcdSole), func(s *lonely) { s.auditErr = errors.New("disk full") }), "", phrase("cp-2 is off"), 1, "disk full", 0, 0},
+		"a dry run changes nothing":                       {lone(says("On")), "", confirmFlags{dryRun: true}, 0, "--phrase 'crash cp-2, lose what only cp-2 has'", 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, out, errs := c.site.typed(t, c.input, c.flags)
@@ -282,6 +292,15 @@ func TestAForcedCopySaysWhoForcedIt(t *testing.T) {
 	}
 	if l := s.audits[0]; !l.Force || l.Rule != "alone.wait" || !strings.Contains(l.Power, "no answer") || l.Phrase == "" {
 		t.Errorf("recorded as %+v", l)
+	}
+}
+
+// TestWhetherAHostWasReplacedIsAskedOnceInARun: each question to hosts that are off takes seconds,
+// and a fence is waited for in steps.
+func TestWhetherAHostWasReplacedIsAskedOnceInARun(t *testing.T) {
+	s := lone(survivor, func(s *lonely) { s.since = time.Second })
+	if code, out, errs := s.typed(t, "", confirmFlags{phrase: "cp-2 is off"}); code != 0 || s.asked != 1 {
+		t.Errorf("%d, asked %d times\n%s\n%s", code, s.asked, out, errs)
 	}
 }
 
@@ -336,6 +355,7 @@ func TestWhatAPersonReadsIsTheApprovedText(t *testing.T) {
 		{"two histories", lone(histories, says("On"))},
 		{"the peer lost its disk", lone(emptyPeer, says("On"))},
 		{"a learner", lone(was(state.EtcdLearner), says("Off"))},
+		{"a host that was replaced", lone(overtaken)},
 	} {
 		_, text, errs := c.site.typed(t, "", confirmFlags{dryRun: true})
 		out.WriteString("== " + c.title + "\n" + text + errs + "\n")

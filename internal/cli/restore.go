@@ -37,9 +37,10 @@ nodes, pods and leases. CronJobs are suspended and volumes are kept until you sa
 otherwise: the first host writes the list to /var/lib/etcd/holdfast-restore/report.json.
 
 Everything that was written after the backup is lost. Never restore a site while a host of
-it still serves: both would answer at its addresses. A former host of two that wakes up later
-does nothing, because etcd, Corosync's key and the join secrets are others now. A former
-lone control plane would serve: wipe it before you switch it on.
+it still serves: both would answer at its addresses. Wipe the former hosts before you switch
+one on again. Only one that was half of a whole pair, and that is switched on alone, waits;
+the survivor of a pair, two together and a lone control plane would serve the old data. None
+of them joins the new site: etcd, Corosync's key and the join secrets are others now.
 
 ` + fromWords + `
 
@@ -105,7 +106,7 @@ func (r *restoring) run(ctx context.Context, streams Streams) (err error) {
 	if err != nil {
 		return fmt.Errorf("%s is whole, but cannot be restored with this build: %w", r.from, err)
 	}
-	if err := r.accounts(ctx, streams, &b); err != nil {
+	if err := r.fromDatabase(ctx, streams, &b); err != nil {
 		return err
 	}
 	r.tell(streams.Out, m, note)

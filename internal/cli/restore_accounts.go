@@ -8,26 +8,29 @@ import (
 	"github.com/holdfast/holdfast/internal/install/installer"
 )
 
-// accounts adds the accounts of BMCs that lie in the database of the backup, because the files of a
-// host have those of its peer alone. One that cannot be read is told, and then is a field to fill in.
-func (r *restoring) accounts(ctx context.Context, streams Streams, b *installer.Backup) (err error) {
+// fromDatabase adds what lies in the database of the backup alone: the accounts of BMCs, because the
+// files of a host have those of its peer alone, and the addresses of all control planes. An account
+// that cannot be read is told, and then is a field to fill in.
+func (r *restoring) fromDatabase(ctx context.Context, streams Streams, b *installer.Backup) (err error) {
 	look := lookFlags{identity: r.identityFile, scratch: r.scratch}
 	opened, err := look.open(ctx, streams, r.file)
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
 	}
 	if err != nil {
-		_, _ = fmt.Fprintf(streams.Err, "the accounts of BMCs in its database cannot be read: %v\n", err)
+		_, _ = fmt.Fprintf(streams.Err, "the accounts of BMCs and the addresses of hosts in its database cannot be read: %v\n", err)
 		return nil
 	}
 	defer func() { err = errors.Join(err, opened.Close()) }()
 	passwords, unread, err := opened.Passwords(ctx, opened.keys)
-	for _, line := range unread {
-		_, _ = fmt.Fprintln(streams.Err, line)
-	}
 	if err != nil {
 		return err
 	}
 	b.AddPasswords(passwords)
-	return nil
+	addresses, nodes, err := opened.ControlPlanes(ctx, opened.keys)
+	b.ControlPlanes = addresses
+	for _, line := range append(unread, nodes...) {
+		_, _ = fmt.Fprintln(streams.Err, line)
+	}
+	return err
 }

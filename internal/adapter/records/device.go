@@ -79,7 +79,7 @@ func (f Files) Device(target string) (state.FencingDevice, error) {
 	}
 	var dev state.FencingDevice
 	if err := json.Unmarshal(data, &dev); err != nil {
-		return dev, fmt.Errorf("fencing device of %s: %s does not hold a fencing device: write it again with 'holdfast fencing rotate %s'", target, path, target)
+		return dev, fmt.Errorf("fencing device of %s: %s does not hold a fencing device: write it again with 'holdfast fencing rotate %s --address ADDRESS --username USER --password-file FILE'", target, path, target)
 	}
 	if dev.Target != target {
 		return dev, fmt.Errorf("fencing device of %s: %s is the device of %q", target, path, dev.Target)

@@ -182,6 +182,29 @@ func (s Store) Secrets(plan string) (Secrets, error) {
 	return *have, nil
 }
 
+// ousted is what a host writes down about its own place.
+type ousted struct {
+	Why string `json:"why"`
+}
+
+// Ousted returns why this host is out of the cluster, as its agent wrote it down; empty if it did
+// not. A damaged file counts, as it does for the agent.
+func (s Store) Ousted() (string, error) {
+	had, err := load[ousted](s, OustedPath)
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return "", err
+	case err == nil && had == nil:
+		return "", nil
+	case err != nil || had.Why == "":
+		return "another machine has the place of this host", nil //nolint:nilerr // the file says so by being there
+	}
+	return had.Why, nil
+}
+
+// PutOusted writes down why this host is out.
+func (s Store) PutOusted(why string) error { return s.put(OustedPath, ousted{why}) }
+
 func (s Store) put(path string, value any) error {
 	data, err := json.Marshal(value)
 	if err != nil {

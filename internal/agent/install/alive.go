@@ -4,18 +4,101 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"fmt"
 	"net"
+	"net/netip"
+	"slices"
+	"strings"
 	"time"
+
+	"github.com/vishvananda/netlink"
+
+	vrrplisten "github.com/holdfast/holdfast/internal/adapter/keepalived"
+	"github.com/holdfast/holdfast/internal/decide/vrrp"
+	"github.com/holdfast/holdfast/internal/model/site"
 )
 
-// aliveLimit bounds the question whether the site still serves.
-const aliveLimit = 5 * time.Second
+const (
+	// aliveLimit bounds the question whether the site still serves at an address. A host that is
+	// off takes all of it.
+	aliveLimit = 3 * time.Second
+	// claimWindow is the time in which another holder of a VIP answers. It is asked twice.
+	claimWindow = 1500 * time.Millisecond
+	// apiServerName is a name that is in the certificate of every API server, whatever the
+	// names and addresses of its site.
+	apiServerName = "kubernetes"
+)
 
-// siteServes reports whether an API server of this very site answers at its endpoint, although
-// its first host has not started one yet: then a host of before still serves. No answer is
-// no proof that none does, and a person has been told to switch them off.
-func (r *run) siteServes(ctx context.Context) bool {
-	return answersAs(ctx, r.Site.APIEndpoint(), r.Site.APIHost(), r.Site.Identity.KubernetesCA.Cert)
+// siteServes says what still serves of the site that is restored, although its first host has not
+// started an API server yet; empty if nothing answers. No answer is no proof that none does, and
+// a person has been told to switch them off.
+//
+// This host holds the API's VIPs itself by then, so that the endpoint leads to itself: it asks
+// the former control planes at their own addresses, and the network who else has a VIP.
+func (r *run) siteServes(ctx context.Context) (string, error) {
+	ask := []string{r.Site.APIEndpoint()}
+	for _, a := range r.Site.Restore.Former {
+		ask = append(ask, netip.AddrPortFrom(a, site.APIPort).String())
+	}
+	if at := anyAnswers(ctx, ask, r.Site.Identity.KubernetesCA.Cert); at != "" {
+		return "an API server of the site of this backup still serves at " + at, nil
+	}
+	return r.heldElsewhere(ctx)
+}
+
+// anyAnswers returns the first of the addresses at which an API server of an authority answers,
+// empty for none.
+func anyAnswers(ctx context.Context, addresses []string, authority string) string {
+	for _, a := range addresses {
+		if answersAs(ctx, a, apiServerName, authority) {
+			return a
+		}
+	}
+	return ""
+}
+
+// heldElsewhere says which VIPs of this site another machine has, also while this host has them
+// itself; empty if nobody answers.
+func (r *run) heldElsewhere(ctx context.Context) (string, error) {
+	v, err := r.network()
+	if err != nil {
+		return "", err
+	}
+	ask, _, err := places(v)
+	if err != nil {
+		return "", err
+	}
+	own, err := ownHardware()
+	if err != nil {
+		return "", err
+	}
+	var out []string
+	for nic, vips := range ask {
+		_, heard, err := vrrplisten.Listen(ctx, nic, vips, claimWindow)
+		if err != nil {
+			return "", err
+		}
+		for _, vip := range vips {
+			if by := vrrp.Claimant(heard, vip, own); by != "" {
+				out = append(out, fmt.Sprintf("VIP %s is in use by the machine with hardware address %s", vip, by))
+			}
+		}
+	}
+	slices.Sort(out)
+	return strings.Join(out, "; "), nil
+}
+
+// ownHardware returns the hardware addresses of this host.
+func ownHardware() ([]string, error) {
+	links, err := netlink.LinkList()
+	if err != nil {
+		return nil, fmt.Errorf("list interfaces: %w", err)
+	}
+	var out []string
+	for _, l := range links {
+		out = append(out, l.Attrs().HardwareAddr.String())
+	}
+	return out, nil
 }
 
 // answersAs reports whether something at an address shows a certificate of an authority for a

@@ -2,7 +2,14 @@ package install
 
 import (
 	"context"
+	"crypto"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/pem"
+	"math/big"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -13,8 +20,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vishvananda/netns"
+
 	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/testkit/netnstest"
 	"github.com/holdfast/holdfast/internal/testkit/sitetest"
 )
 
@@ -45,11 +55,11 @@ func TestL46NothingIsRestoredWhileTheSiteStillServes(t *testing.T) {
 	}
 	asked := 0
 	ctx, cancel := context.WithCancel(t.Context())
-	r.serves = func(context.Context) bool {
+	r.serves = func(context.Context) (string, error) {
 		if asked++; asked == 2 {
 			cancel()
 		}
-		return true
+		return "an API server of the site of this backup still serves at 10.98.0.11:6443", nil
 	}
 	r.start("take the data of the backup")
 	if err := r.takeBackup(ctx); err == nil || strings.Contains(err.Error(), "SHA-256") {
@@ -61,10 +71,81 @@ func TestL46NothingIsRestoredWhileTheSiteStillServes(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(r.root, state.EtcdDataDir)); err == nil {
 		t.Error("etcd has data")
 	}
-	r.serves = func(context.Context) bool { return false }
+	r.serves = func(context.Context) (string, error) { return "", nil }
 	if err := r.takeBackup(t.Context()); err == nil || !strings.Contains(err.Error(), "SHA-256") {
 		t.Errorf("once it does not serve any more, it goes on to compare the snapshot: %v", err)
 	}
+}
+
+// TestL46AFormerHostIsFoundWhileThisHostHoldsTheVIPs: the VIPs were free when the installation
+// asked, and lead to this host itself since then. Meanwhile somebody switches a former host on.
+func TestL46AFormerHostIsFoundWhileThisHostHoldsTheVIPs(t *testing.T) {
+	there := netnstest.Pair(t, []string{"10.98.0.11/24", "fd98::11/64"}, []string{"10.98.0.31/24", "fd98::31/64"})
+	r, _ := newRun(t, state.RoleBootstrap)
+	former := []netip.Addr{netip.MustParseAddr("10.98.0.5"), netip.MustParseAddr("10.98.0.31"), netip.MustParseAddr("10.98.0.11")}
+	r.Site = sitetest.New(t, sitetest.TwoDual)
+	r.Site.Restore = &site.Restore{Former: former}
+	r.Site = r.Site.For(state.RoleBootstrap)
+	r.facts = state.HostFacts{NodeName: "cp-1", Addresses: []netip.Addr{netip.MustParseAddr("10.98.0.11"), netip.MustParseAddr("fd98::11")}}
+	if err := r.holdVIP(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	serves := func(want string) {
+		t.Helper()
+		got, err := r.siteServes(t.Context())
+		if err != nil || want == "" && got != "" || !strings.Contains(got, want) {
+			t.Errorf("it says %q, %v; want %q", got, err, want)
+		}
+	}
+	serves("")
+	stop := serveAsFormer(t, there, "10.98.0.31:6443")
+	serves("still serves at 10.98.0.31:6443")
+	stop()
+	serves("")
+	for _, vip := range []string{"10.98.0.5/32", "fd98::6/128"} {
+		netnstest.Give(t, there, "eth0", vip)
+		serves("VIP " + strings.Split(vip, "/")[0] + " is in use by the machine with hardware address ")
+	}
+}
+
+// serveAsFormer has an API server of the site answer in another namespace.
+func serveAsFormer(t *testing.T, ns netns.NsHandle, at string) (stop func()) {
+	t.Helper()
+	authority := sitetest.New(t, sitetest.TwoDual).Identity.KubernetesCA
+	ca, err := tls.X509KeyPair([]byte(authority.Cert), []byte(authority.Key))
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "kube-apiserver"}, DNSNames: []string{"kubernetes", "api-int.elsewhere.test"},
+		NotBefore: ca.Leaf.NotBefore, NotAfter: ca.Leaf.NotAfter, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, ca.Leaf, ca.PrivateKey.(crypto.Signer).Public(), ca.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var l net.Listener
+	err = netnstest.Do(ns, func() error {
+		plain, err := new(net.ListenConfig).Listen(t.Context(), "tcp", at)
+		if err == nil {
+			l = tls.NewListener(plain, &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: ca.PrivateKey}}})
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_ = conn.(*tls.Conn).HandshakeContext(t.Context())
+			_ = conn.Close()
+		}
+	}()
+	return func() { _ = l.Close() }
 }
 
 func TestL46OnlyACertificateOfTheSameSiteShowsThatItServes(t *testing.T) {

@@ -25,7 +25,7 @@ import (
 // Files that tell the agent of a control plane how far its host is.
 const (
 	// CompletePath exists once a host is installed.
-	CompletePath = "/var/lib/holdfast/install/complete"
+	CompletePath = state.InstalledPath
 	// ReadyPath exists once a further control plane is a ready node: from then
 	// on it takes part in the virtual IPs.
 	ReadyPath = "/var/lib/holdfast/install/ready"
@@ -63,8 +63,8 @@ type run struct {
 	// lookup asks the host's name servers; root is /. Tests have their own.
 	lookup func(context.Context, string) ([]netip.Addr, error)
 	root   string
-	// serves reports whether the site that is restored still serves.
-	serves func(context.Context) bool
+	// serves says what still serves of the site that is restored, empty for nothing.
+	serves func(context.Context) (string, error)
 }
 
 // step is one thing to do. It must be safe to repeat after it was cut off

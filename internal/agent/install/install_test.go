@@ -35,7 +35,7 @@ func newRun(t *testing.T, role state.Role) (*run, *bytes.Buffer) {
 	return &run{
 		Options: Options{Site: s, Log: &log, Now: time.Now, Release: filepath.Join(dir, "brought")},
 		done:    filepath.Join(dir, "done"), pulled: filepath.Join(dir, "pulled"),
-		serves: func(context.Context) bool { return false },
+		serves: func(context.Context) (string, error) { return "", nil },
 		recorder: &recorder{
 			path: filepath.Join(dir, "progress.json"), now: time.Now, log: &log,
 			p: state.Progress{Host: "cp-1", Role: role},

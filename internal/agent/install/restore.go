@@ -24,8 +24,10 @@ func (r *run) takeBackup(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	// The wait may have lasted for hours, and somebody may have switched a former host on.
 	err = r.poll(ctx, time.Second, func(ctx context.Context) (bool, string, error) {
-		return !r.serves(ctx), "the site of this backup still serves at " + r.Site.APIEndpoint() + ": switch all its hosts off first. Two sites with its authorities would answer at the same names", nil
+		what, err := r.serves(ctx)
+		return what == "" && err == nil, what + ": switch all hosts of the former site off first. Two sites with its authorities would answer at the same names", err
 	})
 	if err != nil {
 		return err

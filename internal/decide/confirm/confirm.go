@@ -46,6 +46,9 @@ type BMC struct {
 
 // Situation holds the facts that are known before the administrator is asked.
 type Situation struct {
+	// Replaced says when and by whom another machine got the place of this host, empty if
+	// nothing says so.
+	Replaced string `json:"replaced,omitempty"`
 	// Agent is false if the etcd keeper on this host does not answer.
 	Agent  bool
 	Report state.EtcdReport

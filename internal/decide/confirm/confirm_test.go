@@ -90,6 +90,11 @@ func peerLost(s *Situation) {
 	snap.Statement.Value.Data, snap.Statement.Value.Running = state.Known(state.EtcdData{Copy: state.CopyNone}), state.Known(false)
 }
 
+// replaced is what the host wrote down, or is told: another machine has its place.
+func replaced(s *Situation) {
+	s.Replaced = "another machine takes the place of alpha since 2026-11-20T09:00:00Z, by ada"
+}
+
 func fencedByHand(s *Situation) {
 	s.Report.Snapshot.Proofs.Human = state.Known(state.Confirmation{Who: "ops", Why: "burnt", Boot: "boot-2", At: time.Hour})
 }
@@ -101,6 +106,11 @@ func TestWhatItTakes(t *testing.T) {
 		rule string
 		want Decision // only the fields that are set are compared
 	}{
+		"a host that was replaced leads by nobody's word":     {alone(replaced), "replaced", Decision{Need: Refuse}},
+		"nor if its old peer's BMC does not answer":           {alone(mute, replaced), "replaced", Decision{Need: Refuse}},
+		"nor if the living peer's BMC says On":                {alone(bmc("On"), replaced), "replaced", Decision{Need: Refuse}},
+		"nor if it was a survivor":                            {alone(record(state.EtcdSole), replaced), "replaced", Decision{Need: Refuse}},
+		"nor without the agent":                               {alone(replaced, func(s *Situation) { s.Agent = false }), "replaced", Decision{Need: Refuse}},
 		"without the agent nobody would go on":                {alone(func(s *Situation) { s.Agent = false }), "no-agent", Decision{Need: Refuse}},
 		"a host without a peer has nothing to confirm":        {alone(snapshot(func(s *state.EtcdSnapshot) { s.Peer = "" })), "no-peer", Decision{Need: Refuse}},
 		"while Pacemaker stops etcd no word starts it":        {alone(snapshot(func(s *state.EtcdSnapshot) { s.Pacemaker.Leaving = true })), "leaving", Decision{Need: Refuse}},
@@ -136,6 +146,9 @@ func TestWhatItTakes(t *testing.T) {
 			got := Decide(c.in)
 			if got.Rule != c.rule || got.Need != c.want.Need || got.Force != c.want.Force || got.PowerOff != c.want.PowerOff || got.Phrase != c.want.Phrase {
 				t.Errorf("under verdict %s\ngot  %+v\nwant %s %+v", c.in.Report.Verdict.Rule, got, c.rule, c.want)
+			}
+			if c.in.Replaced != "" && !strings.Contains(got.Reason, c.in.Replaced) {
+				t.Errorf("it does not say when: %q", got.Reason)
 			}
 			if got.Reason == "" || (got.Phrase == "") != (got.Need != Phrase) || got.Force && len(got.Risks) < 2 {
 				t.Errorf("incomplete: %+v", got)

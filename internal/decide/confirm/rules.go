@@ -36,7 +36,7 @@ func Decide(s Situation) Decision {
 
 // Rules returns the table in its order.
 func Rules() []Rule {
-	unnamed := &view{peer: "PEER"}
+	unnamed := &view{Situation: Situation{Replaced: "WHY"}, peer: "PEER"}
 	out := make([]Rule, 0, len(table))
 	for _, r := range table {
 		out = append(out, Rule{r.id, r.says, r.need, r.why(unnamed)})
@@ -64,6 +64,13 @@ func (v *view) verdict() string { return v.Report.Verdict.Reason }
 // fits decides. Rules that find a confirmation useless or dangerous come before
 // those that say what it needs.
 var table = []rule{
+	{
+		"replaced", "another machine has the place of this host", Refuse,
+		func(v *view) string {
+			return "this host is out of the cluster: " + v.Replaced + ". Its data are of before, and a confirmation would make a second cluster: switch it off, wipe its disk, then install it anew"
+		},
+		func(v *view) bool { return v.Replaced != "" },
+	},
 	{
 		"no-agent", "the etcd keeper on this host does not answer", Refuse,
 		say("the etcd keeper on this host does not answer, and nothing else would use a confirmation: systemctl start podman-etcd"),

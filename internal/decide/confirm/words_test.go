@@ -13,12 +13,12 @@ import (
 
 func TestTheTableIsToldInItsOrder(t *testing.T) {
 	needs := map[string]Need{
-		"no-agent": Refuse, "no-peer": Refuse, "leaving": Refuse, "unknown": Refuse, "peer-is-there": Nothing, "goes-on": Nothing,
+		"replaced": Refuse, "no-agent": Refuse, "no-peer": Refuse, "leaving": Refuse, "unknown": Refuse, "peer-is-there": Nothing, "goes-on": Nothing,
 		"two-histories": Refuse, "useless": Refuse, "fencing-under-way": Wait, "two-truths": Refuse, "cannot-switch-off": Refuse,
 		"still-on": Refuse, "went-mute": Refuse, "off": Confirm, "on": Confirm, "unproved": Phrase,
 	}
 	got := Rules()
-	if len(got) != len(needs) || got[0].ID != "no-agent" || got[len(got)-1].ID != "unproved" {
+	if len(got) != len(needs) || got[0].ID != "replaced" || got[len(got)-1].ID != "unproved" {
 		t.Errorf("%+v", got)
 	}
 	for _, r := range got {

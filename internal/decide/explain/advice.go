@@ -105,6 +105,11 @@ func startPeer(in Input) []Advice {
 	return []Advice{{Does: "switch " + in.Report.Snapshot.Peer + " on (" + at + "): once the two hosts see each other, the rest happens by itself"}}
 }
 
+// leave is all advice to a host whose place another machine has: nothing may start it.
+func leave(in Input) []Advice {
+	return []Advice{{Does: "switch " + in.Report.Snapshot.Host + " off and wipe its disk before it gets its network again; then it may be installed anew: docs/runbook/replace-host.md"}}
+}
+
 func fencing(in Input) []Advice {
 	peer := in.Report.Snapshot.Peer
 	return []Advice{

@@ -54,6 +54,9 @@ type Input struct {
 	// Unmanaged is set where nothing on the host says that it belongs to a two-node
 	// control plane.
 	Unmanaged bool
+	// Replaced says when and by whom another machine got the place of this host, empty if the
+	// host has not written that down.
+	Replaced string
 	// BMC is the address of the peer's BMC, empty where it is not known.
 	BMC string
 	// Deleted lists what somebody deleted on the host.
@@ -121,6 +124,9 @@ func Etcd(in Input) Explanation {
 		out.Problems = append(out.Problems, d.Problem+". "+d.Meaning)
 	}
 	out.Next = slices.Concat(putBack(in), odd(in), advice(in, out.Status))
+	if in.Replaced != "" {
+		out.Next = leave(in)
+	}
 	return out
 }
 
@@ -166,6 +172,8 @@ func service(l state.EtcdLocal) Service {
 func status(in Input) Status {
 	snap, verdict := in.Report.Snapshot, in.Report.Verdict
 	switch s := service(snap.Local); {
+	case in.Replaced != "":
+		return NeedsHuman
 	case in.Source == FromFiles: // no etcd keeper carries the rule out
 		return Unknown
 	case verdict.Action == state.EtcdAskHuman:

@@ -336,3 +336,27 @@ func TestAdviceOfAStandInIsGivenOnlyWhileTheTakeOverIsNotOver(t *testing.T) {
 		}
 	}
 }
+
+// docs/facts/loss.md#hard-cases-of-loss, L4: a host whose place another machine has is not told how
+// it could serve again, neither by a confirmation nor by its peer or its keeper.
+func TestL4AReplacedHostIsToldToStayOff(t *testing.T) {
+	const since = "another machine takes the place of alpha since 2026-11-20T09:00:00Z, by ada"
+	booted := pair()
+	snap := &booted.Report.Snapshot
+	snap.Local.Running, snap.Pacemaker.Inert, snap.Pacemaker.Contact = state.Known(false), state.Known(true), state.Known(false)
+	booted.Report.Verdict = etcdmember.Decide(*snap)
+	if text := Text(Etcd(booted), page.Style{Wide: true}); !strings.Contains(text, "holdfast quorum confirm") {
+		t.Fatalf("it could serve by a confirmation:\n%s", text)
+	}
+	for _, source := range []Source{FromAgent, FromFiles} {
+		in := booted
+		in.Source, in.Replaced = source, since
+		e := Etcd(in)
+		if e.Status != NeedsHuman || !strings.Contains(e.Summary, since) || len(e.Next) != 1 || e.Next[0].Command != "" {
+			t.Errorf("%s: %+v", source, e)
+		}
+		if text := Text(e, page.Style{Wide: true}); strings.Contains(text, "confirm") || strings.Contains(text, "start podman-etcd") || !strings.Contains(text, "replace-host.md") {
+			t.Errorf("%s:\n%s", source, text)
+		}
+	}
+}

@@ -12,6 +12,9 @@ import (
 // summary returns the one sentence to read first.
 func summary(in Input, status Status, service Service) string {
 	snap := in.Report.Snapshot
+	if in.Replaced != "" {
+		return serviceWords(service, snap) + "; this host is out of the cluster: " + in.Replaced
+	}
 	switch status {
 	case Healthy:
 		return "takes writes as one of two voters; either host may fail"

@@ -24,7 +24,7 @@ func (r Report) Explained() (explain.Input, error) {
 		// Without a peer, Pacemaker never asked the keeper for anything.
 		return explain.Input{
 			Source: explain.FromAgent, Report: r.Keeper.Value, BMC: r.BMC.Value, Unmanaged: r.Keeper.Value.Snapshot.Peer == "",
-			Deleted: r.lost(),
+			Deleted: r.lost(), Replaced: r.replaced(),
 		}, nil
 	}
 	if slices.Contains([]state.Lack{r.Keeper.Lack, r.Record.Lack, r.Targets.Lack}, state.LackDenied) {
@@ -45,7 +45,7 @@ func (r Report) Explained() (explain.Input, error) {
 	s.Proofs.Human, s.Proofs.Fenced = r.Confirmation.Fact(), r.Fenced.Fact()
 	in.Limits = r.limits()
 	in.Report = state.EtcdReport{Wish: state.EtcdNotAsked, Snapshot: s, Verdict: etcdmember.Decide(s), At: s.Now}
-	in.BMC, in.Deleted = r.BMC.Value, r.lost()
+	in.BMC, in.Deleted, in.Replaced = r.BMC.Value, r.lost(), r.replaced()
 	return in, nil
 }
 
@@ -55,6 +55,15 @@ func (r Report) lost() []state.Deleted {
 		return nil
 	}
 	return r.Deleted.Value.Lost
+}
+
+// replaced returns what the host wrote down about another machine in its place, empty if it did
+// not, or if that is not known.
+func (r Report) replaced() string {
+	if !r.Ousted.Known {
+		return ""
+	}
+	return r.Ousted.Value
 }
 
 // limits returns why the facts behind an explanation are unknown. The presence

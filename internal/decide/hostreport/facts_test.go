@@ -178,3 +178,21 @@ func TestWhatAFenceTellsOfItsTarget(t *testing.T) {
 		t.Errorf("a node without its address: %+v", h)
 	}
 }
+
+// docs/facts/loss.md#hard-cases-of-loss, L4: what the host wrote down about its place is a part of
+// its explanation, whether its keeper answers or not.
+func TestL4AnExplanationSaysThatTheHostWasReplaced(t *testing.T) {
+	for _, keeper := range []bool{true, false} {
+		r := full()
+		if r.Ousted = see("another machine"); !keeper {
+			r.Keeper = state.Seen[state.EtcdReport]{}
+		}
+		if in, err := r.Explained(); err != nil || in.Replaced != "another machine" {
+			t.Errorf("the keeper answers (%t): %q, %v", keeper, in.Replaced, err)
+		}
+		r.Ousted.Known = false
+		if in, _ := r.Explained(); in.Replaced != "" {
+			t.Errorf("what is not known counts: %q", in.Replaced)
+		}
+	}
+}

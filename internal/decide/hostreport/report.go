@@ -62,11 +62,12 @@ type Report struct {
 	Space state.Seen[etcdspace.Report] `json:"space"`
 
 	// Part etcd. Record is the record on the disk. Deleted lists what the agent finds missing
-	// on the host.
+	// on the host. Ousted is what the host wrote down about another machine in its place.
 	Keeper state.Seen[state.EtcdReport] `json:"keeper"`
 	Record state.Seen[state.EtcdRecord] `json:"record"`
 
 	Deleted state.Seen[state.DeletedStatus] `json:"deleted"`
+	Ousted  state.Seen[string]              `json:"ousted"`
 
 	// Part evidence, unknown if the keeper answers. Fenced is the proof that the
 	// peer was fenced in this boot.

@@ -47,7 +47,7 @@ func (p Plan) Ousts(name string, m state.Machine) string {
 // A host that is ousted still has its addresses, and accounts that the API takes. So it takes the
 // packets of the machine that has its address now, and its agent writes as that machine. Nobody
 // but its own agent can end that. A host whose etcd runs is never ousted, whatever the
-// list says.
+// list says: Overtaken tells of it.
 func Ousted(s Self) string {
 	if !s.Installed || s.MachineID == "" || !no(s.Etcd) || state.Is(s.Node, s.MachineID) {
 		return ""
@@ -68,4 +68,14 @@ func Ousted(s Self) string {
 		return "another machine is to be " + entry.Name + ": this one was " + entry.String()
 	}
 	return ""
+}
+
+// Overtaken says that another machine has taken the place of this host although etcd runs here:
+// a person confirmed there before the host could learn of it. Then there are two clusters, and
+// only a person can choose between them. The API is not asked: it may be this host's own.
+func Overtaken(s Self) string {
+	if !s.Installed || !state.Is(s.Etcd, true) {
+		return ""
+	}
+	return s.Told
 }

@@ -71,3 +71,22 @@ func TestAPlanOustsTheMachineThatItTookOutAndNoOther(t *testing.T) {
 		}
 	}
 }
+
+func TestL4AHostIsOvertakenOnlyWhileItsEtcdRuns(t *testing.T) {
+	told := Self{Installed: true, MachineID: "old", Etcd: state.Known(true), Told: "another machine"}
+	with := func(change func(*Self)) Self { s := told; change(&s); return s }
+	for name, c := range map[string]struct {
+		self Self
+		want bool
+	}{
+		"its etcd runs, and the other control plane says so": {told, true},
+		"nobody says so":                        {with(func(s *Self) { s.Told = "" }), false},
+		"its etcd is stopped: it is ousted":     {with(func(s *Self) { s.Etcd = state.Known(false) }), false},
+		"whether its etcd runs is unknown":      {with(func(s *Self) { s.Etcd = state.Fact[bool]{} }), false},
+		"a newcomer whose installation goes on": {with(func(s *Self) { s.Installed = false }), false},
+	} {
+		if got := Overtaken(c.self); got != "" != c.want {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}

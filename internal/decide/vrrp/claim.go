@@ -63,6 +63,17 @@ func Claims(h Heard, v state.NetworkView, instances []Instance) (out, namesakes 
 	return out, namesakes
 }
 
+// Claimant returns the hardware address of a machine that claims or announces a VIP and has none
+// of the own hardware addresses; empty for none. It is for a host that has no peers yet.
+func Claimant(heard []Frame, vip netip.Addr, own []string) string {
+	for _, f := range heard {
+		if (f.Claims == vip || slices.Contains(f.Announces, vip)) && !slices.Contains(own, f.MAC) {
+			return f.MAC
+		}
+	}
+	return ""
+}
+
 // friends returns the hardware addresses of those peers of an instance that have
 // reported none, and whether a peer announces the VIP. A greeting or a farewell is
 // no announcement. A frame in a peer's name from a foreign hardware address does

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -40,6 +41,9 @@ type Backup struct {
 	SHA256   string
 	// Revision is the latest one in the snapshot.
 	Revision int64
+	// ControlPlanes are the addresses of the control planes in the snapshot, as far as they are
+	// known.
+	ControlPlanes []netip.Addr
 }
 
 // Restore makes an empty directory an install directory that begins with a backup: it writes
@@ -68,6 +72,7 @@ func (in *Installer) Restore(b Backup) (missing []string, err error) {
 	if st.Restore, err = in.takeSnapshot(b); err != nil {
 		return nil, err
 	}
+	st.Restore.Former = former(s, b.ControlPlanes)
 	text, err := config.Marshal(s.Config)
 	if err != nil {
 		return nil, err
@@ -78,6 +83,17 @@ func (in *Installer) Restore(b Backup) (missing []string, err error) {
 		return nil, err
 	}
 	return missing, in.writeState(st)
+}
+
+// former returns the addresses at which the site of the backup answers if one of its hosts is
+// switched on. The administrator may change those of the restored site.
+func former(s *site.Site, controlPlanes []netip.Addr) []netip.Addr {
+	out := slices.Concat(s.Config.APIVIPs(), controlPlanes)
+	if a, named := s.RendezvousIP(); named {
+		out = append(out, a)
+	}
+	slices.SortFunc(out, netip.Addr.Compare)
+	return slices.Compact(out)
 }
 
 // unused returns an error if the directory is one of a site already.

@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -203,5 +205,28 @@ func TestPasswordsOfTheClusterFillWhatTheFilesOfAHostLack(t *testing.T) {
 	text := d.read(installer.ConfigFile)
 	if !strings.Contains(text, "password: hush-1") || !strings.Contains(text, "password: hush-2") || strings.Contains(text, "stale") {
 		t.Error("the passwords are not those of the host's file and, beside it, of the cluster")
+	}
+}
+
+// docs/facts/loss.md#hard-cases-of-loss, L46: the first host knows where the former site would
+// answer, also if the administrator gives the restored one other VIPs.
+func TestL46TheFirstHostKnowsWhereTheFormerSiteAnswers(t *testing.T) {
+	b, err := installer.OfHost(hostFiles(t, sitetest.New(t, sitetest.TwoDual)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.AddPasswords(map[string]secret.Text{"cp-1": "hush-1"})
+	b.ControlPlanes = []netip.Addr{netip.MustParseAddr("10.98.0.12"), netip.MustParseAddr("10.98.0.11")}
+	b.Snapshot, b.SHA256 = strings.NewReader("etcd"), digestOf("etcd")
+	d := newDirectory(t, "")
+	if _, err := d.Restore(b); err != nil {
+		t.Fatal(err)
+	}
+	text := strings.NewReplacer("10.98.0.5", "10.98.0.55", "fd98::5", "fd98::55").Replace(d.read(installer.ConfigFile))
+	d.write(installer.ConfigFile, text)
+	d.must(d.IgnitionConfigs)
+	s := d.siteOf("bootstrap.ign")
+	if got := fmt.Sprint(s.Restore.Former); got != "[10.98.0.5 10.98.0.11 10.98.0.12 fd98::5]" || s.APIHost() != "10.98.0.55" {
+		t.Errorf("it asks at %s, and serves at %s", got, s.APIHost())
 	}
 }

@@ -71,6 +71,9 @@ type Restore struct {
 	Taken  time.Time `json:"taken"`
 	// Revision is the latest revision in the backup; 0 if it is not known.
 	Revision int64 `json:"revision,omitempty"`
+	// Former are the addresses at which API servers of the former site answer if one of its hosts
+	// is switched on: its VIPs, and those of its control planes.
+	Former []netip.Addr `json:"former,omitempty"`
 }
 
 // Topology returns the topology that follows from the site's numbers of hosts.

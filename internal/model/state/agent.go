@@ -14,6 +14,9 @@ const (
 	AgentPair       = "/etc/kubernetes/pki/holdfast-agent.pem"
 )
 
+// InstalledPath exists once a host is installed.
+const InstalledPath = "/var/lib/holdfast/install/complete"
+
 // SigningPair is the file by which the controller manager signs: the certificate
 // and the key of the one authority that signs now. It takes exactly one
 // certificate, and ca.crt has two while an authority is replaced.

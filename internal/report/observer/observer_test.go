@@ -19,7 +19,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/pacemaker"
+	"github.com/holdfast/holdfast/internal/adapter/replacement"
 	"github.com/holdfast/holdfast/internal/decide/doctor"
 	"github.com/holdfast/holdfast/internal/decide/explain"
 	"github.com/holdfast/holdfast/internal/decide/hostreport"
@@ -218,6 +220,25 @@ func TestEachFactHasItsSourceItsTimeOrWhyItIsUnknown(t *testing.T) {
 	}
 	if f := r.Identity; f.Known || f.Lack != state.LackDenied || f.Why != hostreport.Sudo {
 		t.Errorf("the SMBIOS: %+v", f)
+	}
+}
+
+// docs/facts/loss.md#hard-cases-of-loss, L4.
+func TestL4AHostKnowsWhatItWroteDownAboutItsPlace(t *testing.T) {
+	h := newHost(t)
+	if f := reported(t, h, hostreport.Etcd).Ousted; f.Known || f.Lack != state.LackAbsent {
+		t.Errorf("without a file: %+v", f)
+	}
+	store := replacement.Store{Root: h.Files.Root, Write: host.WriteFileAtomic}
+	if err := store.PutOusted("another machine is cp-1 now"); err != nil {
+		t.Fatal(err)
+	}
+	if in := gathered(t, h); in.Replaced != "another machine is cp-1 now" {
+		t.Errorf("it says %q", in.Replaced)
+	}
+	put(t, store.Path(replacement.OustedPath), `{"wh`)
+	if in := gathered(t, h); in.Replaced == "" {
+		t.Error("a damaged file counts for the agent, and says nothing here")
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/adapter/replacement"
 	"github.com/holdfast/holdfast/internal/decide/etcdspace"
 	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/decide/standing"
@@ -43,6 +44,8 @@ func (r *report) etcd(ctx context.Context) {
 		r.Keeper.Lack = state.LackAbsent
 	}
 	r.Deleted = file(r, state.DeletedStatusPath, func(s state.DeletedStatus) time.Time { return s.At })
+	why, err := replacement.Store{Root: r.host.Files.Root}.Ousted()
+	r.Ousted = maybe(r, state.Fact[string]{Known: why != "", Value: why}, err)
 	record, err := r.host.Files.Record()
 	there := state.Fact[state.EtcdRecord]{Known: r.host.Files.HasRecord(), Value: record}
 	r.Record = maybe(r, there, err)

@@ -106,6 +106,7 @@ var layers = map[string]layer{
 	"internal/install/configserver": loop,
 	"internal/report/doctor":        loop,
 	"internal/report/observer":      loop,
+	"internal/report/ownplace":      loop,
 	"internal/install/installer":    loop,
 	"internal/report/status":        loop,
 	"internal/report/dashboard":     loop,
