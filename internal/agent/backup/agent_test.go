@@ -77,10 +77,46 @@ func TestAWishWithMistakesIsToldAndTheLastRightOneIsFollowed(t *testing.T) {
 	if s := w.summary(); len(s.Refused) < 2 || strings.Join(s.Targets, "") != "nas" {
 		t.Errorf("after a new start: %+v", s)
 	}
-	w.spec, w.secret = nil, ""
+	w.spec, w.secret = &configv1alpha1.EtcdBackupSpec{}, "{}\n"
 	w.run(2 * time.Minute)
 	if s := w.summary(); len(s.Refused)+len(s.Targets) > 0 {
 		t.Errorf("nothing is wished: %+v", s)
+	}
+}
+
+// L36: somebody deletes the namespace of the Secret, or the kind of the Backup.
+func TestAWishThatSomebodyDeletedIsToldAndFollowed(t *testing.T) {
+	keep := &configv1alpha1.EtcdBackupSpec{Schedule: "0 */2 * * *", RetentionPolicy: configv1alpha1.RetentionPolicy{RetentionType: configv1alpha1.RetentionTypeNumber, RetentionNumber: &configv1alpha1.RetentionNumberConfig{MaxNumberOfBackups: 9}}}
+	for _, c := range []struct {
+		spec   *configv1alpha1.EtcdBackupSpec
+		secret string
+		gone   []string
+	}{
+		{keep, "", []string{"Secret openshift-etcd/holdfast-backup is gone"}},
+		{nil, secretText, []string{"Backup cluster is gone"}},
+		{nil, "", []string{"Backup cluster is gone", "Secret openshift-etcd/holdfast-backup is gone"}},
+	} {
+		w := newWorld(t)
+		w.spec, w.secret = keep, secretText
+		w.run(19 * time.Hour)
+		w.spec, w.secret = c.spec, c.secret
+		for _, again := range []func(){func() {}, w.restart, w.boot} {
+			again()
+			w.run(3 * time.Hour)
+			s := w.summary()
+			b, _ := s.Newest(w.now)
+			if len(w.good()) != 9 || strings.Join(s.Targets, "") != "nas" || len(b.Copies) != 1 || b.Copies[0].Verified.IsZero() {
+				t.Errorf("%q: %d are kept: %+v", c.gone, len(w.good()), s)
+			}
+			if told := strings.Join(s.Refused, "; "); len(s.Refused) != len(c.gone) || !strings.Contains(told, c.gone[0]) || !strings.Contains(told, c.gone[len(c.gone)-1]) {
+				t.Errorf("told is %q, want %q", told, c.gone)
+			}
+		}
+		w.spec, w.secret = keep, secretText
+		w.run(2 * time.Minute)
+		if s := w.summary(); len(s.Refused) > 0 {
+			t.Errorf("both are there again: %q", s.Refused)
+		}
 	}
 }
 
