@@ -104,6 +104,7 @@ type Agent struct {
 	wish    decide.Wish
 	inputs  decide.Inputs
 	asked   time.Time // when the wish was last read from the API
+	unread  string    // why the wish could not be read since a person asked
 	refused []string
 	lasts   period
 	entries []model.Entry
@@ -147,11 +148,12 @@ func own(list []state.Node, name string) map[string]string {
 	return nil
 }
 
-// heard returns the nodes that the watch brought last.
-func (a *Agent) heard() []state.Node {
+// heard returns the nodes that the watch brought last. anew is true if they have a wish of a person
+// that is younger than the last read of the site's.
+func (a *Agent) heard() (nodes []state.Node, anew bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.nodes
+	return a.nodes, a.anew
 }
 
 // step looks once, and carries out what is decided. Errors of the API are reported, and keep
@@ -186,7 +188,8 @@ func (a *Agent) look(ctx context.Context) (decide.Facts, error) {
 	if err != nil {
 		return decide.Facts{}, err
 	}
-	now, self, nodes := a.Now(), a.Node(), a.heard()
+	now, self := a.Now(), a.Node()
+	nodes, anew := a.heard()
 	if err := a.readCatalogue(now); err != nil {
 		return decide.Facts{}, err
 	}
@@ -196,6 +199,9 @@ func (a *Agent) look(ctx context.Context) (decide.Facts, error) {
 		Unsent: a.wish.Unsent(a.entries, now), Spent: a.retained(now).Go,
 	}
 	f.Etcd = a.Etcd(ctx)
+	if f.Unread = a.unread; anew && f.Unread == "" {
+		f.Unread = "somebody has just asked"
+	}
 	f.Around(self, nodes, now)
 	if free, err := a.Free(); err == nil {
 		f.Free = state.Known(free)

@@ -143,6 +143,44 @@ func TestAPersonGetsABackupNowAndIsToldHowItWent(t *testing.T) {
 	}
 }
 
+// `backup configure` writes a wish with another target, and asks for a backup that tries it.
+func TestWhoAsksRightAfterAChangeGetsABackupAtTheNewTargets(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(w *world)
+		waits  bool
+	}{
+		{"it is read at once", func(*world) {}, false},
+		{"it comes in the middle of a look", func(w *world) {
+			asked, wish := w.annotations[decide.WantedOf], w.secret
+			delete(w.annotations, decide.WantedOf)
+			w.secret = secretText
+			w.looks = func() {
+				w.annotations[decide.WantedOf], w.secret, w.looks = asked, wish, func() {}
+				w.hear()
+			}
+		}, false},
+		{"it cannot be read for some minutes", func(w *world) { w.unread = true }, true},
+	} {
+		w := newWorld(t)
+		w.secret = secretText
+		w.run(time.Hour + 10*time.Second)
+		w.secret = strings.ReplaceAll(secretText, "nas", "office")
+		w.annotations[decide.WantedOf] = decide.Ask(w.now, "")
+		c.change(w)
+		before := len(w.started)
+		w.run(5 * time.Minute)
+		if waits := len(w.started) == before && strings.Contains(w.summary().Waits, "it is not known what the site wants now: connection refused"); waits != c.waits {
+			t.Errorf("%s: %q, %+v", c.name, w.started[before:], w.summary())
+		}
+		w.unread = false
+		w.run(5 * time.Minute)
+		if s := w.summary(); len(w.started) != before+1 || s.Answer.ID != s.Kept[0].ID || strings.Join(s.Targets, "") != "office" || len(s.Kept[0].Copies) != 1 || s.Kept[0].Copies[0].Target != "office" {
+			t.Errorf("%s: %q, %+v", c.name, w.started[before:], s)
+		}
+	}
+}
+
 func TestWhatIsNotGoodNeverCounts(t *testing.T) {
 	for name, harm := range map[string]func(w *world){
 		"no room":             func(w *world) { w.fails = "no room" },

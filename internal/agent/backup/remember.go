@@ -98,8 +98,12 @@ func (a *Agent) ask(ctx context.Context) error {
 	a.asked = a.Now() // an API that is away is asked no more often
 	in, err := a.inputsOfSite(ctx)
 	if err != nil {
+		if anew {
+			a.unread = err.Error()
+		}
 		return fmt.Errorf("read what the site wants of backups: %w", err)
 	}
+	a.unread = ""
 	in, gone := in.After(a.inputs)
 	wish, mistakes := decide.ReadWish(in, a.Site, a.Zones)
 	if a.refused = append(gone, mistakes...); len(mistakes) > 0 || reflect.DeepEqual(in, a.inputs) {

@@ -53,6 +53,9 @@ func TestWhatAHostDoesAboutItsBackups(t *testing.T) {
 			f.Journal.Again, f.Journal.Ended, f.Asked = noon.Add(time.Minute), true, ReadAsked(Ask(noon, ""))
 		}, Rest, "not-due"},
 		{"a person's wish that was answered is over", func(f *Facts) { f.Asked = ReadAsked(Ask(noon, "x")); f.Journal.Asked = f.Asked.Text }, Rest, "not-due"},
+		{"nobody knows what the site wants now, and a person waits for its targets", func(f *Facts) { f.Asked, f.Unread = ReadAsked(Ask(noon, "")), "connection refused" }, Wait, "unread"},
+		{"for hours", func(f *Facts) { f.Asked, f.Unread = ReadAsked(Ask(noon.Add(-7*time.Hour), "")), "connection refused" }, Begin, ByPerson},
+		{"the schedule does not wait for that", func(f *Facts) { open(f); f.Schedule, f.Unread = schedule(t, "0 9 * * *", ""), "connection refused" }, Begin, BySchedule},
 		{"a person needs no reason", func(f *Facts) { f.Asked = ReadAsked(Ask(noon, "")) }, Begin, ByPerson},
 		{"the clock is not synchronised yet", func(f *Facts) { open(f); f.Synchronised, f.Up = state.Known(false), time.Minute }, Wait, "clock"},
 		{"a site without a time server", func(f *Facts) { open(f); f.Synchronised, f.Up = state.Known(false), 2*time.Hour }, Begin, BySchedule},
