@@ -194,10 +194,11 @@ func (a *Agent) look(ctx context.Context) (decide.Facts, error) {
 		return decide.Facts{}, err
 	}
 	f := decide.Facts{
-		Now: now, Host: self, Schedule: a.wish.Schedule, Offset: decide.OffsetOf(self, controlPlanes(nodes)), Journal: a.journal,
+		Now: now, Host: self, Schedule: a.wish.Schedule, Journal: a.journal,
 		Asked: decide.ReadAsked(own(nodes, self)[decide.WantedOf]), Works: works,
 		Unsent: a.wish.Unsent(a.entries, now), Spent: a.retained(now).Go,
 	}
+	f.Offset, f.Part = decide.PartOf(self, controlPlanes(nodes))
 	f.Etcd = a.Etcd(ctx)
 	if f.Unread = a.unread; anew && f.Unread == "" {
 		f.Unread = "somebody has just asked"

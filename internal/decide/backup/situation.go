@@ -201,7 +201,8 @@ var rules = []rule{
 		// The person may have changed the wish right before, and waits for a copy at its targets.
 		return when(b.Asked != "" && s.Unread != "", "it is not known what the site wants now: "+s.Unread)
 	}},
-	{id: "busy", soft: true, why: func(s Situation, _ Begun) string {
+	// Not soft: a host counts as busy for the time of the longest backup at most.
+	{id: "busy", why: func(s Situation, _ Begun) string {
 		return when(len(s.Busy) > 0, strings.Join(s.Busy, " and ")+" takes a backup")
 	}},
 	{id: "disk", ends: true, why: func(s Situation, b Begun) string {
