@@ -187,6 +187,9 @@ func TestAListOfATargetNamesTheNewestGoodOneOfEachLifeOfASite(t *testing.T) {
 			t.Errorf("exit code %d, want %q once: %s%s", code, want, out, errs)
 		}
 	}
+	if code, out, errs := runLine(t, "backup", "list", "--from", filepath.Join(dir, "other.example.com")); code != command.ExitOK || !strings.Contains(out, "the newest good one: ") {
+		t.Errorf("of a folder below the one with the marker: exit code %d: %s%s", code, out, errs)
+	}
 	if strings.Count(out, living) != 1 {
 		t.Errorf("backups of another site, or older ones, are named: %s", out)
 	}
