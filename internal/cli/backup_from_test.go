@@ -160,8 +160,10 @@ func TestAListOfATargetNamesTheNewestGoodOneOfEachLifeOfASite(t *testing.T) {
 		id, site string
 		etcd     state.MemberID
 	}{
-		{"20261125T030000Z-cp-1", "shop.example.com", 0xa}, {"20261126T030000Z-cp-1", "shop.example.com", 0xa},
-		{"20261126T120000Z-cp-1", "shop.example.com", 0xb}, {"20261125T040000Z-cp-1", "other.example.com", 0xc},
+		{"20261125T030000Z-cp-1", "shop.example.com", 0xa},
+		{"20261126T030000Z-cp-1", "shop.example.com", 0xa},
+		{"20261126T120000Z-cp-1", "shop.example.com", 0xb},
+		{"20261125T040000Z-cp-1", "other.example.com", 0xc},
 	} {
 		e := model.Entry{
 			Format: model.Format, ID: b.id, Site: b.site, Host: "cp-1", Taken: time.Now(), Checks: []model.Check{{Name: "sum", OK: true}},

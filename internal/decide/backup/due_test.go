@@ -41,7 +41,9 @@ func TestWhatAHostDoesAboutItsBackups(t *testing.T) {
 		{"it was missed, and this is the other host's part of the hour", func(f *Facts) { open(f); f.Part, f.Now = 30*time.Minute, noon.Add(40*time.Minute) }, Rest, "not-its-part"},
 		{"its own part comes again", func(f *Facts) { open(f); f.Part, f.Now = 30*time.Minute, noon.Add(61*time.Minute) }, Begin, BySchedule},
 		{"a lone host has the whole hour", func(f *Facts) { open(f); f.Part, f.Now = time.Hour, noon.Add(40*time.Minute) }, Begin, BySchedule},
-		{"a person does not wait for a part of the hour", func(f *Facts) { f.Part, f.Now, f.Asked = 30*time.Minute, noon.Add(40*time.Minute), ReadAsked(Ask(noon, "")) }, Begin, ByPerson},
+		{"a person does not wait for a part of the hour", func(f *Facts) {
+			f.Part, f.Now, f.Asked = 30*time.Minute, noon.Add(40*time.Minute), ReadAsked(Ask(noon, ""))
+		}, Begin, ByPerson},
 		{"what is in the way is told in each part", func(f *Facts) {
 			open(f)
 			f.Part, f.Now, f.Etcd.Value.Writes = 30*time.Minute, noon.Add(40*time.Minute), false

@@ -152,7 +152,9 @@ func TestTheRunbookCollectsFromEachPlaceThatRulesAskFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	intro, rest, _ := strings.Cut(string(page), "```\nscrape_configs:")
-	everywhere := slices.ContainsFunc(ports.Table(), func(p ports.Port) bool { return metrics.Address == fmt.Sprintf("127.0.0.1:%d", p.First) && p.On == ports.Every })
+	everywhere := slices.ContainsFunc(ports.Table(), func(p ports.Port) bool {
+		return metrics.Address == fmt.Sprintf("127.0.0.1:%d", p.First) && p.On == ports.Every
+	})
 	if collects := strings.Contains(intro, "DaemonSet on all hosts"); collects != everywhere {
 		t.Errorf("every host has metrics of its own at %s: %t; the runbook collects from all: %t", metrics.Address, everywhere, collects)
 	}
