@@ -13,6 +13,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"slices"
 	"sync"
 	"time"
 
@@ -165,7 +166,7 @@ func (a *Agent) step(ctx context.Context) (loop.Result, error) {
 	if err := a.load(); err != nil {
 		return loop.Result{Again: retry}, err
 	}
-	unread := a.ask(ctx)
+	unread := errors.Join(a.learn(), a.ask(ctx))
 	facts, err := a.look(ctx)
 	if err != nil {
 		return loop.Result{Again: retry}, errors.Join(err, unread)
@@ -198,7 +199,7 @@ func (a *Agent) look(ctx context.Context) (decide.Facts, error) {
 		Asked: decide.ReadAsked(own(nodes, self)[decide.WantedOf]), Works: works,
 		Unsent: a.wish.Unsent(a.entries, now), Spent: a.retained(now).Go,
 	}
-	f.Offset, f.Part = decide.PartOf(self, controlPlanes(nodes))
+	f.Offset, f.Part = decide.PartOf(self, a.journal.ControlPlanes)
 	f.Etcd = a.Etcd(ctx)
 	if f.Unread = a.unread; anew && f.Unread == "" {
 		f.Unread = "somebody has just asked"
@@ -249,12 +250,20 @@ func (a *Agent) readCatalogue(now time.Time) error {
 	return nil
 }
 
-func controlPlanes(nodes []state.Node) []string {
-	var out []string
+// learn remembers the names of the control planes.
+func (a *Agent) learn() error {
+	nodes, _ := a.heard()
+	var names []string
 	for _, n := range nodes {
 		if n.ControlPlane() {
-			out = append(out, n.Name)
+			names = append(names, n.Name)
 		}
 	}
-	return out
+	slices.Sort(names)
+	if !slices.Contains(names, a.Node()) || slices.Equal(names, a.journal.ControlPlanes) {
+		return nil
+	}
+	j := a.journal
+	j.ControlPlanes = names
+	return a.remember(j)
 }

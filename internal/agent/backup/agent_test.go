@@ -222,6 +222,23 @@ func TestABackupIsEndedForATakeOverAndTakenLater(t *testing.T) {
 	}
 }
 
+// The power comes back for both hosts at once, and etcd serves before the API tells who they are.
+func TestHostsThatBootTogetherHaveTheirPartsOfTheHourWithoutTheAPI(t *testing.T) {
+	w := newWorld(t)
+	w.run(time.Hour)
+	w.now, w.away = w.now.Add(24*time.Hour).Truncate(time.Hour).Add(55*time.Minute), true // its time is 05:22, and its part ends at 52
+	w.boot()
+	before := len(w.started)
+	w.run(20 * time.Minute)
+	if len(w.started) != before {
+		t.Errorf("in the part of the other host it began %q", w.started[before:])
+	}
+	w.run(20 * time.Minute)
+	if len(w.started) != before+1 {
+		t.Errorf("in its own part it began %q", w.started[before:])
+	}
+}
+
 func TestWhatIsInTheWayIsTold(t *testing.T) {
 	w := newWorld(t)
 	w.etcd.Value.Learner = "cp-2"

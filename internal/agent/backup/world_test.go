@@ -99,7 +99,9 @@ func (w *world) restart() {
 		Synchronised: func() (bool, error) { return true, nil }, Up: func() (time.Duration, error) { return time.Hour, nil },
 		Node: func() string { return "cp-1" }, Zones: time.LoadLocation, Now: func() time.Time { return w.now },
 	})
-	w.hear()
+	if !w.away {
+		w.hear()
+	}
 }
 
 func (w *world) start(text []byte) error {

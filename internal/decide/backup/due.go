@@ -60,6 +60,9 @@ type Journal struct {
 	// before which no other one begins.
 	Tends     int       `json:"tends,omitempty"`
 	TendAgain time.Time `json:"tendAgain,omitzero"`
+	// ControlPlanes are the names of the site's control planes, as the API said last. Hosts that boot
+	// together divide the hour before it answers.
+	ControlPlanes []string `json:"controlPlanes,omitempty"`
 }
 
 // Begun is a run of the unit that has begun.
