@@ -30,8 +30,10 @@ const (
 type playedHost struct {
 	c    client.Client
 	name string
-	// failed is how it answers, and unsent why its target lacks the copy.
-	failed, unsent string
+	// failed is how it answers, and unsent why its target lacks the copy; cut is true if it was cut
+	// off before it sent anything. refused is why it does not follow the configuration.
+	failed, unsent, refused string
+	cut                     bool
 }
 
 // answer writes the summary of a host that has answered the wish at its node.
@@ -41,6 +43,12 @@ func (h playedHost) answer(ctx context.Context, wish string) error {
 	b := backup.Brief{ID: "20261125T090000Z-" + h.name, Taken: now, Good: true, Revision: 4711, Size: 12 << 20, Copies: []backup.Copy{{Target: "nas", Failed: h.unsent}}}
 	if h.unsent == "" {
 		b.Copies[0].Verified = now
+	}
+	if h.cut {
+		b.Copies = nil
+	}
+	if h.refused != "" {
+		s.Refused = []string{h.refused}
 	}
 	s.Kept, s.Answer.ID = []backup.Brief{b}, b.ID
 	if h.failed != "" {
@@ -193,6 +201,15 @@ func TestARealAPITakesWhatASiteWantsOfItsBackups(t *testing.T) {
 		t.Errorf("the wish is %q", host.wish(t))
 	}
 	line(command.ExitRefused, "no target has a copy", "prove", "20261125T090000Z-backup-cp-1")
+	host.unsent, host.cut = "", true
+	for _, args := range [][]string{{"now"}, {"configure", "-f", file(backupFile), "--yes"}} {
+		host.play(t)
+		line(command.ExitAttention, "a target lacks it: nas: it was not sent to the end yet", args...)
+	}
+	host.cut, host.refused = false, "Secret openshift-etcd/holdfast-backup: targets[0].tape: unknown field"
+	host.play(t)
+	line(command.ExitAttention, "does not follow the configuration: Secret openshift-etcd/holdfast-backup: targets[0].tape", "configure", "-f", file(backupFile), "--yes")
+	host.refused = ""
 	host.unsent, host.failed = "", "no room: 1 of 5 GiB are free"
 	host.play(t)
 	line(command.ExitFailed, "made no good backup: no room", "now")

@@ -40,17 +40,20 @@ func newBackupConfigure(streams Streams) *cobra.Command {
 		Long: `Reads the configuration of backups from a file, names every mistake at once, and writes it to the
 cluster: the schedule and the number into the Backup "cluster" (config.openshift.io/v1alpha1),
 recipients and targets with their accounts into the Secret openshift-etcd/holdfast-backup. The file
-replaces the whole former configuration. Then one control plane takes a backup, sends it to each
-target and reads it back there, and the command prints the result. A target that fails changes
-nothing about backups on the hosts; mend it, and run the command again.
+replaces the whole former configuration. One without targets ends copies outside; a deletion of
+these objects does not, because control planes go on with what they said last.
+
+Then one control plane takes a backup, sends it to each target and reads it back there, and the
+command prints the result. A target that fails changes nothing about backups on the hosts; mend it,
+and run the command again.
 
 The file has accounts in it: keep it where passwords are kept. Private keys of age belong neither
 in it nor on the site.
 
 Exit codes: 0 it is written, and each target has a copy (with --dry-run: the file has no mistake,
-and the API server would take it); 3 it is written, and a target lacks the copy, or something was in
-the way at the timeout; 4 the backup was on its way at the timeout; 1 the backup failed; 2 the
-file has mistakes; 8 not confirmed; 7 refused, nothing was written.`,
+and the API server would take it); 3 it is written, and a target lacks the copy, the host cannot
+follow it, or something was in the way at the timeout; 4 the backup was on its way at the timeout;
+1 the backup failed; 2 the file has mistakes; 8 not confirmed; 7 refused, nothing was written.`,
 		Example: `  holdfast backup configure -f backups.yaml --dry-run
   holdfast backup configure -f backups.yaml
 
@@ -185,7 +188,7 @@ func (f *backupConfigureFlags) run(ctx context.Context, c client.Client, streams
 	if f.noWait {
 		return nil
 	}
-	f.reason = "the configuration of backups"
+	f.reason, f.follows = "the configuration of backups", true
 	return f.backupNowFlags.run(ctx, c, streams)
 }
 

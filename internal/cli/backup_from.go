@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"github.com/holdfast/holdfast/internal/cli/command"
 	"github.com/holdfast/holdfast/internal/decide/page"
 	model "github.com/holdfast/holdfast/internal/model/backup"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // fromFlags holds the flags of the commands that read a backup from a target.
@@ -203,7 +205,9 @@ type atPlace struct {
 	Host   string    `json:"host,omitempty"`
 	Taken  time.Time `json:"taken,omitzero"`
 	Reason string    `json:"reason,omitempty"`
-	Good   bool      `json:"good"`
+	// Cluster is the id of etcd's cluster. A restored site has another one.
+	Cluster state.MemberID `json:"cluster,omitempty"`
+	Good    bool           `json:"good"`
 	// Why says why it is not good, or that nobody looked.
 	Why string `json:"why,omitempty"`
 }
@@ -264,7 +268,7 @@ func (a *atPlace) look(ctx context.Context, t target.Target) error {
 		a.Why = firstLine(err.Error())
 		return nil
 	}
-	a.Site, a.Host, a.Taken, a.Reason, a.Good, a.Why = e.Site, e.Host, e.Taken, e.Reason, e.Good, e.Why()
+	a.Site, a.Host, a.Taken, a.Reason, a.Cluster, a.Good, a.Why = e.Site, e.Host, e.Taken, e.Reason, e.Database.Cluster, e.Good, e.Why()
 	if f, is := e.FileAs(a.Archive); !is || f.Size != a.Size {
 		a.Good, a.Why = false, "its size is not that of the entry beside it"
 	}
@@ -278,6 +282,23 @@ func (l placeList) none() string {
 		text += ": is it mounted?"
 	}
 	return text
+}
+
+// others returns the newest good backup of each other life of the site of the newest one. A restore
+// begins another life, which sends to the same folder, and a trial beside a living site does so, too.
+func (l placeList) others() []atPlace {
+	i := slices.IndexFunc(l.Backups, func(b atPlace) bool { return b.Good && b.URL == l.Newest })
+	if i < 0 {
+		return nil
+	}
+	var out []atPlace
+	seen := map[state.MemberID]bool{l.Backups[i].Cluster: true}
+	for _, b := range l.Backups {
+		if b.Good && b.Site == l.Backups[i].Site && !seen[b.Cluster] {
+			seen[b.Cluster], out = true, append(out, b)
+		}
+	}
+	return out
 }
 
 func (l placeList) print(out io.Writer, wide bool) error {
@@ -298,7 +319,13 @@ func (l placeList) print(out io.Writer, wide bool) error {
 		}
 		_, _ = fmt.Fprintln(w, line)
 	}
-	return w.Flush()
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for _, b := range l.others() {
+		_, _ = fmt.Fprintf(out, "of another etcd, from before a restore, or beside a trial of one: %s\n", b.URL)
+	}
+	return nil
 }
 
 // printPlace lists a place for `backup list --from`.

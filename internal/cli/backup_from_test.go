@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/backup/target"
 	"github.com/holdfast/holdfast/internal/cli/command"
 	model "github.com/holdfast/holdfast/internal/model/backup"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // bucketWithBackup is a bucket with one good backup, its entry, and an archive without an entry. It
@@ -146,5 +147,61 @@ func TestAFetchThatBreaksSaysWhatToType(t *testing.T) {
 	err = f.fetch(t.Context(), Streams{Err: &bytes.Buffer{}}, p, filepath.Join(t.TempDir(), "no folder", "x"))
 	if want := "holdfast backup fetch " + p.URL + " --targets " + targets; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("%v, want %s", err, want)
+	}
+}
+
+// A trial of a restore sends to the folder of the living site, and its backups are the newest there.
+func TestAListOfATargetNamesTheNewestGoodOneOfEachLifeOfASite(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, model.DefaultMarker), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range []struct {
+		id, site string
+		etcd     state.MemberID
+	}{
+		{"20261125T030000Z-cp-1", "shop.example.com", 0xa},
+		{"20261126T030000Z-cp-1", "shop.example.com", 0xa},
+		{"20261126T120000Z-cp-1", "shop.example.com", 0xb},
+		{"20261125T040000Z-cp-1", "other.example.com", 0xc},
+	} {
+		e := model.Entry{
+			Format: model.Format, ID: b.id, Site: b.site, Host: "cp-1", Taken: time.Now(), Checks: []model.Check{{Name: "sum", OK: true}},
+			Database: model.Database{Cluster: b.etcd}, Copies: []model.Copy{{Target: "nas", File: model.File{Size: 1}, Verified: time.Now()}},
+		}.Judge()
+		text, err := e.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.MkdirAll(filepath.Join(dir, b.site, e.Host), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		for name, data := range map[string][]byte{model.SentName(b.site, e.Host, b.id): []byte("x"), model.SentEntryName(b.site, e.Host, b.id): text} {
+			if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	code, out, errs := runLine(t, "backup", "list", "--from", dir)
+	const living = "of another etcd, from before a restore, or beside a trial of one: "
+	for _, want := range []string{"the newest good one: " + dir + "/shop.example.com/cp-1/20261126T120000Z-cp-1.tar.age", living + dir + "/shop.example.com/cp-1/20261126T030000Z-cp-1.tar.age"} {
+		if code != command.ExitOK || strings.Count(out, want) != 1 {
+			t.Errorf("exit code %d, want %q once: %s%s", code, want, out, errs)
+		}
+	}
+	if code, out, errs := runLine(t, "backup", "list", "--from", filepath.Join(dir, "other.example.com")); code != command.ExitOK || !strings.Contains(out, "the newest good one: ") {
+		t.Errorf("of a folder below the one with the marker: exit code %d: %s%s", code, out, errs)
+	}
+	if strings.Count(out, living) != 1 {
+		t.Errorf("backups of another site, or older ones, are named: %s", out)
+	}
+}
+
+func TestARestoreSaysWhereTheBackupsOfItsSiteGo(t *testing.T) {
+	text := (&restoring{dir: "store-17"}).next(nil)
+	for _, want := range []string{"sends its backups to the targets of the former one", "holdfast backup configure -f FILE-WITHOUT-TARGETS --no-wait", "store-17/restore/etcd.db"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q lacks %q", text, want)
+		}
 	}
 }

@@ -21,6 +21,8 @@ type backupNowFlags struct {
 	host, reason   string
 	dryRun, noWait bool
 	timeout        time.Duration
+	// follows is set if the host has to follow the configuration that stands in the API.
+	follows bool
 }
 
 func newBackupNow(streams Streams) *cobra.Command {
@@ -141,7 +143,10 @@ func (f *backupNowFlags) follow(ctx context.Context, c client.Client, streams St
 	if err := printBackup(streams.Out, f.output, name, b); err != nil {
 		return err
 	}
-	if lacks := b.Unsent(); len(lacks) > 0 {
+	if f.follows && len(h.Refused) > 0 {
+		return coded(command.ExitAttention, "backup %s is good and lies on %s, but the host does not follow the configuration: %s", b.ID, name, strings.Join(h.Refused, "; "))
+	}
+	if lacks := h.Lack(b); len(lacks) > 0 {
 		return coded(command.ExitAttention, "backup %s is good and lies on %s, and a target lacks it: %s. The host tries again by itself", b.ID, name, strings.Join(lacks, "; "))
 	}
 	return nil

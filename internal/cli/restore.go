@@ -42,6 +42,9 @@ one on again. Only one that was half of a whole pair, and that is switched on al
 the survivor of a pair, two together and a lone control plane would serve the old data. None
 of them joins the new site: etcd, Corosync's key and the join secrets are others now.
 
+A restored site sends its backups to the targets of the former one, into the same folders: keep
+a trial beside a living site from them.
+
 ` + fromWords + `
 
 Exit codes: 0 the directory is ready; 1 the backup cannot be read, is damaged, or is of a
@@ -185,5 +188,8 @@ func (r *restoring) next(missing []string) string {
 	fmt.Fprintf(&out, "\nNext:\n  look at %s: change the hosts, addresses and BMCs that differ now\n", config)
 	fmt.Fprintf(&out, "  %s\n", host.Command("holdfast", "create", "ignition-configs", "--dir", r.dir))
 	fmt.Fprintf(&out, "  install the hosts as new ones, and copy %s to %s on the first\n", snapshot, site.RestorePath)
+	out.WriteString("\nThe restored site sends its backups to the targets of the former one, into the same folders. If this is a\n" +
+		"trial beside a living site, keep the network of its hosts from the targets, or take them from it within a\n" +
+		"quarter of an hour after its API answers: holdfast backup configure -f FILE-WITHOUT-TARGETS --no-wait\n")
 	return out.String()
 }

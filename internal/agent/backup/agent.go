@@ -13,6 +13,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"slices"
 	"sync"
 	"time"
 
@@ -104,6 +105,7 @@ type Agent struct {
 	wish    decide.Wish
 	inputs  decide.Inputs
 	asked   time.Time // when the wish was last read from the API
+	unread  string    // why the wish could not be read since a person asked
 	refused []string
 	lasts   period
 	entries []model.Entry
@@ -147,11 +149,12 @@ func own(list []state.Node, name string) map[string]string {
 	return nil
 }
 
-// heard returns the nodes that the watch brought last.
-func (a *Agent) heard() []state.Node {
+// heard returns the nodes that the watch brought last. anew is true if they have a wish of a person
+// that is younger than the last read of the site's.
+func (a *Agent) heard() (nodes []state.Node, anew bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.nodes
+	return a.nodes, a.anew
 }
 
 // step looks once, and carries out what is decided. Errors of the API are reported, and keep
@@ -163,7 +166,7 @@ func (a *Agent) step(ctx context.Context) (loop.Result, error) {
 	if err := a.load(); err != nil {
 		return loop.Result{Again: retry}, err
 	}
-	unread := a.ask(ctx)
+	unread := errors.Join(a.learn(), a.ask(ctx))
 	facts, err := a.look(ctx)
 	if err != nil {
 		return loop.Result{Again: retry}, errors.Join(err, unread)
@@ -186,16 +189,21 @@ func (a *Agent) look(ctx context.Context) (decide.Facts, error) {
 	if err != nil {
 		return decide.Facts{}, err
 	}
-	now, self, nodes := a.Now(), a.Node(), a.heard()
+	now, self := a.Now(), a.Node()
+	nodes, anew := a.heard()
 	if err := a.readCatalogue(now); err != nil {
 		return decide.Facts{}, err
 	}
 	f := decide.Facts{
-		Now: now, Host: self, Schedule: a.wish.Schedule, Offset: decide.OffsetOf(self, controlPlanes(nodes)), Journal: a.journal,
+		Now: now, Host: self, Schedule: a.wish.Schedule, Journal: a.journal,
 		Asked: decide.ReadAsked(own(nodes, self)[decide.WantedOf]), Works: works,
 		Unsent: a.wish.Unsent(a.entries, now), Spent: a.retained(now).Go,
 	}
+	f.Offset, f.Part = decide.PartOf(self, a.journal.ControlPlanes)
 	f.Etcd = a.Etcd(ctx)
+	if f.Unread = a.unread; anew && f.Unread == "" {
+		f.Unread = "somebody has just asked"
+	}
 	f.Around(self, nodes, now)
 	if free, err := a.Free(); err == nil {
 		f.Free = state.Known(free)
@@ -242,12 +250,20 @@ func (a *Agent) readCatalogue(now time.Time) error {
 	return nil
 }
 
-func controlPlanes(nodes []state.Node) []string {
-	var out []string
+// learn remembers the names of the control planes.
+func (a *Agent) learn() error {
+	nodes, _ := a.heard()
+	var names []string
 	for _, n := range nodes {
 		if n.ControlPlane() {
-			out = append(out, n.Name)
+			names = append(names, n.Name)
 		}
 	}
-	return out
+	slices.Sort(names)
+	if !slices.Contains(names, a.Node()) || slices.Equal(names, a.journal.ControlPlanes) {
+		return nil
+	}
+	j := a.journal
+	j.ControlPlanes = names
+	return a.remember(j)
 }

@@ -77,10 +77,46 @@ func TestAWishWithMistakesIsToldAndTheLastRightOneIsFollowed(t *testing.T) {
 	if s := w.summary(); len(s.Refused) < 2 || strings.Join(s.Targets, "") != "nas" {
 		t.Errorf("after a new start: %+v", s)
 	}
-	w.spec, w.secret = nil, ""
+	w.spec, w.secret = &configv1alpha1.EtcdBackupSpec{}, "{}\n"
 	w.run(2 * time.Minute)
 	if s := w.summary(); len(s.Refused)+len(s.Targets) > 0 {
 		t.Errorf("nothing is wished: %+v", s)
+	}
+}
+
+// L36: somebody deletes the namespace of the Secret, or the kind of the Backup.
+func TestAWishThatSomebodyDeletedIsToldAndFollowed(t *testing.T) {
+	keep := &configv1alpha1.EtcdBackupSpec{Schedule: "0 */2 * * *", RetentionPolicy: configv1alpha1.RetentionPolicy{RetentionType: configv1alpha1.RetentionTypeNumber, RetentionNumber: &configv1alpha1.RetentionNumberConfig{MaxNumberOfBackups: 9}}}
+	for _, c := range []struct {
+		spec   *configv1alpha1.EtcdBackupSpec
+		secret string
+		gone   []string
+	}{
+		{keep, "", []string{"Secret openshift-etcd/holdfast-backup is gone"}},
+		{nil, secretText, []string{"Backup cluster is gone"}},
+		{nil, "", []string{"Backup cluster is gone", "Secret openshift-etcd/holdfast-backup is gone"}},
+	} {
+		w := newWorld(t)
+		w.spec, w.secret = keep, secretText
+		w.run(19 * time.Hour)
+		w.spec, w.secret = c.spec, c.secret
+		for _, again := range []func(){func() {}, w.restart, w.boot} {
+			again()
+			w.run(3 * time.Hour)
+			s := w.summary()
+			b, _ := s.Newest(w.now)
+			if len(w.good()) != 9 || strings.Join(s.Targets, "") != "nas" || len(b.Copies) != 1 || b.Copies[0].Verified.IsZero() {
+				t.Errorf("%q: %d are kept: %+v", c.gone, len(w.good()), s)
+			}
+			if told := strings.Join(s.Refused, "; "); len(s.Refused) != len(c.gone) || !strings.Contains(told, c.gone[0]) || !strings.Contains(told, c.gone[len(c.gone)-1]) {
+				t.Errorf("told is %q, want %q", told, c.gone)
+			}
+		}
+		w.spec, w.secret = keep, secretText
+		w.run(2 * time.Minute)
+		if s := w.summary(); len(s.Refused) > 0 {
+			t.Errorf("both are there again: %q", s.Refused)
+		}
 	}
 }
 
@@ -104,6 +140,44 @@ func TestAPersonGetsABackupNowAndIsToldHowItWent(t *testing.T) {
 	w.run(5 * time.Minute)
 	if s := w.summary(); s.Answer.Failed != w.fails || s.Failed == nil || s.Failed.Times != 1 {
 		t.Errorf("%+v", s)
+	}
+}
+
+// `backup configure` writes a wish with another target, and asks for a backup that tries it.
+func TestWhoAsksRightAfterAChangeGetsABackupAtTheNewTargets(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(w *world)
+		waits  bool
+	}{
+		{"it is read at once", func(*world) {}, false},
+		{"it comes in the middle of a look", func(w *world) {
+			asked, wish := w.annotations[decide.WantedOf], w.secret
+			delete(w.annotations, decide.WantedOf)
+			w.secret = secretText
+			w.looks = func() {
+				w.annotations[decide.WantedOf], w.secret, w.looks = asked, wish, func() {}
+				w.hear()
+			}
+		}, false},
+		{"it cannot be read for some minutes", func(w *world) { w.unread = true }, true},
+	} {
+		w := newWorld(t)
+		w.secret = secretText
+		w.run(time.Hour + 10*time.Second)
+		w.secret = strings.ReplaceAll(secretText, "nas", "office")
+		w.annotations[decide.WantedOf] = decide.Ask(w.now, "")
+		c.change(w)
+		before := len(w.started)
+		w.run(5 * time.Minute)
+		if waits := len(w.started) == before && strings.Contains(w.summary().Waits, "it is not known what the site wants now: connection refused"); waits != c.waits {
+			t.Errorf("%s: %q, %+v", c.name, w.started[before:], w.summary())
+		}
+		w.unread = false
+		w.run(5 * time.Minute)
+		if s := w.summary(); len(w.started) != before+1 || s.Answer.ID != s.Kept[0].ID || strings.Join(s.Targets, "") != "office" || len(s.Kept[0].Copies) != 1 || s.Kept[0].Copies[0].Target != "office" {
+			t.Errorf("%s: %q, %+v", c.name, w.started[before:], s)
+		}
 	}
 }
 
@@ -145,6 +219,23 @@ func TestABackupIsEndedForATakeOverAndTakenLater(t *testing.T) {
 	w.run(10 * time.Minute)
 	if len(w.good()) != 1 {
 		t.Errorf("the lone survivor has no backup: %q", w.started)
+	}
+}
+
+// The power comes back for both hosts at once, and etcd serves before the API tells who they are.
+func TestHostsThatBootTogetherHaveTheirPartsOfTheHourWithoutTheAPI(t *testing.T) {
+	w := newWorld(t)
+	w.run(time.Hour)
+	w.now, w.away = w.now.Add(24*time.Hour).Truncate(time.Hour).Add(55*time.Minute), true // its time is 05:22, and its part ends at 52
+	w.boot()
+	before := len(w.started)
+	w.run(20 * time.Minute)
+	if len(w.started) != before {
+		t.Errorf("in the part of the other host it began %q", w.started[before:])
+	}
+	w.run(20 * time.Minute)
+	if len(w.started) != before+1 {
+		t.Errorf("in its own part it began %q", w.started[before:])
 	}
 }
 

@@ -85,8 +85,8 @@ func (a *Agent) remember(j decide.Journal) error {
 	return nil
 }
 
-// ask reads the wish of the site. If that has mistakes, they are reported, and the last wish
-// without mistakes is followed.
+// ask reads the wish of the site. If that has mistakes, or an object of it is gone, that is
+// reported, and the last wish without mistakes is followed.
 func (a *Agent) ask(ctx context.Context) error {
 	a.mu.Lock()
 	anew := a.anew
@@ -98,10 +98,15 @@ func (a *Agent) ask(ctx context.Context) error {
 	a.asked = a.Now() // an API that is away is asked no more often
 	in, err := a.inputsOfSite(ctx)
 	if err != nil {
+		if anew {
+			a.unread = err.Error()
+		}
 		return fmt.Errorf("read what the site wants of backups: %w", err)
 	}
+	a.unread = ""
+	in, gone := in.After(a.inputs)
 	wish, mistakes := decide.ReadWish(in, a.Site, a.Zones)
-	if a.refused = mistakes; len(mistakes) > 0 || reflect.DeepEqual(in, a.inputs) {
+	if a.refused = append(gone, mistakes...); len(mistakes) > 0 || reflect.DeepEqual(in, a.inputs) {
 		return nil
 	}
 	text, err := json.Marshal(in)

@@ -14,7 +14,8 @@ func (a *Agent) tell(ctx context.Context, v decide.Verdict) error {
 	a.mu.Unlock()
 	now := a.Now()
 	before, err := decide.ReadSummary(a.told)
-	stands := own(a.heard(), a.Node())
+	nodes, _ := a.heard()
+	stands := own(nodes, a.Node())
 	removed := stands != nil && stands[decide.Annotation] == "" && now.Sub(a.toldAt).Abs() > tellEvery
 	if err == nil && s.Same(before) && !removed {
 		return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -36,6 +37,7 @@ type world struct {
 
 	// The API.
 	away        bool
+	unread      bool // it does not give the wish of the site
 	spec        *configv1alpha1.EtcdBackupSpec
 	secret      string
 	annotations map[string]string
@@ -54,11 +56,12 @@ type world struct {
 	started   []string
 	stopped   int
 	catalogue []model.Entry
+	looks     func() // called in the middle of a step
 	a         *Agent
 }
 
 func newWorld(t *testing.T) *world {
-	w := &world{t: t, now: dawn, dir: t.TempDir(), etcd: state.Known(decide.Etcd{Writes: true, Members: "1, 2"}), free: 100 << 30, annotations: map[string]string{}}
+	w := &world{t: t, now: dawn, dir: t.TempDir(), etcd: state.Known(decide.Etcd{Writes: true, Members: "1, 2"}), free: 100 << 30, annotations: map[string]string{}, looks: func() {}}
 	w.boot()
 	return w
 }
@@ -79,7 +82,7 @@ func (w *world) restart() {
 			Stop: func(context.Context) error {
 				return w.cut.Effect(func() error { w.stopped++; w.works = false; return nil })
 			},
-			Works:  func(context.Context) (bool, error) { return w.works, nil },
+			Works:  func(context.Context) (bool, error) { w.looks(); return w.works, nil },
 			State:  func() (model.State, error) { return w.state, nil },
 			Forget: func() error { return w.cut.Effect(func() error { w.request = nil; return nil }) },
 		},
@@ -96,7 +99,9 @@ func (w *world) restart() {
 		Synchronised: func() (bool, error) { return true, nil }, Up: func() (time.Duration, error) { return time.Hour, nil },
 		Node: func() string { return "cp-1" }, Zones: time.LoadLocation, Now: func() time.Time { return w.now },
 	})
-	w.hear()
+	if !w.away {
+		w.hear()
+	}
 }
 
 func (w *world) start(text []byte) error {
@@ -148,7 +153,7 @@ func (w *world) ends() {
 // hear gives the agent the nodes as the API has them.
 func (w *world) hear() {
 	control := map[string]string{state.LabelControlPlane: ""}
-	w.a.Nodes(append([]state.Node{{Name: "cp-1", Labels: control, Annotations: w.annotations}, {Name: "cp-2", Labels: control}}, w.others...))
+	w.a.Nodes(append([]state.Node{{Name: "cp-1", Labels: control, Annotations: maps.Clone(w.annotations)}, {Name: "cp-2", Labels: control}}, w.others...))
 }
 
 // run lets a time pass, with a step whenever the loop makes one.
@@ -160,7 +165,7 @@ func (w *world) run(d time.Duration) {
 			w.hear()
 		}
 		r, err := w.a.step(w.t.Context())
-		if err != nil && !w.away && !w.cut.Dead {
+		if err != nil && !w.away && !w.unread && !w.cut.Dead {
 			w.t.Fatalf("%s: %v", w.now, err)
 		}
 		w.now = w.now.Add(max(r.Again, time.Second))
@@ -170,7 +175,7 @@ func (w *world) run(d time.Duration) {
 var errAway = errors.New("connection refused")
 
 func (w *world) Backup(context.Context, string) (*configv1alpha1.Backup, error) {
-	if w.away {
+	if w.away || w.unread {
 		return nil, errAway
 	}
 	if w.spec == nil {

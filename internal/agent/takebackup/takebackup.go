@@ -10,6 +10,7 @@
 package takebackup
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -24,6 +25,7 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/backup/target"
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/model/backup"
+	"github.com/holdfast/holdfast/internal/render/apiserver"
 )
 
 // line is the number of bytes that must stay free on the disk of a host: below that, kubelet
@@ -175,7 +177,7 @@ func (r *Run) progress(done int64) {
 }
 
 // tries is how often a snapshot is taken if its parts do not belong together: etcd was
-// compacted, or an authority changed, between two of them.
+// compacted, or an authority or a key of encryption changed, between two of them.
 const tries = 3
 
 // take takes a backup and publishes it in the catalogue.
@@ -221,16 +223,23 @@ func (r *Run) once(ctx context.Context, req backup.Request) (_ backup.Entry, aga
 		return backup.Entry{}, false, err
 	}
 	entry.Missing, entry.Authorities = files.Missing, archive.Authorities(files.Files)
-	same := slices.Equal(entry.Authorities, archive.Authorities(before.Files))
-	check := r.check("authorities", same, "the authorities of this host were the same before and after the snapshot",
-		"an authority of this host changed while the snapshot was taken")
-	check.Again = !same
-	entry.Checks = append(entry.Checks, check)
+	entry.Checks = append(entry.Checks, r.sameKeys(before, files))
 	if entry = entry.Judge(); !entry.Good {
 		return backup.Entry{}, entry.Again(), fmt.Errorf("the backup is not good, and was thrown away: %s", entry.Why())
 	}
 	entry, err = r.pack(ctx, dir, entry, files.Files)
 	return entry, false, err
+}
+
+// sameKeys checks that the keys of the files are those of the snapshot. The snapshot may have
+// objects under a key of encryption that was replaced, and dropped from the file, before it ended.
+func (r *Run) sameKeys(before, after archive.Gathered) backup.Check {
+	same := slices.Equal(archive.Authorities(after.Files), archive.Authorities(before.Files)) &&
+		bytes.Equal(after.Data(apiserver.EncryptionPath), before.Data(apiserver.EncryptionPath))
+	check := r.check("authorities", same, "the authorities and the keys of encryption of this host were the same before and after the snapshot",
+		"an authority or a key of encryption of this host changed while the snapshot was taken")
+	check.Again = !same
+	return check
 }
 
 // gather reads the files of this host.

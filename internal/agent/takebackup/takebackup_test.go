@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/etcd"
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/model/backup"
+	"github.com/holdfast/holdfast/internal/render/apiserver"
 	"github.com/holdfast/holdfast/internal/testkit/powercut"
 )
 
@@ -191,6 +192,47 @@ func TestABackupIsRefused(t *testing.T) {
 	must(t, os.Remove(filepath.Join(w.root, "/etc/kubernetes/pki/sa.key")))
 	if _, err := w.Do(t.Context(), w.request(0)); err == nil || !strings.Contains(err.Error(), "/etc/kubernetes/pki/sa.key: not there") {
 		t.Errorf("without a key of the site: %v", err)
+	}
+}
+
+// A rotation that ends while a snapshot is taken may drop the key under which the snapshot has a
+// Secret, and the files are gathered after the snapshot.
+func TestKeysThatChangeDuringASnapshotMakeNoGoodBackup(t *testing.T) {
+	for _, path := range []string{apiserver.EncryptionPath, "/etc/kubernetes/pki/ca.crt"} {
+		for _, changes := range []int{1, tries} {
+			w := newWorld(t)
+			w.write(t, path, block+"of before")
+			n := 0
+			w.Say = func(s backup.State) {
+				if s.Phase == backup.PhaseRestore && n < changes {
+					n++
+					w.write(t, path, strings.Repeat(block, n+1))
+				}
+			}
+			req := w.request(0)
+			s, err := w.Do(t.Context(), req)
+			if changes == tries {
+				if err == nil || s.Good || !strings.Contains(s.Failed, "of this host changed while the snapshot was taken") || !slices.Equal(names(t, w.Catalogue.Dir), []string{".lock"}) {
+					t.Errorf("%s changes each time: %+v, %v", path, s, err)
+				}
+				continue
+			}
+			if err != nil || !s.Good {
+				t.Errorf("%s changes once: %+v, %v", path, s, err)
+				continue
+			}
+			var has string
+			_, err = archive.OpenFile(t.Context(), w.Catalogue.Archive(req.ID), "", func(m archive.Member, r io.Reader) error {
+				text, err := io.ReadAll(r)
+				if m.Path == path {
+					has = string(text)
+				}
+				return err
+			})
+			if err != nil || has != strings.Repeat(block, 2) {
+				t.Errorf("%s changes once: %v, the backup has %q", path, err, has)
+			}
+		}
 	}
 }
 

@@ -110,12 +110,29 @@ func (h Host) Lacks(wish string) bool {
 	return !answered && ReadAsked(h.Wanted).At.Before(ReadAsked(wish).At)
 }
 
-// Unsent says of a backup which targets lack it, and why.
+// Unsent says of a backup to which of its targets it could not be sent, and why. It does not name
+// those to which it was never sent.
 func (b Brief) Unsent() []string {
 	var out []string
 	for _, c := range b.Copies {
 		if c.Verified.IsZero() {
 			out = append(out, c.Target+": "+c.Failed)
+		}
+	}
+	return out
+}
+
+// Lack says which targets of a host lack a backup of it, and why. A backup has no word about a
+// target if the unit was cut off before the end of the sending.
+func (h Host) Lack(b Brief) []string {
+	var out []string
+	for _, name := range h.Targets {
+		i := slices.IndexFunc(b.Copies, func(c Copy) bool { return c.Target == name })
+		switch {
+		case i < 0:
+			out = append(out, name+": it was not sent to the end yet")
+		case b.Copies[i].Verified.IsZero():
+			out = append(out, name+": "+b.Copies[i].Failed)
 		}
 	}
 	return out

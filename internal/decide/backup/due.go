@@ -60,6 +60,9 @@ type Journal struct {
 	// before which no other one begins.
 	Tends     int       `json:"tends,omitempty"`
 	TendAgain time.Time `json:"tendAgain,omitzero"`
+	// ControlPlanes are the names of the site's control planes, as the API said last. Hosts that boot
+	// together divide the hour before it answers.
+	ControlPlanes []string `json:"controlPlanes,omitempty"`
 }
 
 // Begun is a run of the unit that has begun.
@@ -102,9 +105,10 @@ type Facts struct {
 	Synchronised state.Fact[bool]
 	Up           time.Duration
 	Schedule     Schedule
-	// Offset is added to the times of the schedule to get those of this host.
-	Offset  time.Duration
-	Journal Journal
+	// Offset is added to the times of the schedule to get those of this host. Part is this host's
+	// part of each hour from then on; zero stands for all of it.
+	Offset, Part time.Duration
+	Journal      Journal
 	// Asked is the wish of a person, zero if there is none.
 	Asked Asked
 	// Unsent is the id of the newest good backup if a target lacks it; Spent are the ids of
@@ -186,6 +190,9 @@ func (f Facts) wanted() Verdict {
 	if h != nil {
 		return Verdict{Action: Wait, Rule: h.ID, Why: h.Why, Due: due, Again: 20 * time.Second}
 	}
+	if at := f.turn(begins, due); at.After(f.Now) {
+		return Verdict{Action: Rest, Rule: "not-its-part", Next: at, Again: min(at.Sub(f.Now), lookEvery)}
+	}
 	if begins.ID == "" && begins.Reason != Tend {
 		begins.ID = model.NewID(f.Host, f.Now)
 	}
@@ -216,6 +223,18 @@ func (f Facts) due() (Begun, time.Time) {
 		return Begun{}, time.Time{}
 	}
 	return Begun{Reason: BySchedule, Slot: slot}, since
+}
+
+// turn returns when a run that is due may begin: now, but for a backup of the schedule that is late.
+// That one begins in this host's part of an hour. What kept one host from its backup mostly kept the
+// others, too, such as a night without power or an etcd without a quorum; and hosts that find
+// themselves fit in the same moment would begin together, before either can say so.
+func (f Facts) turn(b Begun, due time.Time) time.Time {
+	late := f.Now.Sub(due)
+	if b.Reason != BySchedule || f.Part <= 0 || late%closest < f.Part {
+		return f.Now
+	}
+	return due.Add(late.Truncate(closest) + closest)
 }
 
 // tends reports whether the catalogue needs tending. A pause follows a try that left something.
@@ -286,17 +305,18 @@ func (f Facts) clockWaits() bool {
 	return f.Synchronised.Known && !f.Synchronised.Value && f.Up < clockPatience
 }
 
-// OffsetOf returns the offset of a host: the control planes of a site divide the hour that is
-// the least time between two times of a schedule.
-func OffsetOf(self string, controlPlanes []string) time.Duration {
+// PartOf returns the offset of a host and its part of the hour that is the least time between two
+// times of a schedule: the control planes of a site divide it.
+func PartOf(self string, controlPlanes []string) (offset, part time.Duration) {
 	names := slices.Clone(controlPlanes)
 	slices.Sort(names)
 	names = slices.Compact(names)
 	i := slices.Index(names, self)
 	if i < 0 || len(names) < 2 {
-		return 0
+		return 0, closest
 	}
-	return time.Duration(i) * closest / time.Duration(len(names))
+	part = closest / time.Duration(len(names))
+	return time.Duration(i) * part, part
 }
 
 // Took returns the journal after a good backup.

@@ -38,6 +38,16 @@ func TestWhatAHostDoesAboutItsBackups(t *testing.T) {
 		{"many were missed: it is made up once", func(f *Facts) { f.Journal.Slot = at(t, "2026-01-09T03:00:00Z") }, Begin, BySchedule},
 		{"its part of the time has not come", func(f *Facts) { open(f); f.Now, f.Offset = at(t, "2026-03-10T03:10:00Z"), 30*time.Minute }, Rest, "not-due"},
 		{"its part of the time has come", func(f *Facts) { open(f); f.Now, f.Offset = at(t, "2026-03-10T03:31:00Z"), 30*time.Minute }, Begin, BySchedule},
+		{"it was missed, and this is the other host's part of the hour", func(f *Facts) { open(f); f.Part, f.Now = 30*time.Minute, noon.Add(40*time.Minute) }, Rest, "not-its-part"},
+		{"its own part comes again", func(f *Facts) { open(f); f.Part, f.Now = 30*time.Minute, noon.Add(61*time.Minute) }, Begin, BySchedule},
+		{"a lone host has the whole hour", func(f *Facts) { open(f); f.Part, f.Now = time.Hour, noon.Add(40*time.Minute) }, Begin, BySchedule},
+		{"a person does not wait for a part of the hour", func(f *Facts) {
+			f.Part, f.Now, f.Asked = 30*time.Minute, noon.Add(40*time.Minute), ReadAsked(Ask(noon, ""))
+		}, Begin, ByPerson},
+		{"what is in the way is told in each part", func(f *Facts) {
+			open(f)
+			f.Part, f.Now, f.Etcd.Value.Writes = 30*time.Minute, noon.Add(40*time.Minute), false
+		}, Wait, "no-writes"},
 		{"the first one comes soon", func(f *Facts) { f.Journal = Journal{Since: noon.Add(-20 * time.Minute)} }, Begin, BySchedule},
 		{"and not at once", func(f *Facts) { f.Journal = Journal{Since: noon.Add(-10 * time.Minute)} }, Rest, "not-due"},
 		{"nor on both hosts together", func(f *Facts) { f.Journal, f.Offset = Journal{Since: noon.Add(-20 * time.Minute)}, 30*time.Minute }, Rest, "not-due"},
@@ -53,6 +63,9 @@ func TestWhatAHostDoesAboutItsBackups(t *testing.T) {
 			f.Journal.Again, f.Journal.Ended, f.Asked = noon.Add(time.Minute), true, ReadAsked(Ask(noon, ""))
 		}, Rest, "not-due"},
 		{"a person's wish that was answered is over", func(f *Facts) { f.Asked = ReadAsked(Ask(noon, "x")); f.Journal.Asked = f.Asked.Text }, Rest, "not-due"},
+		{"nobody knows what the site wants now, and a person waits for its targets", func(f *Facts) { f.Asked, f.Unread = ReadAsked(Ask(noon, "")), "connection refused" }, Wait, "unread"},
+		{"for hours", func(f *Facts) { f.Asked, f.Unread = ReadAsked(Ask(noon.Add(-7*time.Hour), "")), "connection refused" }, Begin, ByPerson},
+		{"the schedule does not wait for that", func(f *Facts) { open(f); f.Schedule, f.Unread = schedule(t, "0 9 * * *", ""), "connection refused" }, Begin, BySchedule},
 		{"a person needs no reason", func(f *Facts) { f.Asked = ReadAsked(Ask(noon, "")) }, Begin, ByPerson},
 		{"the clock is not synchronised yet", func(f *Facts) { open(f); f.Synchronised, f.Up = state.Known(false), time.Minute }, Wait, "clock"},
 		{"a site without a time server", func(f *Facts) { open(f); f.Synchronised, f.Up = state.Known(false), 2*time.Hour }, Begin, BySchedule},
@@ -70,6 +83,7 @@ func TestWhatAHostDoesAboutItsBackups(t *testing.T) {
 		{"a host is away for hours", func(f *Facts) { open(f); f.Away = []string{"cp-2 is drained"} }, Begin, BySchedule},
 		{"authorities are replaced", func(f *Facts) { open(f); f.Schedule = schedule(t, "0 9 * * *", ""); f.Rotation = "etcd" }, Wait, "rotation"},
 		{"another host is at work", func(f *Facts) { open(f); f.Schedule = schedule(t, "0 9 * * *", ""); f.Busy = []string{"cp-2"} }, Wait, "busy"},
+		{"for hours", func(f *Facts) { open(f); f.Busy = []string{"cp-2"} }, Wait, "busy"},
 		{"the disk is full", func(f *Facts) { open(f); f.Free = state.Known(uint64(1 << 30)) }, Wait, "disk"},
 		{"the disk is full, and some backups are not kept any more", func(f *Facts) { open(f); fullDisk(f) }, Begin, Tend},
 		{"but for the pause after a try", func(f *Facts) { open(f); fullDisk(f); f.Journal.TendAgain = noon.Add(time.Minute) }, Wait, "disk"},
@@ -126,36 +140,51 @@ func TestOnAFullDiskATendRemovesAndSendsNothing(t *testing.T) {
 	}
 }
 
-// TestTwoHostsNeverBeginTogether plays a month on each number of control planes.
+// TestTwoHostsNeverBeginTogether plays some days on each number of control planes: without a
+// trouble, with all hosts off in the night, and with an etcd that takes no writes for some hours.
 func TestTwoHostsNeverBeginTogether(t *testing.T) {
-	for _, names := range [][]string{{"cp-1"}, {"cp-2", "cp-1"}, {"a", "b", "c"}} {
-		for _, text := range []string{"0 3 * * *", "@hourly"} {
-			var begins []time.Time
-			for _, name := range names {
-				f := well(t)
-				f.Schedule, f.Offset, f.Now = schedule(t, text, ""), OffsetOf(name, names), at(t, "2026-03-01T00:00:00Z")
-				f.Journal = Journal{Since: f.Now}
-				for end := f.Now.AddDate(0, 0, 3); f.Now.Before(end); f.Now = f.Now.Add(time.Minute) {
-					if v := Decide(f); v.Action == Begin {
-						begins = append(begins, f.Now)
-						f.Journal.Begun = &v.Begins
-						f.Journal = f.Journal.Took("x")
+	for _, c := range []struct {
+		name     string
+		off      func(hour int) bool
+		unusable func(hour int) bool
+	}{
+		{"well", never, never},
+		{"off in the night", func(hour int) bool { return hour >= 22 || hour < 6 }, never},
+		{"no quorum", never, func(hour int) bool { return hour >= 2 && hour < 10 }},
+	} {
+		for _, names := range [][]string{{"cp-1"}, {"cp-2", "cp-1"}, {"a", "b", "c"}} {
+			for _, text := range []string{"0 3 * * *", "50 3 * * *", "@hourly"} {
+				var begins []time.Time
+				for _, name := range names {
+					f := well(t)
+					f.Schedule, f.Now = schedule(t, text, ""), at(t, "2026-03-01T00:00:00Z")
+					f.Offset, f.Part = PartOf(name, names)
+					f.Journal = Journal{Since: f.Now}
+					for end := f.Now.AddDate(0, 0, 3); f.Now.Before(end); f.Now = f.Now.Add(time.Minute) {
+						f.Etcd.Value.Writes = !c.unusable(f.Now.Hour())
+						if v := Decide(f); v.Action == Begin && !c.off(f.Now.Hour()) {
+							begins = append(begins, f.Now)
+							f.Journal.Begun = &v.Begins
+							f.Journal = f.Journal.Took("x")
+						}
 					}
 				}
-			}
-			for i, a := range begins {
-				for _, b := range begins[:i] {
-					if apart := a.Sub(b).Abs(); apart < 20*time.Minute {
-						t.Errorf("%v %s: %s and %s", names, text, a, b)
+				for i, a := range begins {
+					for _, b := range begins[:i] {
+						if apart := a.Sub(b).Abs(); apart < 5*time.Minute {
+							t.Errorf("%s, %v %s: %s and %s", c.name, names, text, a, b)
+						}
 					}
 				}
-			}
-			if least := len(names) * 3; len(begins) < least {
-				t.Errorf("%v %s: %d backups in three days", names, text, len(begins))
+				if least := len(names) * 3; len(begins) < least {
+					t.Errorf("%s, %v %s: %d backups in three days", c.name, names, text, len(begins))
+				}
 			}
 		}
 	}
 }
+
+func never(int) bool { return false }
 
 func TestFailuresWaitLongerAndLongerAndStayOpen(t *testing.T) {
 	j, pauses := Journal{}, []time.Duration{}

@@ -93,7 +93,7 @@ const (
 	HostOld Kind = "host-old"
 	// Failing means that tries of a host fail.
 	Failing Kind = "failing"
-	// Refused means that the wish of the site has mistakes.
+	// Refused means that the wish of the site has mistakes, or that an object of it is gone.
 	Refused Kind = "refused"
 	// NotSent means that a target has no good backup that is new enough.
 	NotSent Kind = "not-sent"

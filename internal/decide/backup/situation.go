@@ -34,6 +34,8 @@ type Situation struct {
 	Etcd state.Fact[Etcd]
 	// Away has a sentence for each control plane that is away for work, or is about to be.
 	Away []string
+	// Unread says why the site's wish could not be read since a person asked; empty if it was read.
+	Unread string
 	// Rotation names the authorities that are being replaced, empty for none.
 	Rotation string
 	// Busy names the other control planes that take a backup now.
@@ -195,7 +197,12 @@ var rules = []rule{
 	{id: "rotation", soft: true, why: func(s Situation, _ Begun) string {
 		return when(s.Rotation != "", "authorities are being replaced: "+s.Rotation)
 	}},
-	{id: "busy", soft: true, why: func(s Situation, _ Begun) string {
+	{id: "unread", soft: true, why: func(s Situation, b Begun) string {
+		// The person may have changed the wish right before, and waits for a copy at its targets.
+		return when(b.Asked != "" && s.Unread != "", "it is not known what the site wants now: "+s.Unread)
+	}},
+	// Not soft: a host counts as busy for the time of the longest backup at most.
+	{id: "busy", why: func(s Situation, _ Begun) string {
 		return when(len(s.Busy) > 0, strings.Join(s.Busy, " and ")+" takes a backup")
 	}},
 	{id: "disk", ends: true, why: func(s Situation, b Begun) string {

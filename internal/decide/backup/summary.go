@@ -80,7 +80,8 @@ type Summary struct {
 	// at targets are encrypted.
 	Targets    []string `json:"targets,omitempty"`
 	Recipients []string `json:"recipients,omitempty"`
-	// Refused lists the mistakes for which the wish of the site is not followed.
+	// Refused lists the mistakes for which the wish of the site is not followed, and its objects
+	// that are gone.
 	Refused []string `json:"refused,omitempty"`
 	// Asked is the last wish of a person that was answered; Answer is the answer.
 	Asked  string `json:"asked,omitempty"`

@@ -14,11 +14,25 @@ import (
 )
 
 // Inputs are the two parts of a site's wish in the API: the spec of the Backup, nil for none,
-// and the text of the Secret, empty for none. A host keeps the last ones without mistakes. The
-// text holds credentials.
+// and the text of the Secret, empty for none: `holdfast backup configure` writes at least {}. A host
+// keeps the last ones without mistakes. The text holds credentials.
 type Inputs struct {
 	Spec   *configv1alpha1.EtcdBackupSpec `json:"spec,omitempty"`
 	Config string                         `json:"config,omitempty"`
+}
+
+// After returns the inputs to follow after those that a host knows, and names each object that is
+// gone. A deletion is no wish, since somebody may have deleted a namespace or a kind with all that
+// is in it: the last known part stays. Who wants no targets writes a configuration without them.
+func (in Inputs) After(known Inputs) (_ Inputs, gone []string) {
+	const goesOn = " is gone, and hosts go on with what it said last: holdfast backup configure writes it again"
+	if in.Spec == nil && known.Spec != nil {
+		in.Spec, gone = known.Spec, append(gone, "Backup "+ObjectName+goesOn)
+	}
+	if in.Config == "" && known.Config != "" {
+		in.Config, gone = known.Config, append(gone, "Secret "+SecretNamespace+"/"+SecretName+goesOn)
+	}
+	return in, gone
 }
 
 // Wish is the wish of a site, without mistakes.

@@ -98,7 +98,7 @@ var backupWords = map[backup.Kind]func(t backup.Trouble) finding.Finding{
 	},
 	backup.Refused: func(t backup.Trouble) finding.Finding {
 		return finding.Finding{
-			ID: BackupRefused, Problem: "the configuration of backups has mistakes and is not followed: " + t.Why,
+			ID: BackupRefused, Problem: "the configuration of backups has mistakes or is gone: " + t.Why,
 			Meaning: "Hosts go on with the last one without mistakes.", Commands: finding.Anywhere("holdfast backup configure -f FILE --dry-run"),
 		}
 	},

@@ -185,7 +185,7 @@ var kinds = []finding.Kind{
 	{ID: BackupOld, Title: "the newest good backup is older than two periods of its schedule", Page: pageBackups, Alerts: []string{"HoldfastBackupOld"}},
 	{ID: BackupHostOld, Title: "a control plane has no new good backup, and another one has", Page: pageBackups},
 	{ID: BackupFailed, Title: "backups of a control plane fail", Page: pageBackups, Alerts: []string{"HoldfastBackupFails"}},
-	{ID: BackupRefused, Title: "the configuration of backups has mistakes", Page: pageBackups},
+	{ID: BackupRefused, Title: "the configuration of backups has mistakes or is gone", Page: pageBackups},
 	{ID: BackupNotSent, Title: "no new good backup lies at a target", Page: pageBackups, Alerts: []string{"HoldfastBackupNotSent"}},
 	{ID: BackupNeverProven, Title: "nobody has opened a backup with the private key", Page: pageBackups},
 	{ID: EtcdFull, Title: "etcd has raised the alarm NOSPACE, and takes no writes", Page: pageSpace, Alerts: []string{"HoldfastEtcdFull"}},

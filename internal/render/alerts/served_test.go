@@ -22,6 +22,7 @@ import (
 	"github.com/holdfast/holdfast/internal/agent/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/agent/rotation"
 	"github.com/holdfast/holdfast/internal/agent/space"
+	"github.com/holdfast/holdfast/internal/decide/ports"
 	"github.com/holdfast/holdfast/internal/operator/upgrade"
 	render "github.com/holdfast/holdfast/internal/render/operator"
 )
@@ -150,7 +151,13 @@ func TestTheRunbookCollectsFromEachPlaceThatRulesAskFor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, _ := strings.Cut(string(page), "```\nscrape_configs:")
+	intro, rest, _ := strings.Cut(string(page), "```\nscrape_configs:")
+	everywhere := slices.ContainsFunc(ports.Table(), func(p ports.Port) bool {
+		return metrics.Address == fmt.Sprintf("127.0.0.1:%d", p.First) && p.On == ports.Every
+	})
+	if collects := strings.Contains(intro, "DaemonSet on all hosts"); collects != everywhere {
+		t.Errorf("every host has metrics of its own at %s: %t; the runbook collects from all: %t", metrics.Address, everywhere, collects)
+	}
 	example, _, _ := strings.Cut("scrape_configs:"+rest, "```")
 	var config struct {
 		Jobs []struct {

@@ -29,6 +29,14 @@ type Gathered struct {
 	Lacks []string
 }
 
+// Data returns the content of a file; nil if it is not among them.
+func (g Gathered) Data(path string) []byte {
+	if i := slices.IndexFunc(g.Files, func(f File) bool { return f.Path == path }); i >= 0 {
+		return g.Files[i].Data
+	}
+	return nil
+}
+
 // Gather reads files below root, which is "/" except in tests. A file that does not exist is
 // no error; it is in Missing.
 func Gather(root string, paths []backup.HostPath) (Gathered, error) {

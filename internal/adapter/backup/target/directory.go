@@ -87,12 +87,16 @@ func writeHalf(path string, from io.Reader, size int64) (err error) {
 	return nil
 }
 
-// Get implements Target.
+// Get implements Target. Like List it wants no marker for a file that is there.
 func (d directory) Get(_ context.Context, name string) (io.ReadSeekCloser, error) {
-	if err := d.mounted(); err != nil {
-		return nil, err
+	f, err := os.Open(d.at(name))
+	if err == nil {
+		return f, nil
 	}
-	return os.Open(d.at(name))
+	if gone := d.mounted(); gone != nil {
+		return nil, gone
+	}
+	return nil, err
 }
 
 // List implements Target. It wants no marker: who looks into a folder without one may have copied
