@@ -256,6 +256,7 @@ func deviceOf(c config.FencingCredential) state.FencingDevice {
 	return state.FencingDevice{
 		Target: c.HostName, Address: c.Address, Username: c.Username, Password: c.Password.Reveal(),
 		Insecure: c.CertificateVerification == bmc.VerificationDisabled, Fingerprint: c.CertificateFingerprint, LegacyTLS: c.TLS == bmc.TLSLegacy,
+		SystemID: c.SystemID,
 	}
 }
 
@@ -267,13 +268,17 @@ func (g *growth) tryBMCs(ctx context.Context, w *widening) error {
 	if err != nil {
 		return fmt.Errorf("read the identity of this machine: %w", err)
 	}
+	mine := fence.IdentityMatches
+	if w.own.SystemID != "" {
+		mine = fence.IdentityNamed // the person says what the BMC reports of this machine
+	}
 	var bad []error
 	for _, d := range []struct {
 		dev  *state.FencingDevice
 		want fence.Identity
 		not  string
 	}{
-		{&w.own, fence.IdentityMatches, "is not known to be part of this machine"},
+		{&w.own, mine, "is not known to be part of this machine"},
 		{&w.other, fence.IdentityDiffers, "does not answer, refuses the account, or is part of this machine"},
 	} {
 		if *d.dev, err = g.sight(ctx, *d.dev); err != nil {
@@ -282,6 +287,9 @@ func (g *growth) tryBMCs(ctx context.Context, w *widening) error {
 		}
 		dev := *d.dev
 		dev.UUID, dev.Serial = uuid, serial
+		if d.dev == &w.other {
+			dev.SystemID = "" // what it reports is compared with this machine, not with the name of its own
+		}
 		if r := g.effects.test(ctx, dev); r.Identity != d.want {
 			bad = append(bad, fmt.Errorf("BMC of %s at %s %s: %s", d.dev.Target, d.dev.Address, d.not, strings.Join(r.Problems, "; ")))
 		}

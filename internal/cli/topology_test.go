@@ -119,6 +119,35 @@ func TestNothingIsPreparedForABMCThatIsNotTheRightOne(t *testing.T) {
 	}
 }
 
+// named is what the test of a BMC finds that never reports the identity which its machine has of itself.
+func named(dev state.FencingDevice, reports string) fence.Report {
+	if dev.SystemID == reports {
+		return fence.Report{Target: dev.Target, Identity: fence.IdentityNamed}
+	}
+	return fence.Report{Target: dev.Target, Identity: fence.IdentityDiffers, Problems: []string{"it reports nothing that can be compared: set systemID"}}
+}
+
+// nameSystems gives each BMC of a file of two control planes a systemID.
+func nameSystems(t *testing.T, file string) {
+	t.Helper()
+	edit(t, file, "password: hush-1}", "password: hush-1, systemID: B1}")
+	edit(t, file, "password: hush-2}", "password: hush-2, systemID: B2}")
+}
+
+func TestAHostGrowsWhoseBMCIsKnownByASystemIDAlone(t *testing.T) {
+	g := newGrowthRun(t, func(_ int, g *growthRun) {
+		put(t, g.store.PutPlan(decide.Plan{ID: g.r.orderID(t), Grows: true, New: decide.New{Name: "cp-2"}, Stage: decide.Whole}))
+	})
+	nameSystems(t, g.file)
+	g.effects.test = func(_ context.Context, dev state.FencingDevice) fence.Report {
+		return named(dev, map[string]string{"cp-1": "B1", "cp-2": "B2"}[dev.Target])
+	}
+	put(t, g.run(t.Context()))
+	if o, err := g.store.Order(); err != nil || o.Device.SystemID != "B2" {
+		t.Errorf("the order: %+v, %v", o, err)
+	}
+}
+
 func TestAGrowthIsTakenBackOnlyWhileItHasChangedNothing(t *testing.T) {
 	g := newGrowthRun(t, func(_ int, g *growthRun) {
 		if o, _ := g.store.Order(); o.Wish.Abort {
