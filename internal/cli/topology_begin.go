@@ -78,6 +78,9 @@ func (g *growth) begin(ctx context.Context, plan *replace.Plan, file *config.Ins
 		return err
 	}
 	g.name = w.other.Target
+	if plan != nil && exchanges(plan) {
+		return g.exchange(ctx, plan, w)
+	}
 	if err := g.tryBMCs(ctx, &w); err != nil {
 		return err
 	}
@@ -95,6 +98,36 @@ func (g *growth) begin(ctx context.Context, plan *replace.Plan, file *config.Ins
 		return err
 	}
 	return g.follow(ctx, order.Wish.ID)
+}
+
+// exchanges reports whether a plan takes in another machine, or another BMC, though it has begun: this host
+// is prepared by then, and nobody was let in.
+func exchanges(plan *replace.Plan) bool {
+	return plan.Grows && (plan.Stage == replace.Widening || plan.Stage == replace.Waiting)
+}
+
+// exchange has the plan take in what the file says of the new host's BMC. Its name and address are in the
+// site already.
+func (g *growth) exchange(ctx context.Context, plan *replace.Plan, w widening) error {
+	if n := plan.New; w.other.Target != n.Name || g.address != n.Address {
+		return coded(command.ExitRefused, "refused, nothing was changed: the plan brings %s at %s, and takes in another machine or another BMC under that name and address alone", n.Name, n.Address)
+	}
+	if err := g.tryBMCs(ctx, &w); err != nil {
+		return err
+	}
+	g.say("%s, at %s, has its BMC at %s: the plan takes that in, and nothing else of the file", w.other.Target, g.address, w.other.Address)
+	if w.other.FirstSight {
+		g.say("  its certificate, pinned at first sight: compare %s with the BMC's own page", redfish.PlainFingerprint(w.other.Fingerprint))
+	}
+	if err := g.confirm(ctx, "new"); err != nil {
+		return err
+	}
+	order := g.order(plan.ID, w)
+	order.Wish.Accepts = plan.Accepts.And(order.Wish.Accepts)
+	if err := g.store.PutOrder(order); err != nil {
+		return err
+	}
+	return g.follow(ctx, plan.ID)
 }
 
 func (g *growth) order(plan string, w widening) replacement.Order {

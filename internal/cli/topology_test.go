@@ -160,10 +160,57 @@ func TestAGrowthIsTakenBackOnlyWhileItHasChangedNothing(t *testing.T) {
 	if out := g.r.out.String(); out != "taken back: an administrator took it back; nothing was changed at cp-1\n" {
 		t.Error(out)
 	}
-	for _, stage := range []decide.Stage{decide.Widening, decide.Waiting, decide.Joining} {
+	for _, stage := range []decide.Stage{decide.Widening, decide.Waiting} {
 		put(t, g.store.PutPlan(decide.Plan{ID: "p1", Grows: true, New: decide.New{Name: "cp-2"}, Stage: stage}))
 		if err := g.run(t.Context()); exitOfReplace(err) != command.ExitRefused {
 			t.Errorf("%s: %v", stage, err)
+		}
+	}
+}
+
+// A site that has become one of two waits for a machine that may be broken, or whose BMC may.
+func TestAGrowthThatHasBegunTakesInAnotherBMC(t *testing.T) {
+	for stage, taken := range map[decide.Stage]bool{ //nolint:exhaustive // of the others, Planned prepares the host once more
+		decide.Widening: true, decide.Waiting: true, decide.Joining: false,
+	} {
+		plan := decide.Plan{ID: "p1", Grows: true, New: decide.New{Name: "cp-2", Address: "192.168.7.12", BMC: "https://broken", UUID: "dead"}, Stage: stage, Accepts: decide.Accepts{NoBackup: true}}
+		g := newGrowthRun(t, func(_ int, g *growthRun) {
+			plan.Stage = decide.Whole
+			put(t, g.store.PutPlan(plan))
+		})
+		put(t, g.store.PutPlan(plan))
+		err := g.run(t.Context())
+		o, unread := g.store.Order()
+		if !taken {
+			if exitOfReplace(err) != command.ExitRefused || o != nil {
+				t.Errorf("%s: %v, %+v", stage, err, o)
+			}
+			continue
+		}
+		if err != nil || unread != nil || g.prepared > 0 {
+			t.Fatalf("%s: %v, prepared %d times", stage, errors.Join(err, unread), g.prepared)
+		}
+		if w := o.Wish; w.ID != "p1" || !w.Grows || w.New.BMC != "https://10.99.0.112/redfish/v1/Systems/1" || w.New.UUID != "" || w.New.Address != "192.168.7.12" || !w.Accepts.NoBackup || o.Device.Password == "" {
+			t.Errorf("%s: the order: %+v", stage, o)
+		}
+	}
+}
+
+func TestAGrowthThatHasBegunTakesInNoOtherHost(t *testing.T) {
+	for sentence, change := range map[string]func(*growthRun){
+		"another name":           func(g *growthRun) { edit(t, g.file, "hostname: cp-2", "hostname: cp-9") },
+		"another address":        func(g *growthRun) { g.address = "192.168.7.19" },
+		"a BMC of this host":     func(g *growthRun) { g.theirs = fence.IdentityMatches },
+		"a BMC that is silent":   func(g *growthRun) { g.theirs = fence.IdentityUnknown },
+		"three control planes":   func(g *growthRun) { edit(t, g.file, "replicas: 2", "replicas: 3") },
+		"an own BMC of somebody": func(g *growthRun) { g.ours = fence.IdentityDiffers },
+	} {
+		g := newGrowthRun(t, func(int, *growthRun) { t.Errorf("%s: the command waits", sentence) })
+		put(t, g.store.PutPlan(decide.Plan{ID: "p1", Grows: true, New: decide.New{Name: "cp-2", Address: "192.168.7.12"}, Stage: decide.Waiting}))
+		change(g)
+		err := g.run(t.Context())
+		if o, _ := g.store.Order(); err == nil || o != nil || g.prepared > 0 {
+			t.Errorf("%s: %v, %+v", sentence, err, o)
 		}
 	}
 }

@@ -518,3 +518,20 @@ func TestANewcomerMayBeKnownByItsSystemIDAlone(t *testing.T) {
 		t.Errorf("reached %+v, ours %+v, matches %+v", f.Reached, f.Ours, f.Matches)
 	}
 }
+
+// The next plan has to see whether that machine is off, and neither a Node nor Corosync names its address.
+func TestANewcomerThatWasLostBeforeItWasListedIsKnownByTheLastPlan(t *testing.T) {
+	l, job := newLab(t)
+	if err := l.leaveRing(t.Context(), job); err != nil {
+		t.Fatal(err)
+	}
+	l.api.node = NodeFacts{}
+	job.Plan.Stage, job.Plan.Ended = replace.Whole, "cp-2 was lost"
+	job.Plan.Newcomer = replace.Newcomer{Machine: state.Machine{UUID: "new", Serial: "S9"}, Address: "10.98.0.99"}
+	next := order
+	next.Wish.ID, next.Wish.Old = "p2", "cp-2"
+	job.Order = &next
+	if f := l.look(t.Context(), job); f.OldAddress != "10.98.0.99" || f.OldMachine.Serial != "S9" || !f.Answers.Known {
+		t.Errorf("%q, %+v, answers %+v", f.OldAddress, f.OldMachine, f.Answers)
+	}
+}

@@ -200,7 +200,7 @@ func (h *here) cluster(ctx context.Context, f *replace.Facts, job Job) {
 	f.Lock, f.InForce = carry.Fact(lock[lockKey], err), replace.InForce(lock)
 	name, next := names(job)
 	if name != "" {
-		h.oldInAPI(ctx, f, api, name)
+		h.oldInAPI(ctx, f, api, name, job.Plan)
 	}
 	record, err := api.ConfigMap(ctx, annotation.RecordNamespace, annotation.RecordName)
 	text := carry.Fact(record[annotation.RecordKey], err)
@@ -233,23 +233,30 @@ func (h *here) cluster(ctx context.Context, f *replace.Facts, job Job) {
 }
 
 // oldInAPI reads what the API has of the old host.
-func (h *here) oldInAPI(ctx context.Context, f *replace.Facts, api API, name string) {
+func (h *here) oldInAPI(ctx context.Context, f *replace.Facts, api API, name string, plan *replace.Plan) {
 	node, err := api.Facts(ctx, name)
 	f.OldNode, f.OldAddress, f.OldMachine = carry.Fact(node.Node, err), node.Address, node.Machine
-	h.remember(f, name)
+	h.remember(f, name, plan)
 	pods, err := api.PodsOn(ctx, name)
 	f.Pods = carry.Fact(pods, err)
 	volumes, err := api.VolumesOf(ctx, name)
 	f.Volumes = carry.Fact(volumes, err)
 }
 
-// remember fills in what this host knows about the old one, if the Node does not show it.
-func (h *here) remember(f *replace.Facts, name string) {
+// remember fills in what this host knows about the old one, if the Node does not show it. A newcomer that
+// was lost before it was listed may be known by the last plan alone.
+func (h *here) remember(f *replace.Facts, name string, plan *replace.Plan) {
 	if f.OldAddress == "" {
 		f.OldAddress = h.address(name)
 	}
 	if dev, err := h.files.Device(name); err == nil && f.OldMachine == (state.Machine{}) {
 		f.OldMachine = state.Machine{UUID: dev.UUID, Serial: dev.Serial}
+	}
+	if plan != nil && plan.Lost(name) {
+		f.OldAddress = cmp.Or(f.OldAddress, plan.Newcomer.Address)
+		if f.OldMachine == (state.Machine{}) {
+			f.OldMachine = plan.Newcomer.Machine
+		}
 	}
 }
 

@@ -114,7 +114,7 @@ func table(f Facts) []rule {
 	case f.Plan.Stage == Widening:
 		return slices.Concat(amendRules, wideningRules)
 	case f.Plan.Stage == Waiting:
-		return slices.Concat(amendRules, newcomerRules)
+		return slices.Concat(amendRules, namedRules, newcomerRules)
 	case f.Plan.Stage == Joining:
 		return joiningRules
 	}
