@@ -24,7 +24,7 @@ import (
 
 // gather reads the facts about the removal.
 func (r *hostRemoval) gather(ctx context.Context) (removal.Facts, error) {
-	f := removal.Facts{Now: r.now(), Name: r.name, Off: r.isOff == r.name, Replaces: r.again != ""}
+	f := removal.Facts{Now: r.now(), Name: r.name, Off: r.isOff == r.name, Replaces: r.again != "", Keeps: r.keeps}
 	for _, read := range []func(context.Context, *removal.Facts) error{r.nodes, r.pods, r.volumes, r.retired, r.traces, r.site, r.upgrade} {
 		if err := read(ctx, &f); err != nil {
 			return f, err
@@ -115,7 +115,7 @@ func (r *hostRemoval) traces(ctx context.Context, f *removal.Facts) error {
 	}
 	for _, t := range tokens.Items {
 		if t.Annotations[kube.AnnotationTokenHost] == r.name {
-			f.Tokens = append(f.Tokens, t.Name)
+			f.Tokens = append(f.Tokens, removal.Token{Name: t.Name, Made: t.CreationTimestamp.Time})
 		}
 	}
 	return nil

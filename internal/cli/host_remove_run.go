@@ -34,6 +34,8 @@ type hostRemoval struct {
 	by string
 	// again is the command that goes on with a replacement, empty for a removal alone.
 	again string
+	// keeps is true if the machine that takes the host's place gets its name, too.
+	keeps bool
 	// plane is what takes a control plane of three out of etcd, nil for a worker.
 	plane *planeMember
 }

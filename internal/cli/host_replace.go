@@ -53,7 +53,8 @@ The command writes the wish and follows the plan. The agent of this host carries
 out, even if the command has ended or this host was booted. First the command names each
 closed gate, and what to type. Until the old host is retired you can take the plan back with
 --abort, and the plan takes itself back if the old host returns. After that the plan only goes
-forward, and the old host stays inert if it wakes up: it lacks Corosync's new key.
+forward, and the old host stays inert if it wakes up: it lacks Corosync's new key. If the new
+machine is lost for good after it was let in, --abort ends the plan, and another one may begin.
 
 Install the new machine with the file that --join-file writes. The plan lets the machine in
 once it is proved that the BMC is part of it. When the command ends, either host may be lost.
@@ -155,7 +156,7 @@ func (f *replaceFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&f.reason, "reason", "", "why")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "show the plan and the gates, and change nothing")
 	flags.BoolVar(&f.yes, "yes", false, "do not ask")
-	flags.BoolVar(&f.abort, "abort", false, "take the plan back, while the old host is not retired")
+	flags.BoolVar(&f.abort, "abort", false, "take the plan back, while the old host is not retired; or end it, if the new machine was let in and is lost")
 }
 
 // check returns all mistakes of the command line at once.
@@ -312,15 +313,19 @@ func (r *hostReplacement) takeBack(ctx context.Context, plan *decide.Plan, activ
 		return coded(command.ExitRefused, "there is no plan to take back")
 	case !active:
 		return coded(command.ExitRefused, "there is no plan for %s to take back", r.name)
+	case plan.Stage == decide.Joining:
+		r.say("the plan ends once %s is out of contact and etcd here goes on alone; see yourself that the machine is off", plan.New.Name)
 	case plan.Stage != decide.Planned && plan.Shrinks:
 		return coded(command.ExitRefused, "refused: %s is retired, so there is only the way forward: %s", plan.Old.Name, r.again())
 	case plan.Stage != decide.Planned && r.topology:
 		return coded(command.ExitRefused, "refused: this host has become one of two, so there is only the way forward: %s", r.again())
 	case plan.Stage != decide.Planned:
 		return coded(command.ExitRefused, "refused: %s is retired, so there is only the way forward: holdfast host replace %s", r.name, r.name)
-	case order == nil:
+	}
+	if order == nil {
 		order = &replacement.Order{}
 	}
+	order.Wish.At = r.now().UTC()
 	order.Wish.ID, order.Wish.Grows, order.Wish.Shrinks, order.Wish.Old, order.Wish.Abort = plan.ID, plan.Grows, plan.Shrinks, plan.Old.Name, true
 	if err := r.store.PutOrder(*order); err != nil {
 		return err

@@ -116,6 +116,13 @@ func (r *hostReplacement) ended(plan *decide.Plan) error {
 		}
 		return err
 	}
+	if plan.Ended != "" {
+		_, err := fmt.Fprintf(r.streams.Out, "the plan is over: %s; to give its place to another machine: sudo holdfast host replace %s --bmc-address ADDRESS\n", plan.Ended, plan.New.Name)
+		if err == nil && !r.abort {
+			err = coded(command.ExitAttention, "%s ended early", what)
+		}
+		return err
+	}
 	whole := plan.Old.Name + " was replaced: either host may be lost"
 	switch {
 	case plan.New.Name != "" && plan.Old.Name != "" && plan.New.Name != plan.Old.Name:

@@ -114,6 +114,51 @@ func TestOneOfThreeControlPlanesIsReplaced(t *testing.T) {
 	}
 }
 
+// kubeadm makes the new machine a voter before its Node exists, and a person who was cut off types the
+// command again at any moment of that.
+func TestTypedAgainWhileItJoinsTheNewControlPlaneKeepsItsTokenAndItsMember(t *testing.T) {
+	for _, c := range []struct {
+		sentence string
+		member   []state.EtcdMember
+		approved bool
+	}{
+		{"it has its token", nil, false},
+		{"it is a learner", []state.EtcdMember{{ID: 9, Name: "cp-3", Learner: true}}, false},
+		{"it votes", []state.EtcdMember{{ID: 9, Name: "cp-3"}}, false},
+		{"its request was approved", []state.EtcdMember{{ID: 9, Name: "cp-3"}}, true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newThree(t)
+			cut := s.replaces(t, s, "")
+			cut.joined = func(context.Context, *site.Site) error { return errors.New("the person typed ^C") }
+			if err := cut.run(t.Context()); err == nil || len(s.members) != 2 {
+				t.Fatalf("%s: %v, %+v", c.sentence, err, s.members)
+			}
+			time.Sleep(5 * time.Minute)
+			token := traces("cp-3")[2]
+			token.SetCreationTimestamp(metav1.Now())
+			put(t, s.Create(t.Context(), token))
+			s.members = append(s.members, c.member...)
+			if c.approved {
+				list, err := readRetired(t.Context(), s)
+				put(t, err)
+				h, _ := list.Value.Of("cp-3")
+				h.Again = time.Now()
+				put(t, cut.old.mark(t.Context(), h))
+			}
+			again := s.replaces(t, s, "")
+			again.joined = func(context.Context, *site.Site) error { return errors.New("it is waited for") }
+			if err := again.run(t.Context()); err == nil || err.Error() != "it is waited for" {
+				t.Errorf("%s: %v", c.sentence, err)
+			}
+			if len(s.members) != 2+len(c.member) {
+				t.Errorf("%s: its member was taken out: %+v", c.sentence, s.members)
+			}
+			put(t, s.Get(t.Context(), client.ObjectKeyFromObject(token), token))
+		})
+	}
+}
+
 func TestAReplacementOfOneOfThreeThatEndsAtAnyWriteGoesOn(t *testing.T) {
 	for _, lost := range []bool{false, true} {
 		for at := range 6 {

@@ -190,6 +190,27 @@ func TestAPlanIsTakenBackWhenAsked(t *testing.T) {
 	}
 }
 
+// The plan cannot be taken back once the new machine was let in, and that one may burn.
+func TestAPlanWhoseNewMachineIsLostEndsWhenAsked(t *testing.T) {
+	let := decide.Plan{ID: "p1", Old: decide.Old{Name: "cp-2"}, New: decide.New{Name: "cp-2"}, Stage: decide.Joining}
+	r := newReplaceRun(t, func(_ int, r *replaceRun) {
+		o, err := r.store.Order()
+		put(t, err)
+		if !o.Wish.Abort || o.Wish.ID != "p1" || o.Wish.At.IsZero() {
+			t.Fatalf("%+v", o)
+		}
+		over := let
+		over.Stage, over.Ended = decide.Whole, "cp-2 was lost before it was whole, as was said"
+		put(t, r.store.PutPlan(over))
+	})
+	put(t, r.store.PutPlan(let))
+	r.abort, r.bmc = true, replaceBMC{}
+	put(t, r.run(t.Context()))
+	if out := r.out.String(); strings.Contains(out, "either host may be lost") || !strings.Contains(out, "cp-2 was lost before it was whole") || !strings.Contains(out, "holdfast host replace cp-2 --bmc-address") {
+		t.Error(out)
+	}
+}
+
 func TestAPlanThatCameToItsEndMeanwhileIsTold(t *testing.T) {
 	r := newReplaceRun(t, func(int, *replaceRun) {})
 	put(t, r.store.PutPlan(decide.Plan{ID: "p1", Old: decide.Old{Name: "cp-2"}, Stage: decide.Whole, Written: r.clock}))

@@ -48,7 +48,7 @@ func (f *replaceFlags) newWorkerReplacement(ctx context.Context, name string, st
 			name:     cmp.Or(f.newName, name), cluster: c, streams: streams, now: time.Now, root: "/",
 		},
 	}
-	w.old.again = w.again()
+	w.old.again, w.old.keeps = w.again(), w.new.name == w.old.name
 	w.joined = w.new.follow
 	return w, nil
 }

@@ -36,7 +36,7 @@ func replaces(t *testing.T, c client.Client, root, next string, out *bytes.Buffe
 	if next != "" {
 		w.new.name = next
 	}
-	w.old.again = w.again()
+	w.old.again, w.old.keeps = w.again(), next == ""
 	w.joined = func(ctx context.Context, _ *site.Site) error {
 		n := nodeOf(t, c, "w-2").DeepCopy() //nolint:contextcheck // the test has its own
 		n.Name, n.UID, n.ResourceVersion, n.CreationTimestamp = w.new.name, types.UID("uid-new"), "", metav1.Now()

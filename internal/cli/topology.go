@@ -114,6 +114,9 @@ installed.
 
 You can take the plan back with --abort until this host becomes one of two, the third member
 votes, etcd goes to the etcd keepers, or the other host is retired. Then it only goes forward.
+Until the second host was let in you can still name another BMC or machine for it, by the same
+command with the edited file. If it is lost for good after that, --abort ends the plan, and
+'holdfast host replace' gives its place to another machine.
 
 Exit codes: 0 the plan is whole (with --abort: it is taken back); 3 it was not whole
 at the timeout, and the message says what a person has to do; 4 it was not whole at the
@@ -237,7 +240,7 @@ func (g *growth) run(ctx context.Context) error {
 	switch {
 	case g.abort:
 		return g.takeBack(ctx, plan, active)
-	case active && plan.Stage != decide.Planned && g.file != "":
+	case active && plan.Stage != decide.Planned && g.file != "" && !exchanges(plan):
 		return coded(command.ExitRefused, "refused: the plan has begun: run the command without --install-config to follow it")
 	case active && g.file == "":
 		return g.goOn(ctx, plan)
@@ -261,10 +264,10 @@ func (g *growth) runFile(ctx context.Context, plan *decide.Plan, active bool) er
 	switch {
 	case err != nil:
 		return err
+	case active && (more(file) || pair || fewer(file) && plan.Grows):
+		return coded(command.ExitRefused, "refused: a plan to %s is under way; to follow it: sudo %s", plan.Work(), plan.Command())
 	case fewer(file):
 		return g.shrink(ctx, plan, file)
-	case (more(file) || pair) && active:
-		return coded(command.ExitRefused, "refused: a plan to %s is under way; to follow it: sudo %s", plan.Work(), plan.Command())
 	case more(file):
 		return g.beginThree(ctx, file)
 	case pair:

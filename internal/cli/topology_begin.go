@@ -78,6 +78,9 @@ func (g *growth) begin(ctx context.Context, plan *replace.Plan, file *config.Ins
 		return err
 	}
 	g.name = w.other.Target
+	if plan != nil && exchanges(plan) {
+		return g.exchange(ctx, plan, w)
+	}
 	if err := g.tryBMCs(ctx, &w); err != nil {
 		return err
 	}
@@ -95,6 +98,36 @@ func (g *growth) begin(ctx context.Context, plan *replace.Plan, file *config.Ins
 		return err
 	}
 	return g.follow(ctx, order.Wish.ID)
+}
+
+// exchanges reports whether a plan takes in another machine, or another BMC, though it has begun: this host
+// is prepared by then, and nobody was let in.
+func exchanges(plan *replace.Plan) bool {
+	return plan.Grows && (plan.Stage == replace.Widening || plan.Stage == replace.Waiting)
+}
+
+// exchange has the plan take in what the file says of the new host's BMC. Its name and address are in the
+// site already.
+func (g *growth) exchange(ctx context.Context, plan *replace.Plan, w widening) error {
+	if n := plan.New; w.other.Target != n.Name || g.address != n.Address {
+		return coded(command.ExitRefused, "refused, nothing was changed: the plan brings %s at %s, and takes in another machine or another BMC under that name and address alone", n.Name, n.Address)
+	}
+	if err := g.tryBMCs(ctx, &w); err != nil {
+		return err
+	}
+	g.say("%s, at %s, has its BMC at %s: the plan takes that in, and nothing else of the file", w.other.Target, g.address, w.other.Address)
+	if w.other.FirstSight {
+		g.say("  its certificate, pinned at first sight: compare %s with the BMC's own page", redfish.PlainFingerprint(w.other.Fingerprint))
+	}
+	if err := g.confirm(ctx, "new"); err != nil {
+		return err
+	}
+	order := g.order(plan.ID, w)
+	order.Wish.Accepts = plan.Accepts.And(order.Wish.Accepts)
+	if err := g.store.PutOrder(order); err != nil {
+		return err
+	}
+	return g.follow(ctx, plan.ID)
 }
 
 func (g *growth) order(plan string, w widening) replacement.Order {
@@ -256,6 +289,7 @@ func deviceOf(c config.FencingCredential) state.FencingDevice {
 	return state.FencingDevice{
 		Target: c.HostName, Address: c.Address, Username: c.Username, Password: c.Password.Reveal(),
 		Insecure: c.CertificateVerification == bmc.VerificationDisabled, Fingerprint: c.CertificateFingerprint, LegacyTLS: c.TLS == bmc.TLSLegacy,
+		SystemID: c.SystemID,
 	}
 }
 
@@ -267,13 +301,17 @@ func (g *growth) tryBMCs(ctx context.Context, w *widening) error {
 	if err != nil {
 		return fmt.Errorf("read the identity of this machine: %w", err)
 	}
+	mine := fence.IdentityMatches
+	if w.own.SystemID != "" {
+		mine = fence.IdentityNamed // the person says what the BMC reports of this machine
+	}
 	var bad []error
 	for _, d := range []struct {
 		dev  *state.FencingDevice
 		want fence.Identity
 		not  string
 	}{
-		{&w.own, fence.IdentityMatches, "is not known to be part of this machine"},
+		{&w.own, mine, "is not known to be part of this machine"},
 		{&w.other, fence.IdentityDiffers, "does not answer, refuses the account, or is part of this machine"},
 	} {
 		if *d.dev, err = g.sight(ctx, *d.dev); err != nil {
@@ -282,6 +320,9 @@ func (g *growth) tryBMCs(ctx context.Context, w *widening) error {
 		}
 		dev := *d.dev
 		dev.UUID, dev.Serial = uuid, serial
+		if d.dev == &w.other {
+			dev.SystemID = "" // what it reports is compared with this machine, not with the name of its own
+		}
 		if r := g.effects.test(ctx, dev); r.Identity != d.want {
 			bad = append(bad, fmt.Errorf("BMC of %s at %s %s: %s", d.dev.Target, d.dev.Address, d.not, strings.Join(r.Problems, "; ")))
 		}

@@ -162,7 +162,7 @@ func (g *growth) tryBoth(ctx context.Context, w *pairOfThree) error {
 		}
 		w.devices[i] = dev
 		r := g.effects.test(ctx, dev)
-		if r.Err() != nil || r.Identity != fence.IdentityMatches {
+		if r.Err() != nil || r.Identity != fence.IdentityMatches && r.Identity != fence.IdentityNamed {
 			bad = append(bad, fmt.Errorf("BMC of %s at %s is not known to be part of its machine: %s", dev.Target, dev.Address, strings.Join(r.Problems, "; ")))
 		}
 	}

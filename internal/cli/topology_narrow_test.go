@@ -107,6 +107,20 @@ func TestASiteOfThreeIsFollowedUntilItHasTwo(t *testing.T) {
 	}
 }
 
+func TestAPairOfThreeMayBeKnownByItsSystemIDsAlone(t *testing.T) {
+	g := newNarrowRun(t, func(_ int, g *growthRun) {
+		put(t, g.store.PutNarrowPlan(narrowPlan(narrowWish(t, g).ID, narrow.Whole)))
+	})
+	nameSystems(t, g.file)
+	g.effects.test = func(_ context.Context, dev state.FencingDevice) fence.Report {
+		return named(dev, map[string]string{"cp-1": "B1", "cp-2": "B2"}[dev.Target])
+	}
+	put(t, g.run(t.Context()))
+	if target, err := g.store.NarrowTarget(); err != nil || target.Devices[0].SystemID != "B1" || target.Devices[1].SystemID != "B2" {
+		t.Errorf("the target: %+v, %v", target, err)
+	}
+}
+
 func TestAPlanOfTwoOfThreeShowsItsGatesAndLeavesNothing(t *testing.T) {
 	for sentence, c := range map[string]struct {
 		gates []replace.Gate

@@ -119,6 +119,35 @@ func TestNothingIsPreparedForABMCThatIsNotTheRightOne(t *testing.T) {
 	}
 }
 
+// named is what the test of a BMC finds that never reports the identity which its machine has of itself.
+func named(dev state.FencingDevice, reports string) fence.Report {
+	if dev.SystemID == reports {
+		return fence.Report{Target: dev.Target, Identity: fence.IdentityNamed}
+	}
+	return fence.Report{Target: dev.Target, Identity: fence.IdentityDiffers, Problems: []string{"it reports nothing that can be compared: set systemID"}}
+}
+
+// nameSystems gives each BMC of a file of two control planes a systemID.
+func nameSystems(t *testing.T, file string) {
+	t.Helper()
+	edit(t, file, "password: hush-1}", "password: hush-1, systemID: B1}")
+	edit(t, file, "password: hush-2}", "password: hush-2, systemID: B2}")
+}
+
+func TestAHostGrowsWhoseBMCIsKnownByASystemIDAlone(t *testing.T) {
+	g := newGrowthRun(t, func(_ int, g *growthRun) {
+		put(t, g.store.PutPlan(decide.Plan{ID: g.r.orderID(t), Grows: true, New: decide.New{Name: "cp-2"}, Stage: decide.Whole}))
+	})
+	nameSystems(t, g.file)
+	g.effects.test = func(_ context.Context, dev state.FencingDevice) fence.Report {
+		return named(dev, map[string]string{"cp-1": "B1", "cp-2": "B2"}[dev.Target])
+	}
+	put(t, g.run(t.Context()))
+	if o, err := g.store.Order(); err != nil || o.Device.SystemID != "B2" {
+		t.Errorf("the order: %+v, %v", o, err)
+	}
+}
+
 func TestAGrowthIsTakenBackOnlyWhileItHasChangedNothing(t *testing.T) {
 	g := newGrowthRun(t, func(_ int, g *growthRun) {
 		if o, _ := g.store.Order(); o.Wish.Abort {
@@ -131,10 +160,57 @@ func TestAGrowthIsTakenBackOnlyWhileItHasChangedNothing(t *testing.T) {
 	if out := g.r.out.String(); out != "taken back: an administrator took it back; nothing was changed at cp-1\n" {
 		t.Error(out)
 	}
-	for _, stage := range []decide.Stage{decide.Widening, decide.Waiting, decide.Joining} {
+	for _, stage := range []decide.Stage{decide.Widening, decide.Waiting} {
 		put(t, g.store.PutPlan(decide.Plan{ID: "p1", Grows: true, New: decide.New{Name: "cp-2"}, Stage: stage}))
 		if err := g.run(t.Context()); exitOfReplace(err) != command.ExitRefused {
 			t.Errorf("%s: %v", stage, err)
+		}
+	}
+}
+
+// A site that has become one of two waits for a machine that may be broken, or whose BMC may.
+func TestAGrowthThatHasBegunTakesInAnotherBMC(t *testing.T) {
+	for stage, taken := range map[decide.Stage]bool{ //nolint:exhaustive // of the others, Planned prepares the host once more
+		decide.Widening: true, decide.Waiting: true, decide.Joining: false,
+	} {
+		plan := decide.Plan{ID: "p1", Grows: true, New: decide.New{Name: "cp-2", Address: "192.168.7.12", BMC: "https://broken", UUID: "dead"}, Stage: stage, Accepts: decide.Accepts{NoBackup: true}}
+		g := newGrowthRun(t, func(_ int, g *growthRun) {
+			plan.Stage = decide.Whole
+			put(t, g.store.PutPlan(plan))
+		})
+		put(t, g.store.PutPlan(plan))
+		err := g.run(t.Context())
+		o, unread := g.store.Order()
+		if !taken {
+			if exitOfReplace(err) != command.ExitRefused || o != nil {
+				t.Errorf("%s: %v, %+v", stage, err, o)
+			}
+			continue
+		}
+		if err != nil || unread != nil || g.prepared > 0 {
+			t.Fatalf("%s: %v, prepared %d times", stage, errors.Join(err, unread), g.prepared)
+		}
+		if w := o.Wish; w.ID != "p1" || !w.Grows || w.New.BMC != "https://10.99.0.112/redfish/v1/Systems/1" || w.New.UUID != "" || w.New.Address != "192.168.7.12" || !w.Accepts.NoBackup || o.Device.Password == "" {
+			t.Errorf("%s: the order: %+v", stage, o)
+		}
+	}
+}
+
+func TestAGrowthThatHasBegunTakesInNoOtherHost(t *testing.T) {
+	for sentence, change := range map[string]func(*growthRun){
+		"another name":           func(g *growthRun) { edit(t, g.file, "hostname: cp-2", "hostname: cp-9") },
+		"another address":        func(g *growthRun) { g.address = "192.168.7.19" },
+		"a BMC of this host":     func(g *growthRun) { g.theirs = fence.IdentityMatches },
+		"a BMC that is silent":   func(g *growthRun) { g.theirs = fence.IdentityUnknown },
+		"three control planes":   func(g *growthRun) { edit(t, g.file, "replicas: 2", "replicas: 3") },
+		"an own BMC of somebody": func(g *growthRun) { g.ours = fence.IdentityDiffers },
+	} {
+		g := newGrowthRun(t, func(int, *growthRun) { t.Errorf("%s: the command waits", sentence) })
+		put(t, g.store.PutPlan(decide.Plan{ID: "p1", Grows: true, New: decide.New{Name: "cp-2", Address: "192.168.7.12"}, Stage: decide.Waiting}))
+		change(g)
+		err := g.run(t.Context())
+		if o, _ := g.store.Order(); err == nil || o != nil || g.prepared > 0 {
+			t.Errorf("%s: %v, %+v", sentence, err, o)
 		}
 	}
 }

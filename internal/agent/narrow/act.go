@@ -27,7 +27,7 @@ func (h *here) world() World {
 	return World{Look: h.look, Do: map[narrow.Act]func(context.Context, Job) error{ //nolint:exhaustive // the others are no acts of this place
 		narrow.CopyPlan: h.copyPlan, narrow.DropLock: h.dropLock, narrow.Tell: h.tellProgress, narrow.Prepare: h.prepare, narrow.Dress: h.dress, narrow.Undress: h.undress,
 		narrow.PutWord: h.putWord, narrow.DropWord: h.dropWord, narrow.EnterRing: h.enterRing, narrow.SetUp: h.setUp, narrow.AskStart: h.askStart, narrow.EndRing: h.endRing,
-		narrow.EndPair: h.endPair, narrow.TakeEtcd: h.takeEtcd, narrow.Manage: h.manage, narrow.Order: h.order, narrow.AskEmpty: h.askEmpty, narrow.Leave: h.leave,
+		narrow.EndPair: h.endPair, narrow.Maintain: h.maintain, narrow.TakeEtcd: h.takeEtcd, narrow.Manage: h.manage, narrow.Order: h.order, narrow.AskEmpty: h.askEmpty, narrow.Leave: h.leave,
 		narrow.DropOld: h.dropOld,
 	}}
 }
@@ -334,6 +334,8 @@ func (h *here) giveLead(ctx context.Context, of string, at map[string]string) {
 		}
 	}
 }
+
+func (h *here) maintain(ctx context.Context, _ Job) error { return h.steps().Maintain(ctx) }
 
 func (h *here) manage(ctx context.Context, _ Job) error { return h.steps().Manage(ctx) }
 

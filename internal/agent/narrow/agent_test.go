@@ -123,6 +123,8 @@ func (p *trio) do(i int, a narrow.Act, job Job) {
 		h.ring = true
 	case narrow.SetUp:
 		p.setUp, p.maintained = true, true
+	case narrow.Maintain:
+		p.maintained = true
 	case narrow.AskStart:
 		h.asked = true
 	case narrow.EndRing:
@@ -146,7 +148,7 @@ func (p *trio) do(i int, a narrow.Act, job Job) {
 
 func acts() []narrow.Act {
 	return []narrow.Act{
-		narrow.CopyPlan, narrow.DropLock, narrow.Tell, narrow.Prepare, narrow.Dress, narrow.Undress, narrow.PutWord, narrow.DropWord, narrow.EnterRing, narrow.SetUp, narrow.AskStart,
+		narrow.CopyPlan, narrow.DropLock, narrow.Tell, narrow.Prepare, narrow.Dress, narrow.Undress, narrow.PutWord, narrow.DropWord, narrow.EnterRing, narrow.SetUp, narrow.AskStart, narrow.Maintain,
 		narrow.EndRing, narrow.EndPair, narrow.TakeEtcd, narrow.Manage, narrow.Order, narrow.AskEmpty, narrow.Leave, narrow.DropOld,
 	}
 }

@@ -497,6 +497,10 @@ func TestBothHostsEnterTheRingByTheSameSecretAndTheKeeperIsAskedInThisBoot(t *te
 	if f := l.look(t.Context(), job); !state.Is(f.Asked, false) {
 		t.Error("asked in the boot before")
 	}
+	l.do(narrow.Maintain, job)
+	if !slices.Contains(l.commands, "pcs property set maintenance-mode=true") {
+		t.Errorf("%q", l.commands)
+	}
 	l.do(narrow.DropWord, job)
 	l.do(narrow.Manage, job)
 	if f := l.look(t.Context(), job); f.Word.Value != (state.EtcdThirdWord{}) || !slices.Contains(l.commands, "pcs property set maintenance-mode=false") {

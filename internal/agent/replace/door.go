@@ -70,6 +70,9 @@ func (d *Door) strange(name string, plan *replace.Plan) (configserver.Entry, err
 	if plan != nil && !plan.Stage.Over() {
 		return configserver.Entry{}, joining.Refusal(fmt.Sprintf("%s takes the place of %s here, not %s", plan.New.Name, plan.Old.Name, name))
 	}
+	if plan != nil && plan.Lost(name) {
+		return configserver.Entry{}, joining.Refusal(fmt.Sprintf("the plan on this host has ended: %s. Another one lets a machine in: holdfast host replace %s, on the host that stays", plan.Ended, name))
+	}
 	if host.Exists(d.Store.Path(state.EtcdParametersPath)) && (plan == nil || plan.New.Name != name) {
 		return configserver.Entry{}, joining.Refusal("both control planes of this site are set up: a host takes the place of a lost one by `holdfast host replace` on the host that stays")
 	}

@@ -101,6 +101,21 @@ func TestANewcomerGetsTheSecretOnlyOnceItIsLetIn(t *testing.T) {
 	}
 }
 
+// A plan that ended without its newcomer lets nobody in, and kubeadm must not try.
+func TestANewcomerThatWasGivenUpIsRefused(t *testing.T) {
+	d := newDoor(t, replace.Whole)
+	plan, err := d.Store.Plan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if plan.Ended = "cp-2 was lost"; d.Store.PutPlan(*plan) != nil {
+		t.Fatal("the plan cannot be written")
+	}
+	if e, err := d.Ask(t.Context(), "cp-2", []byte(ask)); err == nil || !strings.Contains(err.Error(), "holdfast host replace cp-2") {
+		t.Errorf("%+v, %v", e, err)
+	}
+}
+
 func TestANewcomerThatIsNotListedYetWaits(t *testing.T) {
 	d := newDoor(t, replace.Joining)
 	conf, err := os.ReadFile(d.Store.Path(corosync.Path))

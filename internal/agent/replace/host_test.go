@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/pacemaker"
 	"github.com/holdfast/holdfast/internal/adapter/podman"
 	"github.com/holdfast/holdfast/internal/adapter/records"
+	"github.com/holdfast/holdfast/internal/adapter/redfish"
 	"github.com/holdfast/holdfast/internal/adapter/replacement"
 	"github.com/holdfast/holdfast/internal/agent/twonode"
 	"github.com/holdfast/holdfast/internal/decide/handover"
@@ -422,5 +423,115 @@ func TestAReplacementAfterAnotherOneHasTheSameGates(t *testing.T) {
 	}
 	if job.Plan.Stage = replace.Retired; l.look(t.Context(), job).Reached.Known {
 		t.Error("without a newcomer its BMC is asked while a plan is under way")
+	}
+}
+
+// The request of the last newcomer stays until this host boots, with the device of that machine. It once
+// hid the old host, which is that machine now, so that no second replacement ever began.
+func TestARequestFromAnEarlierPlanDoesNotHideTheOldHost(t *testing.T) {
+	for _, c := range []struct {
+		sentence string
+		at       time.Time
+		stage    replace.Stage
+		machine  state.Machine // of the plan's old host
+		asks     bool
+		sees     bool
+	}{
+		{"of the plan before, in one look after it began", noon.Add(-time.Hour), replace.Planned, state.Machine{UUID: "new"}, false, true},
+		{"of the plan before, and it is retired", noon.Add(-time.Hour), replace.Retired, state.Machine{UUID: "new"}, false, true},
+		{"of this plan, by the same machine", noon, replace.Planned, state.Machine{UUID: "new"}, true, true},
+		{"of this plan, by another machine, whose device is here", noon, replace.Retired, state.Machine{UUID: "old", Serial: "S2"}, true, false},
+	} {
+		l, job := newLab(t)
+		if _, err := l.files.WriteDevice(state.FencingDevice{Target: "cp-2", Address: "https://bmc", Username: "u", Password: "p", UUID: "new"}); err != nil {
+			t.Fatal(err)
+		}
+		store := replacement.Store{Root: l.root, Write: powercut.WriteFile}
+		if err := store.PutRequest(replacement.Request{Machine: state.Machine{UUID: "new"}, Address: "10.98.0.12", At: c.at}); err != nil {
+			t.Fatal(err)
+		}
+		job.Plan.Stage, job.Plan.Old.Machine = c.stage, c.machine
+		f := l.look(t.Context(), job)
+		if asks := f.Asks.Machine.UUID == "new"; asks != c.asks || f.Answers.Known != c.sees || f.Power.Known != c.sees {
+			t.Errorf("%s: asks %t, answers %+v, power %+v", c.sentence, asks, f.Answers, f.Power)
+		}
+	}
+}
+
+// A BMC that hangs, or whose network is gone, sends no refusal; and the new machine may have its address.
+func TestAPersonsWordCountsForEachWayInWhichABMCIsSilent(t *testing.T) {
+	for reason, silent := range map[redfish.Reason]bool{ //nolint:exhaustive // reading its power gives no other
+		redfish.Unreachable: true, redfish.Timeout: true, redfish.WrongServer: true,
+		redfish.Credentials: false, redfish.Certificate: false, redfish.Pin: false, redfish.TLS: false, redfish.Protocol: false, redfish.ServerError: false,
+		redfish.NotFound: false, redfish.NoSystem: false, redfish.Canceled: false,
+	} {
+		l, job := newLab(t)
+		l.here.power = func(context.Context, string) (string, error) { return "", &redfish.Error{Reason: reason} }
+		l.api.lease = noon.Add(-time.Hour)
+		l.look(t.Context(), job)
+		l.clock = noon.Add(leaseTime + time.Second)
+		f := l.look(t.Context(), job)
+		f.Plan = job.Plan
+		job.Plan.Accepts.Gone = "S2"
+		off := func(gone string) replace.Gate {
+			gates := replace.Gates(f, replace.Wish{Old: "cp-2", Accepts: replace.Accepts{Gone: gone}})
+			return gates[slices.IndexFunc(gates, func(g replace.Gate) bool { return g.ID == "off" })]
+		}
+		if off("S2").Open != silent || replace.Gone(f) != silent || (l.proven(t.Context(), job) == nil) != silent {
+			t.Errorf("%s: %+v, gone %t, %v", reason, off("S2"), replace.Gone(f), l.proven(t.Context(), job))
+		}
+		if way := off("").Way; (way == "--is-gone SERIAL") != silent {
+			t.Errorf("%s: a person is told to type %q", reason, way)
+		}
+	}
+}
+
+// The end of this host's own time says nothing of a BMC.
+func TestALookThatRanOutOfTimeHasNoSilentBMC(t *testing.T) {
+	l, job := newLab(t)
+	ctx, stop := context.WithCancel(t.Context())
+	l.here.power = func(context.Context, string) (string, error) {
+		stop()
+		return "", &redfish.Error{Reason: redfish.Timeout}
+	}
+	if f := l.look(ctx, job); f.Silent {
+		t.Error("a BMC that nobody had time to ask counts as silent")
+	}
+}
+
+// What a person named is compared with the machine that asks, and not with this host, which has another name.
+func TestANewcomerMayBeKnownByItsSystemIDAlone(t *testing.T) {
+	l, job := newLab(t)
+	named := order
+	named.Device.SystemID = "B2"
+	job.Order = &named
+	l.test = func(_ context.Context, d state.FencingDevice) fence.Report {
+		if d.SystemID == "B2" {
+			return fence.Report{Identity: fence.IdentityNamed}
+		}
+		return fence.Report{Identity: fence.IdentityDiffers, Problems: []string{"it reports nothing that can be compared"}}
+	}
+	if err := (replacement.Store{Root: l.root, Write: powercut.WriteFile}).PutRequest(replacement.Request{Machine: state.Machine{UUID: "new"}, Address: "10.98.0.12", At: noon}); err != nil {
+		t.Fatal(err)
+	}
+	if f := l.look(t.Context(), job); !state.Is(f.Reached, true) || !state.Is(f.Ours, false) || !state.Is(f.Matches, true) {
+		t.Errorf("reached %+v, ours %+v, matches %+v", f.Reached, f.Ours, f.Matches)
+	}
+}
+
+// The next plan has to see whether that machine is off, and neither a Node nor Corosync names its address.
+func TestANewcomerThatWasLostBeforeItWasListedIsKnownByTheLastPlan(t *testing.T) {
+	l, job := newLab(t)
+	if err := l.leaveRing(t.Context(), job); err != nil {
+		t.Fatal(err)
+	}
+	l.api.node = NodeFacts{}
+	job.Plan.Stage, job.Plan.Ended = replace.Whole, "cp-2 was lost"
+	job.Plan.Newcomer = replace.Newcomer{Machine: state.Machine{UUID: "new", Serial: "S9"}, Address: "10.98.0.99"}
+	next := order
+	next.Wish.ID, next.Wish.Old = "p2", "cp-2"
+	job.Order = &next
+	if f := l.look(t.Context(), job); f.OldAddress != "10.98.0.99" || f.OldMachine.Serial != "S9" || !f.Answers.Known {
+		t.Errorf("%q, %+v, answers %+v", f.OldAddress, f.OldMachine, f.Answers)
 	}
 }

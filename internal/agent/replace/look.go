@@ -1,6 +1,7 @@
 package replace
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -16,6 +17,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/hold"
 	"github.com/holdfast/holdfast/internal/fence"
+	"github.com/holdfast/holdfast/internal/model/bmc"
 	"github.com/holdfast/holdfast/internal/model/retired"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
@@ -23,7 +25,8 @@ import (
 // newcomer reads who asked to enter, and tests the BMC of the new host. It tests it first against
 // this host's own identity, which no other machine may have.
 func (h *here) newcomer(ctx context.Context, f *replace.Facts, job Job) {
-	if r, err := h.plans().Request(); err == nil && r != nil && job.Plan != nil {
+	// A request from before the plan is that of an earlier plan's newcomer.
+	if r, err := h.plans().Request(); err == nil && r != nil && job.Plan != nil && !r.At.Before(job.Plan.Begun) {
 		f.Asks, f.AskedAt = replace.Newcomer{Machine: r.Machine, Address: r.Address}, r.At
 		f.Arch = state.Known(r.Arch == runtime.GOARCH)
 	}
@@ -35,7 +38,7 @@ func (h *here) newcomer(ctx context.Context, f *replace.Facts, job Job) {
 		return
 	}
 	dev := job.Order.Device
-	dev.UUID, dev.Serial = own.UUID, own.Serial
+	dev.UUID, dev.Serial, dev.SystemID = own.UUID, own.Serial, "" // what a person named says nothing of this host
 	switch r := h.test(ctx, dev); r.Identity {
 	case fence.IdentityDiffers:
 		f.Reached, f.Ours = state.Known(true), state.Known(false)
@@ -47,7 +50,7 @@ func (h *here) newcomer(ctx context.Context, f *replace.Facts, job Job) {
 	if f.Asks == (replace.Newcomer{}) {
 		return
 	}
-	dev.UUID, dev.Serial = f.Asks.Machine.UUID, f.Asks.Machine.Serial
+	dev.UUID, dev.Serial, dev.SystemID = f.Asks.Machine.UUID, f.Asks.Machine.Serial, job.Order.Device.SystemID
 	switch r := h.test(ctx, dev); {
 	case r.Err() == nil:
 		f.Matches = state.Known(true)
@@ -60,12 +63,12 @@ func (h *here) newcomer(ctx context.Context, f *replace.Facts, job Job) {
 var ports = []string{"10250", "6443", "2380"}
 
 // old looks at the lost host: whether it answers, its power, and its Lease. It looks at nothing
-// once the device here is the newcomer's.
+// once the device of its name here is the newcomer's.
 func (h *here) old(ctx context.Context, f *replace.Facts, job Job) {
 	wish, name := "", ""
 	switch {
 	case job.Plan != nil && !job.Plan.Stage.Over():
-		if job.Plan.Stage == replace.Joining || job.Plan.Stage == replace.Narrowing || yes(f.Device) {
+		if p := job.Plan; p.Stage == replace.Joining || p.Stage == replace.Narrowing || yes(f.Device) && p.Displaces(f.Asks.Machine) {
 			return // the device is the newcomer's by now, or nobody's
 		}
 		wish, name = job.Plan.ID, job.Plan.Old.Name
@@ -82,7 +85,8 @@ func (h *here) old(ctx context.Context, f *replace.Facts, job Job) {
 	f.PowerAt = h.now()
 	power, err := h.power(ctx, name)
 	if err != nil {
-		if f.Silent = redfish.ReasonOf(err) == redfish.Unreachable; f.Silent {
+		f.Unread = cmp.Or(redfish.ReasonOf(err), bmc.Unexplained)
+		if f.Silent = replace.Silence(f.Unread) && ctx.Err() == nil; f.Silent {
 			f.PowerAt = h.now() // it gave no answer until now
 			h.lease(ctx, f, wish, name)
 		}
@@ -196,7 +200,7 @@ func (h *here) cluster(ctx context.Context, f *replace.Facts, job Job) {
 	f.Lock, f.InForce = carry.Fact(lock[lockKey], err), replace.InForce(lock)
 	name, next := names(job)
 	if name != "" {
-		h.oldInAPI(ctx, f, api, name)
+		h.oldInAPI(ctx, f, api, name, job.Plan)
 	}
 	record, err := api.ConfigMap(ctx, annotation.RecordNamespace, annotation.RecordName)
 	text := carry.Fact(record[annotation.RecordKey], err)
@@ -229,23 +233,30 @@ func (h *here) cluster(ctx context.Context, f *replace.Facts, job Job) {
 }
 
 // oldInAPI reads what the API has of the old host.
-func (h *here) oldInAPI(ctx context.Context, f *replace.Facts, api API, name string) {
+func (h *here) oldInAPI(ctx context.Context, f *replace.Facts, api API, name string, plan *replace.Plan) {
 	node, err := api.Facts(ctx, name)
 	f.OldNode, f.OldAddress, f.OldMachine = carry.Fact(node.Node, err), node.Address, node.Machine
-	h.remember(f, name)
+	h.remember(f, name, plan)
 	pods, err := api.PodsOn(ctx, name)
 	f.Pods = carry.Fact(pods, err)
 	volumes, err := api.VolumesOf(ctx, name)
 	f.Volumes = carry.Fact(volumes, err)
 }
 
-// remember fills in what this host knows about the old one, if the Node does not show it.
-func (h *here) remember(f *replace.Facts, name string) {
+// remember fills in what this host knows about the old one, if the Node does not show it. A newcomer that
+// was lost before it was listed may be known by the last plan alone.
+func (h *here) remember(f *replace.Facts, name string, plan *replace.Plan) {
 	if f.OldAddress == "" {
 		f.OldAddress = h.address(name)
 	}
 	if dev, err := h.files.Device(name); err == nil && f.OldMachine == (state.Machine{}) {
 		f.OldMachine = state.Machine{UUID: dev.UUID, Serial: dev.Serial}
+	}
+	if plan != nil && plan.Lost(name) {
+		f.OldAddress = cmp.Or(f.OldAddress, plan.Newcomer.Address)
+		if f.OldMachine == (state.Machine{}) {
+			f.OldMachine = plan.Newcomer.Machine
+		}
 	}
 }
 

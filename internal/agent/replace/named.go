@@ -59,7 +59,11 @@ func (h *here) nameSite(ctx context.Context, job Job) error {
 		return errors.New("this host does not know how to change the names in the site's configuration")
 	}
 	if job.Order == nil {
-		return fmt.Errorf("the order of the command is gone, and with it the account of the BMC: sudo %s --bmc-address ADDRESS", job.Plan.Command())
+		how := "--bmc-address ADDRESS"
+		if job.Plan.Grows {
+			how = "--install-config FILE --address " + job.Plan.New.Address
+		}
+		return fmt.Errorf("the order of the command is gone, and with it the account of the BMC: sudo %s %s", job.Plan.Command(), how)
 	}
 	return h.Name(ctx, *job.Plan, job.Order.Device)
 }

@@ -55,6 +55,11 @@ func (h *Host) ConfigureMaintained(ctx context.Context, in twonode.Input) error 
 	return h.withoutSecrets().configure(ctx, twonode.Maintained(in))
 }
 
+// Maintain begins Pacemaker's maintenance again, after somebody ended it too early.
+func (h *Host) Maintain(ctx context.Context) error {
+	return h.withoutSecrets().do(ctx, "kubelet has etcd, so Pacemaker may not act on it", pacemaker.Maintain())
+}
+
 // Manage ends Pacemaker's maintenance.
 func (h *Host) Manage(ctx context.Context) error {
 	return h.withoutSecrets().do(ctx, "it watches kubelet and etcd, and fences a lost host", pacemaker.Manage())

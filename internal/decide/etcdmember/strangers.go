@@ -64,8 +64,13 @@ func danger(m state.EtcdMember) int {
 
 // RemoveCommand returns the command with which a person removes a member of etcd, on a
 // control plane.
-func RemoveCommand(id state.MemberID) string {
-	const pki = state.EtcdPKIDir + "/"
-	return "etcdctl --endpoints https://localhost:2379 --cacert " + pki + "ca.crt --cert " + pki + "healthcheck-client.crt --key " + pki +
-		"healthcheck-client.key member remove " + id.String()
-}
+func RemoveCommand(id state.MemberID) string { return etcdctl + "member remove " + id.String() }
+
+// StatusCommand is the command with which a person asks each member of etcd whether it serves, on a
+// control plane.
+const StatusCommand = etcdctl + "endpoint status --cluster"
+
+const (
+	pki     = state.EtcdPKIDir + "/"
+	etcdctl = "etcdctl --endpoints https://localhost:2379 --cacert " + pki + "ca.crt --cert " + pki + "healthcheck-client.crt --key " + pki + "healthcheck-client.key "
+)

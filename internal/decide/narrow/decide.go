@@ -27,6 +27,7 @@ const (
 	DropWord  Act = "drop-word"  // removes it
 	EnterRing Act = "enter-ring" // starts Corosync, Pacemaker and the etcd keeper, now and at each boot
 	SetUp     Act = "set-up"     // gives Pacemaker its configuration, in maintenance from its first moment on
+	Maintain  Act = "maintain"   // puts Pacemaker back into maintenance
 	AskStart  Act = "ask-start"  // asks the etcd keeper to run etcd, as Pacemaker does outside of maintenance
 	EndRing   Act = "end-ring"   // stops Pacemaker and Corosync for good, and nothing that they started
 	EndPair   Act = "end-pair"   // stops the etcd keeper, and removes the files of one of two
@@ -69,9 +70,9 @@ var carrierTable = map[Stage][]rule{
 	Planned:    plannedRules,
 	Preparing:  slices.Concat(leaveRules, copyRules, prepareRules, preparedRules),
 	Dressing:   slices.Concat(leaveRules, copyRules, dressRules, dressedRules),
-	Pairing:    slices.Concat(leaveRules, amendRules, copyRules, wordRules, ringRules, setUpRules, askRules, pairedRules),
+	Pairing:    slices.Concat(leaveRules, amendRules, copyRules, wordRules, ringRules, setUpRules, maintainRules, askRules, pairedRules),
 	TakingBack: slices.Concat(copyRules, backRules, takenBackRules),
-	Handing:    slices.Concat(amendRules, turnRules, handRules, askRules, copyRules, unwordRules, manageRules, orderRules, handedRules),
+	Handing:    slices.Concat(amendRules, maintainRules, turnRules, handRules, askRules, copyRules, unwordRules, manageRules, orderRules, handedRules),
 	Parting:    slices.Concat(amendRules, copyRules, unwordRules, partRules),
 	Forgetting: slices.Concat(copyRules, forgetRules),
 	Whole:      overCarrierRules,

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"strings"
 
+	"github.com/holdfast/holdfast/internal/decide/etcdmember"
 	"github.com/holdfast/holdfast/internal/decide/plans"
 	"github.com/holdfast/holdfast/internal/decide/replace"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -13,6 +14,8 @@ import (
 const (
 	explainEtcd = "sudo holdfast explain etcd"
 	statusShow  = "holdfast status"
+	crmMon      = "sudo crm_mon -1"
+	askEtcd     = "sudo " + etcdmember.StatusCommand
 	apply       = "sudo holdfast topology apply --install-config FILE"
 )
 

@@ -38,6 +38,8 @@ type site struct {
 	lingers     bool    // its etcd and API server have not ended since it left
 	setUp       bool    // Pacemaker has its configuration
 	maintained  bool
+	meddles     bool // a person will end the maintenance by hand, or did
+	meddled     bool
 	bmc         bool // the BMCs answer
 	asked       bool // it is to be emptied
 	empty       bool
@@ -188,6 +190,8 @@ func (w site) acted(t *testing.T, i int, d Decision) []site {
 		n.setUp, n.maintained = true, true
 	case AskStart:
 		h.asked = true
+	case Maintain:
+		n.maintained = true
 	case EndRing:
 		h.ring, h.ringed = false, false
 		n.setUp, n.maintained = n.setUp && n.hosts[1-i].ringed, n.maintained && n.hosts[1-i].ringed
@@ -268,6 +272,7 @@ func (w site) happens() []site {
 	add(!w.third && !w.lost, func(n *site) { n.lost = true })
 	add(w.lost && !w.said, func(n *site) { n.said, n.abort = true, false })
 	add(w.asked && w.third && w.serves(), func(n *site) { n.empty = true })
+	add(w.meddles && !w.meddled && w.setUp && w.maintained, func(n *site) { n.maintained, n.meddled = false, true })
 	add(w.bmc && w.cuts > 0, func(n *site) { n.bmc, n.cuts = false, n.cuts-1 })
 	add(!w.bmc, func(n *site) { n.bmc = true })
 	add(!w.abort && Handing.After(w.hosts[0].stage), func(n *site) { n.said, n.abort = false, true })
@@ -282,10 +287,10 @@ func (w site) mistakes() (out []string) {
 	}
 	a, b := w.hosts[0], w.hosts[1]
 	for i, h := range w.hosts {
-		is(h.static && h.ringed && w.manages(), "%s: kubelet has etcd, and Pacemaker may act on it", names[i])
+		is(h.static && h.ringed && w.manages() && !w.meddled, "%s: kubelet has etcd, and Pacemaker may act on it", names[i])
 		is(!h.static && !h.paired, "%s: nobody starts etcd", names[i])
 		is(!h.static && h.record == state.EtcdNone, "%s: its keeper has etcd, and no record", names[i])
-		is(!h.boots && (h.static || w.maintained), "%s: nobody starts kubelet at boot", names[i])
+		is(!h.boots && (h.static || w.maintained && !w.meddled), "%s: nobody starts kubelet at boot", names[i])
 		is((h.record == state.EtcdPair || h.record == state.EtcdSole || h.record == state.EtcdVoter) && w.member, "%s: the rules of two among three voters", names[i])
 		is(h.ring && (!h.dressed || !h.prepared), "%s: Corosync runs on a host that is not one of two", names[i])
 		is(h.stage == Aborted && (h.ring || h.paired || h.dressed || !h.static || h.word || h.record != state.EtcdNone), "%s took the plan back, and something is left", names[i])
@@ -337,7 +342,7 @@ func (w site) mistaken(i int, d Decision) string {
 // its host waits for its peer as two hosts do; no host has the rules of two while three vote; and the
 // third member leaves only a pair that can fence each other. From each one the plan can end.
 func TestASiteThatNarrowsEndsWithTwoHostsOrServesAsThree(t *testing.T) {
-	used, states, bad := visit(t, int8(*cuts))
+	used, states, bad := visit(t, int8(*cuts), false)
 	if bad != "" {
 		t.Fatal(bad)
 	}
@@ -350,9 +355,9 @@ func TestASiteThatNarrowsEndsWithTwoHostsOrServesAsThree(t *testing.T) {
 }
 
 // visit visits every state. It returns what is wrong with one of them.
-func visit(t *testing.T, cuts int8) (used map[string]int, states int, bad string) {
+func visit(t *testing.T, cuts int8, meddles bool) (used map[string]int, states int, bad string) {
 	first := newSite()
-	first.cuts = cuts
+	first.cuts, first.meddles = cuts, meddles
 	used = map[string]int{}
 	before, wrong, found := explore.Visit(first, func(w site) ([]site, []string) {
 		next, wrong := w.next(t, used)
@@ -407,7 +412,26 @@ func allRules() (out []rule) {
 }
 
 // elsewhere are the rules that only facts bring about which the model does not have.
-var elsewhere = []string{"rest.dry", "rest.begin", "rest.refuse", "back.unknown"}
+var elsewhere = []string{"rest.dry", "rest.begin", "rest.refuse", "back.unknown", "pairing.maintained", "maintain", "hand.maintained"}
+
+// TestAPersonWhoEndsTheMaintenanceDoesNotStopTheNarrowingPlan has somebody do at any moment what a page
+// about the alert says.
+func TestAPersonWhoEndsTheMaintenanceDoesNotStopTheNarrowingPlan(t *testing.T) {
+	used, states, bad := visit(t, 1, true)
+	if bad != "" {
+		t.Fatal(bad)
+	}
+	t.Logf("%d states", states)
+	for _, id := range []string{"maintain", "hand.maintained"} {
+		if used[id] == 0 {
+			t.Errorf("rule %s was never used", id)
+		}
+	}
+	changed(t, "maintain", func(r *rule) { r.When = func(Facts) bool { return false } })
+	if _, _, bad := visit(t, 1, true); bad == "" {
+		t.Error("nothing shows that the maintenance has to begin again")
+	}
+}
 
 // TestEachNeedOfTheNarrowingPlanIsNecessary takes one rule out, or one need of a rule, and shows that the
 // model finds a mistake then, or a state without an end.
@@ -455,7 +479,7 @@ func TestEachNeedOfTheNarrowingPlanIsNecessary(t *testing.T) {
 			if c.also != "" {
 				changed(t, c.also, off)
 			}
-			if _, n, bad := visit(t, 1); bad == "" {
+			if _, n, bad := visit(t, 1, false); bad == "" {
 				t.Errorf("none of %d states shows that it is needed", n)
 			} else {
 				t.Log(bad[:min(len(bad), 200)])

@@ -201,6 +201,14 @@ var setUpRules = []rule{
 	},
 }
 
+// maintainRules put Pacemaker back into maintenance if somebody ended it: kubelet has etcd, so Pacemaker
+// may not act on it, and etcd changes hands in maintenance alone. The carrier hands over second, so while
+// kubelet of the other host has etcd, kubelet of this one has it, too.
+var maintainRules = []rule{{
+	Step: "N4", ID: "maintain", Act: Maintain, When: func(f Facts) bool { return yes(f.Kubelets) && no(f.Maintained) },
+	Words: says("Pacemaker's maintenance was ended too early: it begins again, and the plan ends it"),
+}}
+
 // askRules speak for Pacemaker, which asks for nothing in maintenance, also after a boot.
 var askRules = []rule{{
 	Step: "N4", ID: "ask", Act: AskStart, When: func(f Facts) bool { return yes(f.Ring) && yes(f.Maintained) && !yes(f.Asked) },
@@ -222,9 +230,13 @@ var pairedRules = []rule{
 		Words: says("waits until %s and %s have both tested the BMCs of both", here, there), Way: "holdfast fencing verify",
 	},
 	{
+		Step: "N4", ID: "pairing.maintained", Act: Wait, When: func(f Facts) bool { return !yes(f.Maintained) },
+		Words: says("waits until Pacemaker is known to be in maintenance: kubelet has etcd"), Way: crmMon,
+	},
+	{
 		Step: "N4", ID: "pairing.serves", Act: Wait,
-		When:  func(f Facts) bool { return !f.carried() || !state.Is(f.Voters, three) || !yes(f.Maintained) },
-		Words: says("waits until all three members of etcd serve"), Way: "etcdctl endpoint status --cluster",
+		When:  func(f Facts) bool { return !f.carried() || !state.Is(f.Voters, three) },
+		Words: says("waits until all three members of etcd serve"), Way: askEtcd,
 	},
 	{
 		Step: "N5", ID: "pairing.hand", Act: WritePlan, When: always,
@@ -284,8 +296,12 @@ var handRules = []rule{
 		Words: says("etcd of %s goes from kubelet to its etcd keeper: the other two serve meanwhile", here),
 	},
 	{
+		Step: "N5", ID: "hand.maintained", Act: Wait, When: func(f Facts) bool { return !no(f.Kubelets) && f.known() && !yes(f.Maintained) },
+		Words: says("waits until Pacemaker is known to be in maintenance: kubelet has etcd"), Way: crmMon,
+	},
+	{
 		Step: "N5", ID: "hand.others", Act: Wait, When: func(f Facts) bool { return !no(f.Kubelets) && f.known() },
-		Words: says("waits until the two other members of etcd serve"), Way: "etcdctl endpoint status --cluster",
+		Words: says("waits until the two other members of etcd serve"), Way: askEtcd,
 	},
 }
 

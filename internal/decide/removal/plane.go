@@ -162,9 +162,10 @@ func membersDiffer(f Facts, p Plane) (why, way string) {
 	}
 	var odd []string
 	left := f.planesThatStay()
+	_, marked := f.entry()
 	for _, m := range p.Members.Value {
 		switch {
-		case m.Name == f.Name && !m.Learner:
+		case m.Name == f.Name && (marked || !m.Learner):
 		case m.Learner, !slices.Contains(left, m.Name):
 			odd = append(odd, fmt.Sprintf("%q (%s)", m.Name, map[bool]string{true: "a learner", false: "a voter"}[m.Learner]))
 		default:
@@ -217,8 +218,12 @@ func list(names []string) string {
 const Leave Action = "leave"
 
 // PlaneNext returns the next step of a control plane of three. The caller asks the gates before each
-// step.
+// step. The entry is written after the member left, so a member of a name with an entry is that of the
+// new machine, which is in etcd before it has a Node.
 func PlaneNext(f Facts, p Plane) Step {
+	if _, marked := f.entry(); marked {
+		return Next(f)
+	}
 	for _, m := range p.Members.Value {
 		if m.Name == f.Name {
 			return Step{Action: Leave, Member: m.ID, Says: "takes the member of " + f.Name + " out of etcd: from here on both other control planes are needed"}

@@ -36,9 +36,9 @@ type Facts struct {
 	Retired state.Fact[retired.List]
 	// Seen is the last sign of life in the host's Lease, zero if it has none.
 	Seen time.Time
-	// Lease is true if the host has one, and Tokens names its bootstrap tokens.
+	// Lease is true if the host has one, and Tokens are the bootstrap tokens of its name.
 	Lease  bool
-	Tokens []string
+	Tokens []Token
 	// Answers is true if the host's kubelet took a connection just now. False proves
 	// nothing.
 	Answers bool
@@ -51,8 +51,15 @@ type Facts struct {
 	Upgrade string
 	// Off is true if a person states that the host is off for good.
 	Off bool
-	// Replaces is true if another machine takes the place of the host.
-	Replaces bool
+	// Replaces is true if another machine takes the place of the host, and Keeps if that machine
+	// gets its name, too.
+	Replaces, Keeps bool
+}
+
+// Token is a bootstrap token: the name of its Secret, and when it was made.
+type Token struct {
+	Name string
+	Made time.Time
 }
 
 // command is the command that takes the host out, and statement the flag of it by which a person
@@ -195,5 +202,11 @@ func (f Facts) left() Left {
 	if f.Node != nil {
 		return Left{}
 	}
-	return Left{Pods: f.Pods, Attachments: f.Attachments, Lease: f.Lease, Tokens: f.Tokens}
+	out := Left{Pods: f.Pods, Attachments: f.Attachments, Lease: f.Lease}
+	for _, t := range f.Tokens {
+		if !f.ofSuccessor(t) {
+			out.Tokens = append(out.Tokens, t.Name)
+		}
+	}
+	return out
 }

@@ -29,6 +29,9 @@ const young = 24 * time.Hour
 // Node, nil if there is none.
 func Successor(f Facts, next string, node *corev1.Node) Place {
 	if next == f.Name {
+		if f.joins() {
+			return Free
+		}
 		if !f.succeeded() {
 			node = nil
 		}
@@ -53,6 +56,21 @@ func (f Facts) succeeded() bool {
 	}
 	made := f.Node.CreationTimestamp.Time
 	return !made.Before(h.When.Truncate(time.Second)) && f.Now.Sub(made) < young
+}
+
+// ofSuccessor reports whether a token is that of the machine which gets the name: it was made after
+// the host was taken out.
+func (f Facts) ofSuccessor(t Token) bool {
+	h, listed := f.Retired.Value.Of(f.Name)
+	return f.Keeps && listed && !t.Made.Before(h.When.Truncate(time.Second))
+}
+
+// joins reports whether the new machine is on its way to a Node and nothing of the old one is left.
+// Its entry is closed before it has a Node; one that was closed long ago is that of another life of
+// the host.
+func (f Facts) joins() bool {
+	h, _ := f.Retired.Value.Of(f.Name)
+	return f.Node == nil && f.left().none() && slices.ContainsFunc(f.Tokens, f.ofSuccessor) && (h.Open() || f.Now.Sub(h.Again) < young)
 }
 
 // LostVolumes returns the names of the volumes whose data are lost with the host, sorted.

@@ -1,6 +1,7 @@
 package removal
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -54,6 +55,54 @@ func TestHowFarTheReplacementOfAWorkerIs(t *testing.T) {
 		}
 		if got := Successor(f, c.next, node); got != c.want {
 			t.Errorf("%s: %s, want %s", c.sentence, got, c.want)
+		}
+	}
+}
+
+func TestATokenThatIsYoungerThanTheEntryIsTheNewMachines(t *testing.T) {
+	now := time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC)
+	out := retired.Host{Name: "w-1", UID: "old", When: now.Add(-time.Hour)}
+	approved, longAgo := out, out
+	approved.Again = now.Add(-time.Minute)
+	longAgo.When, longAgo.Again = now.Add(-1000*time.Hour), now.Add(-999*time.Hour)
+	old, young := Token{Name: "old", Made: now.Add(-2 * time.Hour)}, Token{Name: "new", Made: now.Add(-time.Minute)}
+	for _, c := range []struct {
+		sentence string
+		entry    retired.Host
+		keeps    bool
+		lease    bool
+		tokens   []Token
+		want     Place
+		swept    string
+	}{
+		{"the old host's", out, true, false, []Token{old}, Held, "old"},
+		{"both", out, true, false, []Token{old, young}, Held, "old"},
+		{"the new machine's", out, true, false, []Token{young}, Free, ""},
+		{"the new machine's, and a part is left", out, true, true, []Token{young}, Held, ""},
+		{"its request was approved", approved, true, false, []Token{young}, Free, ""},
+		{"the name was given again long ago", longAgo, true, false, []Token{young}, Held, ""},
+		{"the new machine has another name", out, false, false, []Token{young}, Held, "new"},
+	} {
+		f := Facts{Now: now, Name: "w-1", Retired: state.Known(retired.List{c.entry}), Lease: c.lease, Tokens: c.tokens, Replaces: true, Keeps: c.keeps}
+		next := map[bool]string{true: "w-1", false: "w-7"}[c.keeps]
+		if got := Successor(f, next, nil); got != c.want {
+			t.Errorf("%s: %s, want %s", c.sentence, got, c.want)
+		}
+		if got := strings.Join(Next(f).Left.Tokens, " "); got != c.swept {
+			t.Errorf("%s: deletes %q, want %q", c.sentence, got, c.swept)
+		}
+	}
+}
+
+// A member of a name with an entry is the new machine's: the old one left before the entry was written.
+func TestTheMemberOfTheNewMachineDoesNotLeave(t *testing.T) {
+	f, p := lostPlane()
+	f.Retired = state.Known(retired.List{Entry(f, "ada")})
+	f.Node, f.Keeps, f.Lease, f.Off = nil, true, true, true
+	for _, learner := range []bool{true, false} {
+		p.Members.Value[2].Learner = learner
+		if step, shut := PlaneNext(f, p), PlaneGates(f, p); step.Action != Sweep || len(shut) > 0 {
+			t.Errorf("a learner: %t: %+v, %v", learner, step, shut)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/upgrade/hold"
+	"github.com/holdfast/holdfast/internal/model/bmc"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -31,9 +32,10 @@ type Facts struct {
 
 	// About the old host.
 
-	// Power is the reading of the old host's BMC, which was asked at PowerAt. Silent is true
-	// if that BMC gave no answer then.
+	// Power is the reading of the old host's BMC, which was asked at PowerAt. Unread says why there
+	// is none, empty if nobody asked, and Silent is true if that BMC gave no answer (Silence).
 	Power   state.Fact[string]
+	Unread  bmc.Reason
 	Silent  bool
 	PowerAt time.Time
 	// Answers is true if something at the old host's address answers like a host of this
@@ -177,6 +179,16 @@ func (f Facts) off(gone string) (proof string, ok bool) {
 	}
 	return "", false
 }
+
+// silences say of each reason for which a BMC is silent what happened.
+var silences = map[bmc.Reason]string{ //nolint:exhaustive // for any other reason something answers
+	bmc.Unreachable: "there is no connection", bmc.Timeout: "it gives no answer in time", bmc.WrongServer: "at its address is that of another machine",
+}
+
+// Silence reports whether a BMC that could not be read counts as silent, so that a person's word takes
+// the place of its reading. One that refuses the account, shows another certificate or fails may still be
+// that of a machine with power, and a person can have it answer.
+func Silence(r bmc.Reason) bool { return silences[r] != "" }
 
 // early reports whether the newcomer asks to enter from the old host's address while that has to be
 // silent.

@@ -107,16 +107,26 @@ func (f Facts) gateOff(w Wish) Gate {
 	switch {
 	case f.Power.Known:
 		return open("off") // if it is On, the first step switches it off
+	case !f.Silent && f.Unread != "":
+		return shut("off", "holdfast fencing verify", "the BMC of %s is there, and does not tell its power (%s): a word that the machine has none counts only if nothing answers", w.Old, f.Unread)
 	case !f.Silent:
 		return shut("off", "holdfast fencing verify", "the BMC of %s was not asked", w.Old)
 	case w.Accepts.Gone == "":
-		return shut("off", "--is-gone SERIAL", "the BMC of %s is silent: look at the machine, see that it has no power, and type its serial number", w.Old)
+		return shut("off", "--is-gone SERIAL", "the BMC of %s is silent%s: look at the machine, see that it has no power, and type its serial number", w.Old, f.silence())
 	case serial == "":
 		return shut("off", "docs/runbook/replace-host.md", "%s", why)
 	case why != "":
 		return shut("off", "--is-gone SERIAL", "%s", why)
 	}
 	return open("off")
+}
+
+// silence says why the BMC of the old host counts as silent.
+func (f Facts) silence() string {
+	if why := silences[f.Unread]; why != "" {
+		return " (" + why + ")"
+	}
+	return ""
 }
 
 // SerialProblem says why a serial number that a person typed is no word about a host, empty if it is

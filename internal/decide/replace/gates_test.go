@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/upgrade/hold"
+	"github.com/holdfast/holdfast/internal/model/bmc"
 	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/testkit/golden"
 )
@@ -38,6 +39,9 @@ var closing = []closes{
 	{"its kubelet lives though the BMC reads Off (L23)", "silent", func(f *Facts, _ *Wish) { f.Alive = state.Known(true) }},
 	{"whether it answers is unknown", "silent", func(f *Facts, _ *Wish) { f.Answers.Known = false }},
 	{"its BMC was not asked", "off", func(f *Facts, _ *Wish) { f.Power.Known = false }},
+	{"its BMC refuses the account", "off", func(f *Facts, _ *Wish) { f.Power.Known, f.Unread = false, bmc.Credentials }},
+	{"its BMC gives no answer in time and nobody looked", "off", func(f *Facts, _ *Wish) { f.Power.Known, f.Silent, f.Unread = false, true, bmc.Timeout }},
+	{"its BMC has another machine's place and nobody looked", "off", func(f *Facts, _ *Wish) { f.Power.Known, f.Silent, f.Unread = false, true, bmc.WrongServer }},
 	{"its BMC is silent and nobody looked", "off", func(f *Facts, _ *Wish) { f.Power.Known, f.Silent = false, true }},
 	{"its BMC is silent and somebody looked at another machine", "off", func(f *Facts, w *Wish) { f.Power.Known, f.Silent, w.Accepts.Gone = false, true, "S9" }},
 	{"its BMC is silent and it never told its serial number", "off", func(f *Facts, w *Wish) {
@@ -174,6 +178,29 @@ func TestOnlyAProofOfThisMomentTakesAHostOut(t *testing.T) {
 		c.change(&f)
 		if got := f.gone(); got != c.want {
 			t.Errorf("%s: %t, want %t", name, got, c.want)
+		}
+	}
+}
+
+// A Node or pods alone ask for a proof, too, and a person has to hear how to give one.
+func TestWhateverIsLeftOfAHostThatNothingProvesOffNamesTheWayOut(t *testing.T) {
+	for sentence, change := range map[string]func(*world){
+		"its Node":                 func(w *world) { w.node = "old" },
+		"its pods":                 func(w *world) { w.pods = true },
+		"its place in Corosync":    func(w *world) { w.ringOld = true },
+		"its name in Pacemaker":    func(w *world) { w.cibOld = true },
+		"its Node, and a dead BMC": func(w *world) { w.node, w.mute, w.gone = "old", true, false },
+	} {
+		w := start(true, false)
+		w.stage, w.reloaded, w.keyFile, w.keyRuns, w.ringOld, w.cibOld = Retired, true, true, true, false, false
+		w.retirement, w.token, w.join, w.grave, w.pods, w.node, w.lock = true, true, true, true, false, "none", true
+		change(&w)
+		f := w.facts()
+		if !w.mute {
+			f.Power = state.Fact[string]{} // its BMC fell silent, or was not asked in time
+		}
+		if d := Decide(f); d.Rule != "retired.unproved" || !strings.Contains(d.Way, "--is-gone") {
+			t.Errorf("%s is left: %+v", sentence, d)
 		}
 	}
 }

@@ -22,11 +22,13 @@ type growing struct {
 	stage                       Stage
 	newcomers, abort            bool
 	lock, token, account, grave bool // in the cluster; grave: a host of the newcomer's name was taken out
+	named, exchanged            bool // the site's configuration names the newcomer's BMC; a person named another one
 	asks, entered, synced, good bool // the newcomer
+	burnt, said, ended          bool // it will never come back, the administrator said so, and the plan ended by that
 }
 
 func lone() growing {
-	return growing{up: true, etcd: true, static: true, record: state.EtcdNone, stage: Planned}
+	return growing{up: true, etcd: true, static: true, record: state.EtcdNone, stage: Planned, named: true}
 }
 
 func (w growing) contact() bool { return w.up && w.runs && w.ringNew && w.entered }
@@ -49,7 +51,7 @@ func (w growing) facts() Facts {
 		Serves: state.Known(w.etcd), StandIn: state.Known(false), Retirement: state.Known(w.retirement), Manifest: state.Known(w.manifest),
 		Asked: state.Known(w.alone && w.runs), Kubelets: state.Known(w.static), Podmans: state.Known(w.moved && w.etcd),
 		Device: state.Known(w.device), Fences: state.Known(w.alone && (w.fences || w.stage != Joining)), Room: state.Known(true), Ships: state.Known(true),
-		Work: state.Known(""), Reached: state.Known(true), Ours: state.Known(false), Matches: state.Known(true), Arch: state.Known(true), Verified: state.Known(w.good),
+		Work: state.Known(""), Reached: state.Known(true), Ours: state.Known(false), Matches: state.Known(true), Arch: state.Known(true), Verified: state.Known(w.good), Named: state.Known(w.named),
 	}
 	ring := []string{}
 	if w.ringOwn {
@@ -64,6 +66,9 @@ func (w growing) facts() Facts {
 	}
 	if w.abort {
 		f.Wish = &Wish{ID: "p1", Grows: true, Abort: true}
+	}
+	if w.said {
+		f.Wish = &Wish{ID: "p1", Grows: true, Abort: true, At: noon}
 	}
 	if w.asks {
 		f.Asks, f.AskedAt = machine, noon
@@ -94,7 +99,7 @@ func (w growing) acted(t *testing.T, d Decision) []growing {
 	}
 	switch d.Act {
 	case WritePlan, Finish:
-		n.stage, n.newcomers = d.Plan.Stage, d.Plan.Newcomer != (Newcomer{})
+		n.stage, n.newcomers, n.ended = d.Plan.Stage, d.Plan.Newcomer != (Newcomer{}), d.Plan.Lost("cp-2")
 	case FirstRing:
 		n.ringOwn = true
 		conf, boots := n, n // cut off after the file, and before the services run
@@ -109,6 +114,8 @@ func (w growing) acted(t *testing.T, d Decision) []growing {
 		n.lock = false
 	case GiveName:
 		n.grave = false
+	case NameSite:
+		n.named = w.etcd // it needs the API
 	case PutDevice:
 		half := n
 		half.device = true
@@ -135,7 +142,11 @@ func (w growing) happens() []growing {
 	add(w.etcdStarts(), func(n *growing) { n.etcd, n.moved = true, !n.static })
 	add(w.up && w.runs && w.alone && w.etcd && w.retirement && w.record == state.EtcdNone && !w.ringNew, func(n *growing) { n.record = state.EtcdSole })
 	add(!w.abort && w.stage == Planned, func(n *growing) { n.abort = true })
-	add(w.up && !w.asks && !w.stage.Over(), func(n *growing) { n.asks = true })
+	add(!w.exchanged && (w.stage == Widening || w.stage == Waiting), func(n *growing) { n.named, n.exchanged, n.device, n.account = false, true, false, false })
+	add(w.stage == Joining && !w.burnt, func(n *growing) { n.burnt, n.entered, n.asks = true, false, false })
+	add(w.burnt && !w.said, func(n *growing) { n.said = true })
+	add(w.burnt && w.up && w.record == state.EtcdPair, func(n *growing) { n.etcd, n.record = true, state.EtcdSole }) // the take-over
+	add(w.up && !w.asks && !w.stage.Over() && !w.burnt, func(n *growing) { n.asks = true })
 	add(w.asks && !w.entered, func(n *growing) { n.asks = false })
 	add(w.asks && w.ringNew && !w.entered && w.up, func(n *growing) { n.entered = true })
 	add(w.entered && !w.synced, func(n *growing) { n.entered = false })
@@ -168,13 +179,15 @@ func (w growing) mistakes() (out []string) {
 	is(w.stage == Aborted && (w.token || w.manifest || w.retirement || w.ringOwn || !w.static), "the plan was taken back after something was changed")
 	is(!w.static && (w.record == state.EtcdNone || !w.manifest || !w.alone || !w.clusterBoots), "etcd is taken from kubelet, and nobody can start it after a power cut")
 	is(w.ringNew && (w.static || !w.fences || !w.device || w.stage != Joining && w.stage != Whole), "the newcomer is listed and cannot be fenced, or kubelet runs etcd")
+	is(!w.named && w.ringNew, "the newcomer is listed in a site that does not name its BMC")
 	is(w.grave && w.ringNew, "the newcomer is listed, and a guard keeps its kubelet out")
-	is(w.stage == Whole && (!w.synced || !w.good || w.retirement || !w.token || !w.account), "whole, and something is missing")
+	is(w.ended && (w.retirement == w.ringNew || !w.named || w.static || !w.token), "the plan ended without the newcomer, and the host that stays is no survivor like any other")
+	is(w.stage == Whole && !w.ended && (!w.synced || !w.good || w.retirement || !w.token || !w.account), "whole, and something is missing")
 	return out
 }
 
-// TestAGrowingSiteEndsWithTwoHostsOrServesAsOne visits every state that crashes, power cuts and
-// a newcomer that comes and goes can bring about. In each one etcd starts again without a
+// TestAGrowingSiteEndsWithTwoHostsOrServesAsOne visits every state that crashes, power cuts, a
+// newcomer that comes and goes and one that dies for good can bring about. In each one etcd starts again without a
 // person, and each one can end.
 func TestAGrowingSiteEndsWithTwoHostsOrServesAsOne(t *testing.T) {
 	again := lone()
@@ -208,7 +221,7 @@ func TestAGrowingSiteEndsWithTwoHostsOrServesAsOne(t *testing.T) {
 			t.Fatalf("no way leads to an end, and the decision is %+v: %+v", Decide(w.facts()), w)
 		}
 	}
-	for _, list := range [][]rule{growRules, wideningRules} {
+	for _, list := range [][]rule{growRules, wideningRules, namedRules} {
 		for _, r := range list {
 			if used[r.id] == 0 && r.id != "lock.lost" && r.id != gateRule.id {
 				t.Errorf("rule %s was never used", r.id)

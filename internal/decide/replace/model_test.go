@@ -41,6 +41,7 @@ type world struct {
 
 	// The newcomer.
 	asks, entered, synced, verified bool
+	burnt, said, ended              bool // it will never come back, the administrator said so, and the plan ended by that
 }
 
 func start(sameName, mute bool) world {
@@ -56,6 +57,14 @@ func (w world) misnamed() bool { return w.retirement && w.retiredNew != w.newPee
 // contact is true while Corosync on both hosts hears the other one.
 func (w world) oldContact() bool { return w.up && w.oldOn && w.ringOld && !w.keyRuns }
 func (w world) newContact() bool { return w.up && w.entered && w.ringRuns && w.keyRuns }
+
+// peer is the keeper's name of its peer.
+func (w world) peer() string {
+	if w.newPeer {
+		return w.newName()
+	}
+	return oldName
+}
 
 const oldName = "cp-2"
 
@@ -88,7 +97,7 @@ var machine = Newcomer{Machine: state.Machine{UUID: "new"}, Address: "192.0.2.13
 // facts is what the agent of the host that stays can see.
 func (w world) facts() Facts {
 	f := Facts{
-		Now: noon, Host: "cp-1", Plan: w.plan(), Peer: oldName, PowerAt: noon, ControlPlanes: 2,
+		Now: noon, Host: "cp-1", Plan: w.plan(), Peer: w.peer(), PowerAt: noon, ControlPlanes: 2,
 		Record: state.Known(w.record), Contact: state.Known(w.oldContact() || w.newContact()), Serves: state.Known(w.etcd), StandIn: state.Known(false),
 		Answers: state.Known(w.oldOn && !w.entered), Alive: state.Known(false),
 		OldMachine: state.Machine{Serial: "S2"}, Key: state.Known(w.keyFile), Refused: state.Known(true), Retirement: state.Known(w.retirement),
@@ -98,6 +107,9 @@ func (w world) facts() Facts {
 	}
 	if w.abort {
 		f.Wish = &Wish{ID: "p1", Abort: true}
+	}
+	if w.said {
+		f.Wish = &Wish{ID: "p1", Abort: true, At: noon}
 	}
 	w.seesOld(&f)
 	w.seesHost(&f)
@@ -177,7 +189,7 @@ func (w world) acted(t *testing.T, d Decision) []world {
 	}
 	switch d.Act {
 	case WritePlan:
-		n.stage, n.newcomers = d.Plan.Stage, d.Plan.Newcomer != (Newcomer{})
+		n.stage, n.newcomers, n.ended = d.Plan.Stage, d.Plan.Newcomer != (Newcomer{}), d.Plan.Lost(w.newName())
 	case SwitchOff:
 		n.oldOn, n.oldCopy = false, false
 	case ChangeKey:
@@ -258,7 +270,10 @@ func (w world) happens() map[string]world {
 	add("its keeper is told the newcomer's name", w.up && w.fences && !w.newPeer && !w.sameName, func(n *world) { n.newPeer = true })
 	add("its keeper starts with its peer", w.up && !w.etcd && (w.oldContact() || w.newContact()), func(n *world) { n.etcd = true })
 	add("the administrator takes it back", !w.abort && w.stage == Planned, func(n *world) { n.abort = true })
-	add("the newcomer is installed and asks", w.up && !w.asks && !w.stage.Over(), func(n *world) { n.asks = true })
+	add("the newcomer burns", w.stage == Joining && !w.burnt, func(n *world) { n.burnt, n.entered, n.asks = true, false, false })
+	add("the administrator sees that", w.burnt && !w.said, func(n *world) { n.said = true })
+	add("its keeper goes on without the newcomer", w.burnt && w.up && w.record == state.EtcdPair, func(n *world) { n.etcd, n.record = true, state.EtcdSole })
+	add("the newcomer is installed and asks", w.up && !w.asks && !w.stage.Over() && !w.burnt, func(n *world) { n.asks = true })
 	add("the newcomer stops asking", w.asks && !w.entered, func(n *world) { n.asks = false })
 	add("the newcomer enters", w.asks && w.ringNew && !w.entered && w.up, func(n *world) { n.entered = true })
 	add("Pacemaker brings the old name back", w.stage == Joining && w.entered && !w.synced && !w.sameName && w.up && !w.cibOld, func(n *world) { n.cibOld = true })
@@ -297,7 +312,8 @@ func (w world) mistakes() (out []string) {
 	is(w.oldContact() && w.reloaded, "the old host is in contact after the key was changed")
 	is(w.synced && (w.ringOld && !w.sameName || w.pods || w.node == "old"), "the newcomer is whole while a part of the old host is left")
 	is(w.stage == Aborted && (w.keyFile || w.grave || w.node != "old" || !w.pods || !w.ringOld || w.token || w.join), "the plan was taken back after something was changed")
-	is(w.stage == Whole && (!w.synced || !w.verified || !w.ringNew || w.retirement || !w.token || !w.join || !w.grave || !w.account || w.leftover || w.oldDevice || w.cibOld && !w.sameName || !w.named), "whole, and something is missing")
+	is(w.ended && (w.retirement == w.ringNew || w.misnamed() || w.ringOld && !w.sameName || w.leftover || w.oldDevice || w.cibOld && !w.sameName || !w.named || !w.given && w.sameName), "the plan ended without the newcomer, and the host that stays is no survivor like any other")
+	is(w.stage == Whole && !w.ended && (!w.synced || !w.verified || !w.ringNew || w.retirement || !w.token || !w.join || !w.grave || !w.account || w.leftover || w.oldDevice || w.cibOld && !w.sameName || !w.named), "whole, and something is missing")
 	return out
 }
 
@@ -335,7 +351,7 @@ func checkAct(t *testing.T, w world, d Decision) {
 }
 
 // TestEveryReplacementEndsWholeOrUnchanged visits every state of the world that crashes,
-// power cuts and an old host that wakes up can bring about, and follows each to its end.
+// power cuts, an old host that wakes up and a newcomer that dies for good can bring about, and follows each to its end.
 func TestEveryReplacementEndsWholeOrUnchanged(t *testing.T) {
 	for _, sameName := range []bool{true, false} {
 		for _, mute := range []bool{false, true} {
@@ -355,7 +371,7 @@ func TestEveryReplacementEndsWholeOrUnchanged(t *testing.T) {
 // its keeper starts: after a power cut there is no API, and nobody knows when the newcomer enters.
 func startsByItself(t *testing.T, w world) {
 	t.Helper()
-	if !w.up || w.etcd || w.record != state.EtcdSole || w.stage != Joining {
+	if !w.up || w.etcd || w.record != state.EtcdSole || w.stage != Joining && !w.ended {
 		return
 	}
 	n := w
@@ -408,7 +424,7 @@ func explore(t *testing.T, first world) {
 		}
 		startsByItself(t, w)
 	}
-	for _, rule := range []string{"retired.key", "retired.pods", "retired.ring", "retired.forget", "retired.keeper", "joining.ring", "joining.whole", "planned.came-back", "alarm.came-back"} {
+	for _, rule := range []string{"retired.key", "retired.pods", "retired.ring", "retired.forget", "retired.keeper", "joining.ring", "joining.whole", "joining.lost", "planned.came-back", "alarm.came-back"} {
 		if used[rule] == 0 {
 			t.Errorf("rule %s was never used", rule)
 		}

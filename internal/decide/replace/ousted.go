@@ -29,6 +29,18 @@ type Self struct {
 	Told string
 }
 
+// Displaces reports whether a machine is not the one that the old host was. The same machine may be
+// installed again after it lost its disks.
+func (p Plan) Displaces(m state.Machine) bool {
+	if was := p.Old.Machine; was.UUID != "" && m.UUID != "" {
+		return !equalUUID(was.UUID, m.UUID)
+	}
+	return p.Old.Machine.Serial == "" || p.Old.Machine.Serial != m.Serial
+}
+
+// Lost reports whether the plan ended because the machine was lost that it had let in under the name.
+func (p Plan) Lost(name string) bool { return p.Stage == Whole && p.Ended != "" && p.New.Name == name }
+
 // Ousts says that the plan took a machine out of the place of a host; empty if it did not.
 func (p Plan) Ousts(name string, m state.Machine) string {
 	gone := p.Stage == Retired || p.Stage == Joining || p.Stage == Narrowing || p.Stage == Whole

@@ -82,7 +82,8 @@ type Plan struct {
 	// Entered is true once Corosync on this host has loaded the list with the newcomer. Its file
 	// shows only what was written.
 	Entered bool `json:"entered,omitempty"`
-	// Ended says why a plan was taken back. Alone is, of a plan of decide/widen, the host that went on
+	// Ended says why a plan was taken back or, of one that is whole, why it ended before either host could
+	// be lost. Alone is, of a plan of decide/widen, the host that went on
 	// alone and takes it back.
 	Ended string `json:"ended,omitempty"`
 	Alone string `json:"alone,omitempty"`

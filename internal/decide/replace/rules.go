@@ -114,7 +114,7 @@ func table(f Facts) []rule {
 	case f.Plan.Stage == Widening:
 		return slices.Concat(amendRules, wideningRules)
 	case f.Plan.Stage == Waiting:
-		return slices.Concat(amendRules, newcomerRules)
+		return slices.Concat(amendRules, namedRules, newcomerRules)
 	case f.Plan.Stage == Joining:
 		return joiningRules
 	}
@@ -381,11 +381,8 @@ var retiredRules = []rule{
 		words: says("the learner that %s left behind is removed", old),
 	},
 	{
-		step: "R3", id: "retired.unproved", act: Wait,
-		when: func(f Facts) bool {
-			return (f.in(f.Plan.Old.Name, f.Ring) || f.in(f.Plan.Old.Name, f.Known)) && !f.gone()
-		},
-		words: says("nothing proves in this moment that %s is off, so it is not taken out of Corosync", old),
+		step: "R3", id: "retired.unproved", act: Wait, when: func(f Facts) bool { return f.asksForProof() && !f.gone() },
+		words: says("nothing proves in this moment that %s is off, so what is left of it in Corosync, Pacemaker and the API stays", old),
 		way:   says("switch %s off; if its BMC is dead: %s --is-gone SERIAL", old, command),
 	},
 	{

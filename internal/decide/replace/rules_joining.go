@@ -61,6 +61,21 @@ var joiningRules = []rule{
 		words: says("%s enters Corosync's cluster", next),
 	},
 	{
+		step: "R6", id: "joining.lost-forget", act: ForgetAgain, when: func(f Facts) bool { return f.newcomerLost() && f.oldAgain() },
+		words: says("Pacemaker forgets %s again", old),
+	},
+	{
+		// From here on the plan only waits, so its end takes nothing away. A machine that lives after all
+		// and was listed goes on by the rules of the pair; one that is lost is so as any peer.
+		step: "R6", id: "joining.lost", act: WritePlan, when: Facts.newcomerLost,
+		words: says("%s will not come back, as was said: the plan ends, and %s is lost as any peer is", next, next),
+		plan: func(f Facts) *Plan {
+			return with(f, func(p *Plan) {
+				p.Stage, p.Ended = Whole, p.New.Name+" was lost before it was whole, as was said"
+			})
+		},
+	},
+	{
 		step: "R6", id: "joining.await", act: Wait, when: func(f Facts) bool { return !f.in(f.Plan.New.Name, f.Ring) },
 		words: says("waits until %s asks again", next),
 	},
@@ -77,10 +92,7 @@ var joiningRules = []rule{
 	{
 		// Pacemaker on the host that stays brings the old name back from its memory of peers when the
 		// newcomer enters. Under the same name there is nothing to forget.
-		step: "R8", id: "joining.forget", act: ForgetAgain,
-		when: func(f Facts) bool {
-			return f.Plan.Old.Name != "" && f.Plan.Old.Name != f.Plan.New.Name && f.in(f.Plan.Old.Name, f.Known)
-		},
+		step: "R8", id: "joining.forget", act: ForgetAgain, when: Facts.oldAgain,
 		words: says("Pacemaker forgets %s again", old),
 	},
 	{
@@ -92,4 +104,23 @@ var joiningRules = []rule{
 		step: "R8", id: "joining.whole", act: WritePlan, when: always,
 		words: says("either host may be lost"), plan: to(Whole),
 	},
+}
+
+// oldAgain reports whether Pacemaker has the old name though another one has its place.
+func (f Facts) oldAgain() bool {
+	return f.Plan.Old.Name != "" && f.Plan.Old.Name != f.Plan.New.Name && f.in(f.Plan.Old.Name, f.Known)
+}
+
+// newcomerLost reports whether an administrator said a moment ago that the newcomer is lost, and this host
+// is either a survivor whose peer is away, or one that knows that it has none: then it starts by itself
+// without the plan, and the next plan may begin.
+func (f Facts) newcomerLost() bool {
+	if !asksAbort(f) || f.Now.Sub(f.Wish.At).Abs() >= wishLife || !no(f.Contact) || !state.Is(f.Record, state.EtcdSole) || !state.Is(f.Voters, 1) || !f.Ring.Known {
+		return false
+	}
+	if f.in(f.Plan.New.Name, f.Ring) {
+		return f.Plan.Entered && no(f.Retirement)
+	}
+	// Only once the keeper has its peer's new name: later nobody would write the retirement by that.
+	return yes(f.Retirement) && f.Peer == f.Plan.New.Name && !f.Misnamed && !f.waits()
 }

@@ -3,6 +3,7 @@ package widen
 import (
 	"net/netip"
 
+	"github.com/holdfast/holdfast/internal/decide/etcdmember"
 	"github.com/holdfast/holdfast/internal/decide/plans"
 	"github.com/holdfast/holdfast/internal/decide/replace"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -12,6 +13,7 @@ import (
 const (
 	explainEtcd = "sudo holdfast explain etcd"
 	statusShow  = "holdfast status"
+	askEtcd     = "sudo " + etcdmember.StatusCommand
 	apply       = "sudo holdfast topology apply --install-config FILE --new-name NAME --address ADDRESS"
 )
 

@@ -131,7 +131,7 @@ func (w *world) oldFacts(h *host, f *replace.Facts) {
 	s := w.site
 	p := h.seat.plan
 	switch {
-	case p != nil && !p.Stage.Over() && (p.Grows || p.Stage == replace.Joining || p.Stage == replace.Narrowing || state.Is(f.Device, true)):
+	case p != nil && !p.Stage.Over() && (p.Grows || p.Stage == replace.Joining || p.Stage == replace.Narrowing || state.Is(f.Device, true) && p.Displaces(f.Asks.Machine)):
 		return
 	case (p == nil || p.Stage.Over()) && (h.seat.wish == nil || h.seat.wish.Grows):
 		return

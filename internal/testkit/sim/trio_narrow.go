@@ -242,6 +242,11 @@ func (w *world) becomesTwo(i int, act narrow.Act) {
 			w.changeCIB(i, func(c *cib) { c.etcd, c.maintained = true, true })
 			w.trace(i, "Pacemaker has its configuration, in maintenance")
 		}
+	case narrow.Maintain:
+		if h.seat.runs {
+			w.changeCIB(i, func(c *cib) { c.maintained = true })
+			w.trace(i, "Pacemaker is in maintenance again")
+		}
 	case narrow.TakeEtcd:
 		w.takesEtcd(i)
 	case narrow.Manage:
