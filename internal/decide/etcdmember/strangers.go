@@ -62,10 +62,17 @@ func danger(m state.EtcdMember) int {
 	return 2
 }
 
-// RemoveCommand returns the command with which a person removes a member of etcd, on a
-// control plane.
-func RemoveCommand(id state.MemberID) string {
+// Etcdctl returns a command line with which a person asks etcd of the control plane that the
+// person is on. Without an address and certificates etcd answers nobody.
+func Etcdctl(arguments string) string {
 	const pki = state.EtcdPKIDir + "/"
 	return "etcdctl --endpoints https://localhost:2379 --cacert " + pki + "ca.crt --cert " + pki + "healthcheck-client.crt --key " + pki +
-		"healthcheck-client.key member remove " + id.String()
+		"healthcheck-client.key " + arguments
 }
+
+// RemoveCommand returns the command with which a person removes a member of etcd.
+func RemoveCommand(id state.MemberID) string { return Etcdctl("member remove " + id.String()) }
+
+// ListCommand returns the command that shows the members as this control plane's etcd knows
+// them. It needs no leader.
+func ListCommand() string { return Etcdctl("member list --consistency=s -w table") }

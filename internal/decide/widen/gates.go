@@ -3,6 +3,7 @@ package widen
 import (
 	"net/netip"
 
+	"github.com/holdfast/holdfast/internal/decide/etcdmember"
 	"github.com/holdfast/holdfast/internal/decide/plans"
 	"github.com/holdfast/holdfast/internal/decide/replace"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -57,7 +58,7 @@ func (f Facts) gateEtcd() replace.Gate {
 
 func (f Facts) gateMembers() replace.Gate {
 	if !state.Is(f.Voters, 2) || !state.Is(f.Learner, 0) {
-		return shut("members", "etcdctl member list", "etcd must have the two voters and no learner, or its members are unknown")
+		return shut("members", "sudo "+etcdmember.ListCommand(), "etcd must have the two voters and no learner, or its members are unknown")
 	}
 	return open("members")
 }

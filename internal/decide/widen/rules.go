@@ -401,7 +401,7 @@ var handRules = []rule{
 	},
 	{
 		Step: "W5", ID: "hand.others", Act: Wait, When: func(f Facts) bool { return !yes(f.Kubelets) },
-		Words: says("waits until the two other members of etcd serve"), Way: "etcdctl endpoint status --cluster",
+		Words: says("waits until the two other members of etcd serve"), Way: "sudo " + etcdmember.Etcdctl("endpoint status --cluster -w table"),
 	},
 }
 
