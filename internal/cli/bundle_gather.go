@@ -14,7 +14,7 @@ import (
 )
 
 // gatherBundle finds the sources of a bundle. At this point it contacts only
-// holdfast-lab.
+// holdfast-lab, and the API where several ways lead to it.
 func gatherBundle(ctx context.Context, f *bundleFlags) (gathered, error) {
 	p, err := f.place.Open(ctx)
 	if err != nil {
@@ -24,7 +24,7 @@ func gatherBundle(ctx context.Context, f *bundleFlags) (gathered, error) {
 	if err := g.takeHosts(f, p); err != nil {
 		return g, err
 	}
-	g.cluster(p)
+	g.cluster(ctx, p)
 	for _, h := range g.hosts {
 		g.items = append(g.items, support.Host(h.Name, f.since, h.Read)...)
 	}
@@ -68,8 +68,8 @@ func (g *gathered) takeHosts(f *bundleFlags, p place.Place) error {
 
 // cluster adds the API. A missing API becomes a note and does not stop the
 // rest.
-func (g *gathered) cluster(p place.Place) {
-	c, err := openBundleAPI(p)
+func (g *gathered) cluster(ctx context.Context, p place.Place) {
+	c, err := openBundleAPI(ctx, p)
 	if err != nil {
 		g.notes = append(g.notes, fmt.Sprintf("no data from the API: %v", err))
 		return
@@ -77,8 +77,8 @@ func (g *gathered) cluster(p place.Place) {
 	g.items = append(g.items, c.Items()...)
 }
 
-func openBundleAPI(p place.Place) (*support.Cluster, error) {
-	access, err := p.Access()
+func openBundleAPI(ctx context.Context, p place.Place) (*support.Cluster, error) {
+	access, err := p.Access(ctx)
 	if err != nil {
 		return nil, err
 	}

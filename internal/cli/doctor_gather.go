@@ -64,7 +64,7 @@ func troubles(hosts []decide.Host) error {
 
 // askAPI asks the API, and if wanted also for what will end.
 func askAPI(ctx context.Context, p place.Place, ends bool) (decide.Facts, error) {
-	access, err := p.Access()
+	access, err := p.Access(ctx)
 	if err != nil {
 		return decide.Facts{}, err
 	}

@@ -61,7 +61,7 @@ failed; 2 wrong usage.`,
 			if err := needFencingRoot(); err != nil {
 				return err
 			}
-			open := func() (fence.Secrets, error) { return ownCluster(&f.place) }
+			open := func() (fence.Secrets, error) { return ownCluster(cmd.Context(), &f.place) }
 			p := pinning{pinFlags: f, streams: streams, store: fence.NewStore(), shown: shownBy, cluster: open, clear: clearFailures}
 			return p.run(cmd.Context(), args[0])
 		},

@@ -78,7 +78,8 @@ changed, or it failed; 2 wrong usage.`,
 			if err != nil {
 				return err
 			}
-			r := rotation{rotateFlags: f, streams: streams, self: self, store: fence.NewStore(), cluster: f.cluster, clear: clearFailures}
+			open := func() (fence.Secrets, error) { return ownCluster(cmd.Context(), &f.place) }
+			r := rotation{rotateFlags: f, streams: streams, self: self, store: fence.NewStore(), cluster: open, clear: clearFailures}
 			if f.push {
 				return r.pushAll(cmd.Context())
 			}
@@ -131,11 +132,9 @@ func (f *rotateFlags) check(args []string) error {
 	return f.place.Check(mistakes...)
 }
 
-func (f *rotateFlags) cluster() (fence.Secrets, error) { return ownCluster(&f.place) }
-
 // ownCluster opens the cluster of this host.
-func ownCluster(f *place.Flags) (fence.Secrets, error) {
-	access, err := f.OwnAccess()
+func ownCluster(ctx context.Context, f *place.Flags) (fence.Secrets, error) {
+	access, err := f.OwnAccess(ctx)
 	if err != nil {
 		return nil, err
 	}

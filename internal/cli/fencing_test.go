@@ -254,7 +254,7 @@ func TestAPersonsWordAboutTheBMCIsWrittenAndTakenAway(t *testing.T) {
 
 func TestADelayThatIsTooShortForTheBMCsIsTold(t *testing.T) {
 	crash := func(target string, off time.Duration) rehearsal.Times {
-		return rehearsal.Times{Target: target, Fence: &state.FenceEntry{Requests: 1, Phases: state.FencePhases{PowerOff: off}}}
+		return rehearsal.Times{Target: target, Fence: &state.FenceEntry{Requests: 1, Phases: state.FencePhases{PowerOff: off}}, Cuts: []time.Duration{off}}
 	}
 	slow, quick := goodReport("cp-1", uuid1), goodReport("cp-2", uuid2)
 	slow.Delay = 20 * time.Second

@@ -45,8 +45,8 @@ other, waits for full health between them, and reports the time of each phase. I
 refuses if the cluster is not fully healthy. Each crash costs some seconds without
 writes, and ends the pods of that host. On a host it crashes only the peer.
 --calibrate sets the delay of the fence by the second host, in order of names, to
-twice the worst time that a BMC took, at least 3 s. It needs both crashes, so it
-needs --hosts or --lab.
+twice the worst time that a BMC took in the last ten fences of each host that cut
+power, at least 3 s. It needs both crashes, so it needs --hosts or --lab.
 
 Exit codes: 0 fencing works; 1 it does not, or could not be tested; 2 wrong
 usage.`,

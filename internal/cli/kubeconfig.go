@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/cli/account"
 	"github.com/holdfast/holdfast/internal/cli/place"
 )
@@ -42,7 +43,8 @@ on a control plane.`,
 			if err != nil {
 				return err
 			}
-			if a.Server, err = access.Config(); err != nil {
+			// The file is for other machines, whichever way this host has to its API.
+			if a.Server, err = (kube.Access{Kubeconfig: access.Kubeconfig}).Config(); err != nil {
 				return err
 			}
 			client, err := access.Client()

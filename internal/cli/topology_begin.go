@@ -199,7 +199,7 @@ func (g *growth) read(ctx context.Context) (*config.InstallConfig, error) {
 
 // saidHere asks the API with an account of this host.
 func saidHere(ctx context.Context, installed, file *config.InstallConfig) (*config.InstallConfig, error) {
-	access, err := (&place.Flags{}).OwnAccess()
+	access, err := (&place.Flags{}).OwnAccess(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -215,8 +215,11 @@ func TestAGateOfAThirdControlPlaneNamesOnlyFlagsThatTheCommandHas(t *testing.T) 
 	cmd, seen := newTopologyApply(Streams{}), 0
 	for _, g := range replace.Closed(widen.Gates(widen.Facts{}, widen.Wish{})) {
 		for _, name := range regexp.MustCompile(`--[a-z-]+`).FindAllString(g.Way, -1) {
+			if !strings.Contains(g.Way, "topology apply") {
+				continue
+			}
 			seen++
-			if strings.Contains(g.Way, "topology apply") && cmd.Flags().Lookup(strings.TrimPrefix(name, "--")) == nil {
+			if cmd.Flags().Lookup(strings.TrimPrefix(name, "--")) == nil {
 				t.Errorf("the gate %s names %s, which topology apply does not have: %s", g.ID, name, g.Way)
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -129,6 +130,25 @@ func TestAFailedWriteKeepsTheOldFileAndLeavesNoOther(t *testing.T) {
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) != 1 || !entries[0].IsDir() {
 		t.Errorf("left are %v (%v)", entries, err)
+	}
+
+	dir = t.TempDir()
+	path = filepath.Join(dir, "file")
+	if err := WriteFileAtomic(path, []byte("old"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	full := errors.New("the disk is full")
+	err = WriteAtomic(path, 0o600, func(w io.Writer) error {
+		_, err := io.WriteString(w, "ne")
+		return errors.Join(err, full)
+	})
+	if !errors.Is(err, full) {
+		t.Errorf("a write that fails says %v", err)
+	}
+	text, err := os.ReadFile(path)
+	entries, errDir := os.ReadDir(dir)
+	if string(text) != "old" || len(entries) != 1 || err != nil || errDir != nil {
+		t.Errorf("left are %v, with %q (%v, %v)", entries, text, err, errDir)
 	}
 }
 

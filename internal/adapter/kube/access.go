@@ -2,10 +2,12 @@ package kube
 
 import (
 	"bytes"
+	"context"
 	"encoding/pem"
 	"fmt"
 	"net/url"
 	"slices"
+	"time"
 
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -123,6 +125,17 @@ func newClient(cfg *rest.Config) (*Client, error) {
 		return nil, err
 	}
 	return &Client{set: set}, nil
+}
+
+// Serves reports whether the API says within a limit, by this way, that it is ready.
+func (a Access) Serves(ctx context.Context, limit time.Duration) bool {
+	c, err := a.Client()
+	if err != nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	return c.set.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error() == nil
 }
 
 // Open returns a client for a kubeconfig file. It does not connect yet.

@@ -20,7 +20,7 @@ var (
 	fences       = metric.Describe("fences_total", "Fences by this host, as far as its history goes.", "host", "proven")
 	fenceSeconds = metric.Describe("fence_last_seconds", "How long the last proven fence by this host took, from its start to the proof.", "host")
 	fencePhase   = metric.Describe("fence_last_phase_seconds", "How long the parts of the last proven fence by this host took.", "host", "phase")
-	fenceWorst   = metric.Describe("fence_worst_seconds", "How long the slowest proven fence by this host took, without its delay.", "host")
+	fenceWorst   = metric.Describe("fence_worst_seconds", "How long the slowest of the last ten fences by this host that cut the power took, without its delay.", "host")
 	fenceProven  = metric.Describe("fence_proven_timestamp_seconds", "When a fence by this host was last proven; 0 for never.", "host")
 	fenceDelay   = metric.Describe("fence_delay_seconds", "How long this host waits before it fences, so that of two hosts one is off before the other begins.", "host")
 )
@@ -45,6 +45,9 @@ func collectFences(out metric.Send) {
 
 func collectFencesOf(out metric.Send, target string, total state.FenceTotal) {
 	last := total.Last
+	if len(total.Cuts) > 0 {
+		out.Gauge(fenceWorst, total.Slowest().Seconds(), target)
+	}
 	out.Counter(fences, float64(total.Proven), target, "true")
 	out.Counter(fences, float64(total.Failed), target, "false")
 	out.Gauge(fenceProven, metric.Seconds(last.Time), target)
@@ -53,7 +56,6 @@ func collectFencesOf(out metric.Send, target string, total state.FenceTotal) {
 	}
 	p := last.Phases
 	out.Gauge(fenceSeconds, (p.Identify + p.Hold + p.PowerOff + p.Evidence).Seconds(), target)
-	out.Gauge(fenceWorst, total.Worst.Seconds(), target)
 	for name, took := range map[string]time.Duration{
 		"identify": p.Identify, "hold": p.Hold, "power-off": p.PowerOff, "evidence": p.Evidence, "power-on": p.PowerOn,
 	} {

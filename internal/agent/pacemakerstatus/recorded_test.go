@@ -33,8 +33,8 @@ type moment struct {
 }
 
 const (
-	firstFence  = `{"time":"1970-01-01T00:01:00Z","target":"%","off":true,"phases":{"identify":400000000,"powerOff":3600000000,"evidence":5000000}}` + "\n"
-	secondFence = `{"time":"1970-01-01T00:10:08Z","target":"%","off":true,"phases":{"identify":300000000,"powerOff":5200000000,"evidence":5000000}}` + "\n"
+	firstFence  = `{"time":"1970-01-01T00:01:00Z","target":"%","off":true,"requests":1,"phases":{"identify":400000000,"powerOff":3600000000,"evidence":5000000}}` + "\n"
+	secondFence = `{"time":"1970-01-01T00:10:08Z","target":"%","off":true,"requests":1,"phases":{"identify":300000000,"powerOff":5200000000,"evidence":5000000}}` + "\n"
 )
 
 func story() []moment {

@@ -2,11 +2,13 @@ package place
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/cli/command"
@@ -91,7 +93,7 @@ func readable(path string) error {
 
 // OwnAccess returns this host's own way to the API, or that of --kubeconfig. It
 // ignores the environment: see DeclareOwnKubeconfig.
-func (f *Flags) OwnAccess() (kube.Access, error) {
+func (f *Flags) OwnAccess(ctx context.Context) (kube.Access, error) {
 	if f.Kubeconfig != "" {
 		return kube.Access{Kubeconfig: f.Kubeconfig}, nil
 	}
@@ -99,5 +101,21 @@ func (f *Flags) OwnAccess() (kube.Access, error) {
 	if err != nil {
 		return kube.Access{}, err
 	}
-	return all[0], nil
+	return best(ctx, all), nil
+}
+
+// probeLimit bounds the question whether a way to the API serves.
+const probeLimit = 2 * time.Second
+
+// best returns the first way that serves, or the first one if none does: its error is what
+// a person then has to read. A single way is not asked.
+func best(ctx context.Context, ways []kube.Access) kube.Access {
+	if len(ways) > 1 {
+		for _, way := range ways {
+			if way.Serves(ctx, probeLimit) {
+				return way
+			}
+		}
+	}
+	return ways[0]
 }

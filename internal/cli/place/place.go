@@ -1,7 +1,8 @@
 // Package place is the way from a command to its cluster: the API of a
 // kubeconfig, this host, hosts that a command such as ssh reaches, or a lab. It
 // alone declares the flags that name a place, and it reads nothing of the
-// cluster: commands give a Place to what gathers facts (ADR 0049).
+// cluster but, where several ways lead to the API, which of them serves: commands
+// give a Place to what gathers facts (ADR 0049).
 package place
 
 import (
@@ -77,21 +78,21 @@ func (f *Flags) Open(ctx context.Context) (Place, error) {
 }
 
 // OpenAPI returns the best way to the API, for a command that needs nothing else
-// of the place.
+// of the place. Where there are several it asks which one serves.
 func (f *Flags) OpenAPI(ctx context.Context) (kube.Access, error) {
 	p, err := f.Open(ctx)
 	if err != nil {
 		return kube.Access{}, err
 	}
-	return p.Access()
+	return p.Access(ctx)
 }
 
 // Access returns the best way to the API.
-func (p Place) Access() (kube.Access, error) {
+func (p Place) Access(ctx context.Context) (kube.Access, error) {
 	if len(p.API) == 0 {
 		return kube.Access{}, p.NoAPI
 	}
-	return p.API[0], nil
+	return best(ctx, p.API), nil
 }
 
 // All returns the hosts, with this one last.

@@ -2,11 +2,15 @@ package place
 
 import (
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -117,20 +121,71 @@ func TestWithoutAnAccountTheReasonIsTheAdministrators(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), state.AdminKubeconfig) {
 		t.Errorf("%v", err)
 	}
-	if _, err := f.OwnAccess(); err == nil {
+	if _, err := f.OwnAccess(t.Context()); err == nil {
 		t.Error("there is no account")
 	}
+}
+
+// api serves as an API server does: readyz with a code, after a wait.
+func api(t *testing.T, code int, wait time.Duration) string {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case <-time.After(wait):
+		case <-r.Context().Done():
+		}
+		if r.URL.Path != "/readyz" {
+			code = http.StatusNotFound
+		}
+		w.WriteHeader(code)
+	}))
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+// The way by the VIP may be dead while this host's API server serves. The commands that look
+// into that have to work then.
+func TestTheFirstWayThatServesIsTaken(t *testing.T) {
+	const dead, never = "http://127.0.0.1:1", time.Hour
+	serves, ill := api(t, http.StatusOK, 0), api(t, http.StatusInternalServerError, 0)
+	for name, c := range map[string]struct {
+		servers []string
+		want    int
+	}{
+		"both serve":                    {[]string{serves, serves}, 0},
+		"the first is dead":             {[]string{dead, serves}, 1},
+		"the first never answers":       {[]string{api(t, http.StatusOK, never), serves}, 1},
+		"the first leads to an ill one": {[]string{ill, serves}, 1},
+		"none serves":                   {[]string{dead, ill}, 0},
+		"there is one, which is dead":   {[]string{dead}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var p Place
+			for i, server := range c.servers {
+				p.API = append(p.API, kube.Access{Kubeconfig: plain(t), Server: server, Name: strconv.Itoa(i)})
+			}
+			if a, err := p.Access(t.Context()); err != nil || a != p.API[c.want] {
+				t.Errorf("%+v, %v", a, err)
+			}
+		})
+	}
+}
+
+// plain writes a kubeconfig without an account.
+func plain(t *testing.T) string {
+	t.Helper()
+	return put(t, t.TempDir(), "kubeconfig", `{"apiVersion":"v1","kind":"Config","current-context":"x","contexts":[{"name":"x","context":{"cluster":"x"}}],"clusters":[{"name":"x","cluster":{"server":"http://127.0.0.1:1"}}]}`)
 }
 
 func TestTheEnvironmentLeadsNoAccountOfABMCToAnotherCluster(t *testing.T) {
 	f := onHost(t)
 	own := put(t, f.root, state.AdminKubeconfig, "")
 	t.Setenv("KUBECONFIG", kubeconfig(t, "two"))
-	if a, err := f.OwnAccess(); err != nil || a.Kubeconfig != own {
+	if a, err := f.OwnAccess(t.Context()); err != nil || a.Kubeconfig != own {
 		t.Errorf("%+v, %v", a, err)
 	}
 	f.Kubeconfig = kubeconfig(t, "one")
-	if a, err := f.OwnAccess(); err != nil || a.Kubeconfig != f.Kubeconfig {
+	if a, err := f.OwnAccess(t.Context()); err != nil || a.Kubeconfig != f.Kubeconfig {
 		t.Errorf("%+v, %v", a, err)
 	}
 }
@@ -181,7 +236,7 @@ func TestALabHasItsHostsAndItsAPI(t *testing.T) {
 	if len(p.Hosts) != 3 || len(p.ControlPlanes()) != 2 || p.LabLog != "/log" || p.Hosts[0].Root == "" || p.Hosts[1].Root != "" {
 		t.Errorf("%+v", p)
 	}
-	if _, err := p.Access(); err == nil || err.Error() != "it has no cluster" {
+	if _, err := p.Access(t.Context()); err == nil || err.Error() != "it has no cluster" {
 		t.Errorf("%v", err)
 	}
 	run, err := p.Hosts[0].Run(t.Context(), "x")
@@ -190,7 +245,7 @@ func TestALabHasItsHostsAndItsAPI(t *testing.T) {
 		t.Errorf("%q %q, %v %v", run, read, err, errRead)
 	}
 	p = ofLab(labprogram.Place{Kubeconfig: "/k"})
-	if a, err := p.Access(); err != nil || a.Kubeconfig != "/k" {
+	if a, err := p.Access(t.Context()); err != nil || a.Kubeconfig != "/k" {
 		t.Errorf("%+v, %v", a, err)
 	}
 }

@@ -272,7 +272,7 @@ var takeOverRules = []rule{
 		"take-over.too-many", "more than two voters",
 		"a stand-in vote is sound only among exactly two voters", state.EtcdAskHuman,
 		func(v *view) bool { return v.voters > 2 },
-		func(_ *view, out *state.EtcdVerdict) { out.Next = "etcdctl member list" },
+		func(_ *view, out *state.EtcdVerdict) { out.Next = ListCommand() },
 	},
 	{
 		"take-over.announce", "the peer is listed as a voter and our record does not say taking-over",

@@ -62,15 +62,20 @@ func danger(m state.EtcdMember) int {
 	return 2
 }
 
-// RemoveCommand returns the command with which a person removes a member of etcd, on a
-// control plane.
-func RemoveCommand(id state.MemberID) string { return etcdctl + "member remove " + id.String() }
+// Etcdctl returns a command line with which a person asks etcd of the control plane that the
+// person is on. Without an address and certificates etcd answers nobody.
+func Etcdctl(arguments string) string {
+	const pki = state.EtcdPKIDir + "/"
+	return "etcdctl --endpoints https://localhost:2379 --cacert " + pki + "ca.crt --cert " + pki + "healthcheck-client.crt --key " + pki +
+		"healthcheck-client.key " + arguments
+}
 
-// StatusCommand is the command with which a person asks each member of etcd whether it serves, on a
-// control plane.
-const StatusCommand = etcdctl + "endpoint status --cluster"
+// RemoveCommand returns the command with which a person removes a member of etcd.
+func RemoveCommand(id state.MemberID) string { return Etcdctl("member remove " + id.String()) }
 
-const (
-	pki     = state.EtcdPKIDir + "/"
-	etcdctl = "etcdctl --endpoints https://localhost:2379 --cacert " + pki + "ca.crt --cert " + pki + "healthcheck-client.crt --key " + pki + "healthcheck-client.key "
-)
+// ListCommand returns the command that shows the members as this control plane's etcd knows
+// them. It needs no leader.
+func ListCommand() string { return Etcdctl("member list --consistency=s -w table") }
+
+// StatusCommand returns the command that asks each member whether it serves.
+func StatusCommand() string { return Etcdctl("endpoint status --cluster -w table") }

@@ -6,8 +6,12 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// RestorePage describes how to begin again from a backup.
-const RestorePage = "docs/runbook/etcd-restore.md"
+// RestorePage describes how both hosts begin again from a backup, SiteRestorePage how a site is
+// installed again with one.
+const (
+	RestorePage     = "docs/runbook/etcd-restore.md"
+	SiteRestorePage = "docs/runbook/restore.md"
+)
 
 // advisor returns the advice of one rule, or of several.
 type advisor func(in Input) []Advice
@@ -178,10 +182,27 @@ func odd(in Input) []Advice {
 	return []Advice{{etcdmember.RemoveCommand(list[0].ID), "removes the member that belongs to neither host; do it while both hosts live, unless you know whose it is"}}
 }
 
-func tooMany(Input) []Advice {
-	return []Advice{{
-		"etcdctl member list -w table", "shows the members: there must be exactly two voters; remove the one that belongs to no host (etcdctl member remove ID)",
-	}}
+// tooMany advises a survivor whose etcd lists a third voter. Nobody takes over from a peer
+// then, and two of three have to agree to a removal: the peer has to come back first.
+func tooMany(in Input) []Advice {
+	out := startPeer(in)
+	list := etcdmember.Strangers(in.Report.Snapshot)
+	switch {
+	case len(list) == 0:
+		out = append(out, Advice{etcdmember.ListCommand(), "shows the members: there must be exactly two voters; the one that belongs to neither host can be removed once etcd takes writes again"})
+	case service(in.Report.Snapshot.Local) != Writes: // odd has it otherwise
+		out = append(out, Advice{etcdmember.RemoveCommand(list[0].ID), "removes the member that belongs to neither host, once etcd takes writes again; without a leader it fails"})
+	}
+	return append(out, afterLoss(in))
+}
+
+// afterLoss advises where only the peer's return helps: a backup that is restored on one host
+// alone has no right to lead, so the site is installed again.
+func afterLoss(in Input) Advice {
+	return Advice{
+		"holdfast restore --from FILE --identity KEY --dir DIR --dry-run",
+		"if " + in.Report.Snapshot.Peer + " is lost for good: shows what a backup holds; the site is installed again with it: " + SiteRestorePage,
+	}
 }
 
 func unreadable(in Input) []Advice {
@@ -219,7 +240,7 @@ func waitsForPeer(in Input) []Advice {
 	if !leaderless(in) || !state.Is(in.Report.Snapshot.Pacemaker.Contact, false) {
 		return whyNoLeader(in)
 	}
-	return append(startPeer(in), Advice{"etcdutl snapshot restore --help", "if " + in.Report.Snapshot.Peer + " is lost for good: starts again from a backup: " + RestorePage})
+	return append(startPeer(in), afterLoss(in))
 }
 
 // lookAtDisks advises where neither host's etcd can work: one has to be repaired.

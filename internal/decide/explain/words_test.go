@@ -108,25 +108,61 @@ func TestEachRuleThatMayLastHasItsAdvice(t *testing.T) {
 		"alone.wait": append(start, confirmed...), "gone.ask-fence": append(fence, confirmed...), "gone.fence-again": append(fence, confirmed...),
 		"gone.fence-promised": append(fence, confirmed...), "gone.unproved": append(fence, confirmed...),
 		"gone.not-heard": append(start, confirmed...), "gone.not-eligible": slices.Concat(start, confirmed, backup), "gone.sole-alone": start,
-		"take-over.no-copy": backup, "take-over.not-a-voter": backup, "take-over.too-many": {"etcdctl"},
+		"take-over.no-copy": backup, "take-over.not-a-voter": backup, "take-over.too-many": append(start, "etcdctl", "holdfast"),
 		"two-histories": {"ssh", "mv"}, "lead.no-copy": backup, "lead.removed": backup, "equal.two-clusters": backup, "equal.no-record": {"ssh", "ssh", "etcdutl"},
 		"equal.peer-lost": append(confirmed, backup...), "equal.both-yielded": backup, "equal.unusable": backup,
 		"equal.idle": noLeader, "silent.run": noLeader, "stall.own": noLeader, "stall.wait": noLeader, "stall.unmarked": noLeader,
 		"stall.both": {"repair", "journalctl", "ssh"}, "silent.wait": peersOwn, "equal.unknown": peersOwn, "equal.unusable-wait": peersOwn,
 		"follow.wait": peersOwn, "follow.unknown": peersOwn, "lead.unproved": peersOwn,
-		"gone.widening": append(start, confirmed...), "majority.no-copy": append(peersOwn, backup...), "majority.wait": append(start, backup...),
+		"gone.widening": append(start, confirmed...), "majority.no-copy": append(peersOwn, backup...), "majority.wait": append(start, "holdfast"),
 	} {
 		in := pair()
 		s := &in.Report.Snapshot
 		s.Pacemaker.Contact = state.Known(false)
 		s.Local.Leader, s.Local.Leaderless = state.Known(state.MemberID(0)), time.Minute
 		in.Report.Verdict = state.EtcdVerdict{Rule: rule, Action: state.EtcdWait}
-		if got := commands(advice(in, Waiting)); !slices.Equal(got, want) {
+		list := advice(in, Waiting)
+		if got := commands(list); !slices.Equal(got, want) {
 			t.Errorf("%s: %q, want %q", rule, got, want)
+		}
+		for _, a := range list {
+			if line := a.Command + " " + a.Does; strings.Contains(line, "etcdctl ") && !authenticated(line) {
+				t.Errorf("%s: etcd refuses %q", rule, line)
+			}
 		}
 	}
 	if len(byRule) != 43 {
 		t.Errorf("%d rules have advice: add the new one's above", len(byRule))
+	}
+}
+
+// authenticated reports whether a line of etcdctl names an address and certificates. Without
+// them etcd answers nobody.
+func authenticated(line string) bool {
+	return !slices.ContainsFunc([]string{"--endpoints ", "--cacert ", "--cert ", "--key "}, func(option string) bool { return !strings.Contains(line, option) })
+}
+
+// A removal takes two of three votes, and one is there: the peer has to come back first.
+func TestAmongThreeVotersThePeerIsBroughtBackBeforeTheThirdIsRemoved(t *testing.T) {
+	in := pair()
+	s := &in.Report.Snapshot
+	s.Pacemaker.Contact, s.Local.Leader, s.Local.Leaderless = state.Known(false), state.Known(state.MemberID(0)), time.Minute
+	s.Local.Members.Value = append(slices.Clone(s.Local.Members.Value), state.EtcdMember{ID: 0xd})
+	in.Report.Verdict = state.EtcdVerdict{Rule: "take-over.too-many", Action: state.EtcdAskHuman}
+	next := Etcd(in).Next
+	if len(next) != 3 || !strings.HasPrefix(next[0].Does, "switch beta on") || next[1].Command != etcdmember.RemoveCommand(0xd) ||
+		!strings.Contains(next[1].Does, "once etcd takes writes again") || !strings.HasSuffix(next[2].Does, SiteRestorePage) {
+		t.Errorf("%+v", next)
+	}
+	s.Local.Leader, s.Local.Leaderless = state.Known(state.MemberID(0xa)), 0
+	removals := 0
+	for _, a := range Etcd(in).Next {
+		if strings.Contains(a.Command, "member remove") {
+			removals++
+		}
+	}
+	if removals != 1 {
+		t.Errorf("%d removals while it takes writes: %+v", removals, Etcd(in).Next)
 	}
 }
 

@@ -15,9 +15,10 @@ const (
 	explainEtcd = "sudo holdfast explain etcd"
 	statusShow  = "holdfast status"
 	crmMon      = "sudo crm_mon -1"
-	askEtcd     = "sudo " + etcdmember.StatusCommand
 	apply       = "sudo holdfast topology apply --install-config FILE"
 )
+
+var askEtcd = "sudo " + etcdmember.StatusCommand()
 
 var (
 	open = plans.Open

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/holdfast/holdfast/internal/decide/etcdmember"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -174,7 +175,7 @@ func membersDiffer(f Facts, p Plane) (why, way string) {
 	}
 	switch {
 	case len(odd) > 0:
-		return "etcd has members that are none of the voters of this site: " + list(odd), "Remove a learner that nobody waits for, or wait until it votes: etcdctl member list"
+		return "etcd has members that are none of the voters of this site: " + list(odd), "Remove a learner that nobody waits for, or wait until it votes. On a control plane: sudo " + etcdmember.ListCommand()
 	case len(left) > 0:
 		return "no voters of etcd: " + list(left), see
 	}

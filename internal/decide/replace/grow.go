@@ -3,6 +3,7 @@ package replace
 import (
 	"slices"
 
+	"github.com/holdfast/holdfast/internal/decide/etcdmember"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -55,7 +56,7 @@ func (f Facts) gateLone() Gate {
 
 func (f Facts) gateLearner() Gate {
 	if !state.Is(f.Learner, 0) {
-		return shut("learner", "etcdctl member list", "etcd has a learner, or that is unknown: remove it, or wait until it votes")
+		return shut("learner", "sudo "+etcdmember.ListCommand(), "etcd has a learner, or that is unknown: remove it, or wait until it votes")
 	}
 	return open("learner")
 }

@@ -163,6 +163,8 @@ type Host struct {
 // Kubelet is the state of a kubelet in the API.
 type Kubelet struct {
 	Ready bool
+	// Silent is true if kubelet stopped reporting: its host may be off.
+	Silent bool
 	// Why is the kubelet's own reason if it is not ready.
 	Why string
 	// Since is the time of the last change of Ready.

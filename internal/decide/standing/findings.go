@@ -192,9 +192,13 @@ func (d describer) ofNodes() []finding.Finding {
 	for _, h := range d.Hosts {
 		k := h.Kubelet
 		if k.Known && !k.Value.Ready && d.offline(h.Name) == nil {
+			meaning := "Its pods are started elsewhere after a while."
+			if h.silent() {
+				meaning += " If nobody can log in on it either, it has no power or no network: switch it on, or look at its console."
+			}
 			out = append(out, finding.Finding{
 				ID: NodeNotReady, Subject: h.Name, Severity: finding.Warning, Problem: fmt.Sprintf("node %s is not ready%s: %s", h.Name, d.long(k.Value.Since), cmp.Or(k.Value.Why, "no report from its kubelet")),
-				Meaning:  "Its pods are started elsewhere after a while.",
+				Meaning:  meaning,
 				Commands: finding.On(h.Name, "systemctl status kubelet"),
 			})
 		}
@@ -321,21 +325,41 @@ func (d describer) ofMembers() []finding.Finding {
 		default:
 			continue
 		}
-		out = append(out, finding.Finding{
-			ID: EtcdMember, Subject: h.Name, Variant: what, Severity: finding.Warning, Problem: h.Name + " " + what, Meaning: "It does not count for the quorum.",
-			Commands: d.lookAtEtcd(h.Name),
-		})
+		out = append(out, d.ofMember(h, what))
 	}
 	return out
 }
 
+// ofMember is the finding for a member of etcd that does not serve. Nobody can type on a
+// host of which nothing is heard: it has to come back, or another one takes its place.
+func (d describer) ofMember(h Host, what string) finding.Finding {
+	f := finding.Finding{
+		ID: EtcdMember, Subject: h.Name, Variant: what, Severity: finding.Warning, Problem: h.Name + " " + what, Meaning: "It does not count for the quorum.",
+		Commands: d.lookAtEtcd(h.Name),
+	}
+	if !h.silent() {
+		return f
+	}
+	f.Meaning += " Bring " + h.Name + " back: its etcd then catches up by itself."
+	f.Commands = finding.On(oneHost, "sudo holdfast explain etcd")
+	if d.size() > 2 {
+		f.Meaning += " Only if it is lost for good, another machine takes its place; the command shows what is in the way of that."
+		f.Commands, f.Page = finding.On(oneHost, "sudo holdfast host replace "+h.Name+" --dry-run"), pageReplace
+	}
+	return f
+}
+
+// silent reports whether a host's kubelet stopped reporting.
+func (h Host) silent() bool { return h.Kubelet.Known && h.Kubelet.Value.Silent }
+
 // lookAtEtcd returns the command that shows why a member of etcd does not serve. etcd
-// has a static pod, but that of two control planes once Pacemaker runs it.
+// has a static pod, but that of two control planes once Pacemaker runs it. The pod's log is
+// read on the host: without this member there may be no API to ask.
 func (d describer) lookAtEtcd(host string) []finding.Command {
 	if d.size() == 2 && (!d.SetUp.Known || d.SetUp.Value.Done) {
 		return finding.On(host, "sudo holdfast explain etcd")
 	}
-	return finding.Anywhere("kubectl -n kube-system logs etcd-" + host + " --tail 50")
+	return finding.On(host, "sudo sh -c 'tail -n 50 /var/log/pods/kube-system_etcd-*/etcd/*.log'")
 }
 
 // maxOperators is the number of operators that get a finding of their own.
@@ -398,7 +422,7 @@ func (d describer) noAPI(s Source) finding.Finding {
 	switch {
 	case d.answers():
 		f.Severity, f.Meaning = finding.Warning, "Another route to the API works: the API is healthy, but clients that use this address do not reach it."
-		f.Commands = finding.On(oneHost, "holdfast vip check")
+		f.Commands = finding.On(oneHost, "sudo holdfast vip check")
 	case slices.ContainsFunc(d.Sources, func(s Source) bool { return s.Kind != FromAPI && s.Failed == "" }):
 		f.Meaning = "The API needs an etcd that takes writes and a working route. If this command gets no answer, the host's API server is down."
 		f.Commands = finding.On(oneHost, "curl -sk https://127.0.0.1:6443/readyz")

@@ -148,7 +148,7 @@ func withoutAPI(f Facts) Facts {
 }
 
 func notReady(why string) Seen[Kubelet] {
-	return Know(Kubelet{Why: why, Since: now.Add(-40 * time.Second)}, "the API", now)
+	return Know(Kubelet{Silent: true, Why: why, Since: now.Add(-40 * time.Second)}, "the API", now)
 }
 
 // many returns control planes without Pacemaker.

@@ -88,9 +88,13 @@ func TestInMaintenanceEtcdIsUnknownAndNotUnhealthy(t *testing.T) {
 }
 
 // TestTheCommandForAMemberLooksWhereEtcdRuns: once two hosts are set up, Pacemaker
-// runs etcd and there is no pod of it; before that, and with three, there is.
+// runs etcd and there is no pod of it; before that, and with three, there is. A host that is
+// away shows nobody its log.
 func TestTheCommandForAMemberLooksWhereEtcdRuns(t *testing.T) {
-	const pod, keeper = "kubectl -n kube-system logs etcd-cp-1 --tail 50", "sudo holdfast explain etcd"
+	const (
+		pod, keeper = "sudo sh -c 'tail -n 50 /var/log/pods/kube-system_etcd-*/etcd/*.log'", "sudo holdfast explain etcd"
+		replace     = "sudo holdfast host replace cp-1 --dry-run"
+	)
 	learner := func(f Facts) Facts {
 		f.Pacemaker = Seen[pacemakerReport]{}
 		f.Hosts[0].Member = Know(Member{Learner: true}, "cp-1", now)
@@ -99,19 +103,38 @@ func TestTheCommandForAMemberLooksWhereEtcdRuns(t *testing.T) {
 	unset, unknown := pair(), pair()
 	unset.SetUp.Value = SetUp{Doing: "step 2 of 5"}
 	unknown.SetUp = Seen[SetUp]{}
+	three := func() Facts { return many(3, "10.98.0.5", "10.98.0.6") }
+	silent := func(f Facts) Facts {
+		f.Hosts[0].Kubelet = notReady("Kubelet stopped posting node status.")
+		return f
+	}
+	withoutAPI := three()
+	withoutAPI.Hosts[0].Kubelet = Seen[Kubelet]{}
 	for name, c := range map[string]struct {
-		f    Facts
-		want string
+		f          Facts
+		on, want   string
+		meaningful string
 	}{
-		"two, set up":                  {pair(), keeper},
-		"two, nobody knows the set-up": {unknown, keeper},
-		"two, not set up":              {unset, pod},
-		"three":                        {many(3, "10.98.0.5", "10.98.0.6"), pod},
+		"two, set up":                  {pair(), "cp-1", keeper, ""},
+		"two, nobody knows the set-up": {unknown, "cp-1", keeper, ""},
+		"two, not set up":              {unset, "cp-1", pod, ""},
+		"three":                        {three(), "cp-1", pod, ""},
+		"three, without an API":        {withoutAPI, "cp-1", pod, ""},
+		"three, and the host is away":  {silent(three()), oneHost, replace, "Bring cp-1 back"},
+		"two, and the host is away":    {silent(pair()), oneHost, keeper, "Bring cp-1 back"},
 	} {
+		found := false
 		for _, f := range Describe(learner(c.f)).Findings {
-			if f.ID == EtcdMember && f.Commands[0].Line != c.want {
-				t.Errorf("%s: %s", name, f.Commands[0].Line)
+			if f.ID != EtcdMember {
+				continue
 			}
+			found = true
+			if f.Commands[0] != (finding.Command{Line: c.want, Host: c.on}) || !strings.Contains(f.Meaning, c.meaningful) {
+				t.Errorf("%s: %+v, %s", name, f.Commands, f.Meaning)
+			}
+		}
+		if !found {
+			t.Errorf("%s: no finding", name)
 		}
 	}
 }

@@ -21,7 +21,8 @@ type Difference struct {
 
 // Drift compares a whole configuration with the wanted one. It ignores what a
 // person does to work on the cluster (maintenance mode, standby, a resource that
-// is disabled or not managed), because the table does not hold it.
+// is disabled or not managed), because the table does not hold it. It tells of a
+// fenced host that is to stay off, which the table has otherwise, as of a person's act.
 func Drift(have, want Config) []Difference {
 	var out []Difference
 	if is, ok := have.hosts(); ok && want.Corosync.Name != "" {
@@ -59,11 +60,18 @@ func (c Config) SetUp() bool {
 	})
 }
 
-// Of returns the wanted configuration with the names and addresses of the hosts
-// that have already holds. They are no setting but input of the set-up, and
-// another value would restart etcd on both hosts at once.
+// Of returns the wanted configuration with what is not to be set back: the names
+// and addresses of the hosts that have already holds, and a stonith-action with
+// which a person ended a loop of fences. Names and addresses are no setting but input
+// of the set-up, and another value would restart etcd on both hosts at once.
 func (c Config) Of(have Config) Config {
 	c.Corosync.Name = have.Corosync.Name
+	c.Properties = slices.Clone(c.Properties)
+	for i, p := range c.Properties {
+		if p.Name == stonithAction && have.leavesOff() {
+			c.Properties[i].Value = leaveOff
+		}
+	}
 	c.Resources = slices.Clone(c.Resources)
 	for i, r := range c.Resources {
 		if hosts, ok := have.hosts(); ok && r.ID == Etcd {
@@ -71,6 +79,19 @@ func (c Config) Of(have Config) Config {
 		}
 	}
 	return c
+}
+
+// The property, and its value, by which a fenced host stays off. Pacemaker has no other
+// way to end a loop in which a host is fenced, comes back and is fenced again.
+const (
+	stonithAction = "stonith-action"
+	leaveOff      = "off"
+)
+
+// leavesOff reports whether a fenced host stays off.
+func (c Config) leavesOff() bool {
+	v, _ := value(c.Properties, stonithAction)
+	return v == leaveOff
 }
 
 // hosts returns the names and addresses of the two hosts in etcd's parameters.
@@ -157,6 +178,9 @@ func strange(have, want Config) []Difference {
 		if v, ok := value(have.Properties, e.name); ok && !slices.Contains(strings.Fields(e.harmless), v) {
 			tell("%s is %s: %s", e.name, v, e.why)
 		}
+	}
+	if have.leavesOff() {
+		tell("stonith-action is off: a fenced host stays off until somebody switches it on (when its cause is mended: pcs property set stonith-action=reboot)")
 	}
 	for _, r := range have.Resources {
 		for _, name := range []string{"pcmk_delay_base", "pcmk_delay_max"} {

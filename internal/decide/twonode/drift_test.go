@@ -167,3 +167,31 @@ func TestWhoTheTwoHostsAreIsNeverSetBack(t *testing.T) {
 		t.Errorf("%v\n%s", err, show(cmds))
 	}
 }
+
+// A person ends a loop of fences with it (docs/runbook/alerts.md, HoldfastFencedAgainAndAgain).
+func TestAFencedHostThatIsToStayOffIsToldAndLeft(t *testing.T) {
+	have := there(t, "ours.xml")
+	have.Properties = slices.Clone(have.Properties)
+	for i, p := range have.Properties {
+		switch p.Name {
+		case "stonith-action":
+			have.Properties[i].Value = "off"
+		case "cluster-recheck-interval":
+			have.Properties[i].Value = "15min"
+		}
+	}
+	want := Wanted(site())
+	ds := Drift(have, want)
+	text := told(ds)
+	if len(ds) != 2 || !strings.Contains(text, "told:     stonith-action is off") || !strings.Contains(text, "pcs property set stonith-action=reboot") {
+		t.Errorf("another setting is set back, this one is told:\n%s", text)
+	}
+	cmds, err := Steps(have, want.Of(have))
+	if err != nil || len(cmds) != 1 || !slices.Equal(cmds[0].Args, []string{"property", "set", "cluster-recheck-interval=60s"}) {
+		t.Errorf("what is set back beside it: %v\n%s", err, show(cmds))
+	}
+	cmds, err = Steps(have, want)
+	if err != nil || len(cmds) != 1 || !slices.Contains(cmds[0].Args, "stonith-action=reboot") {
+		t.Errorf("a set-up puts it back: %v\n%s", err, show(cmds))
+	}
+}

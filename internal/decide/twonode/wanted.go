@@ -78,7 +78,7 @@ func totem() []Setting {
 func properties() []Setting {
 	return []Setting{
 		{"stonith-enabled", "true", "the two-node protocol of etcd depends on it"},
-		{"stonith-action", "reboot", "a fenced host comes back by itself"},
+		{stonithAction, "reboot", "a fenced host comes back by itself"},
 		{"stonith-timeout", "240s", "covers the longest fence: a BMC that takes 30 s for each answer, and a host that first waits for the other one's fence"},
 		{"startup-fencing", "true", "a peer that was never seen may be running"},
 		{"concurrent-fencing", "true", "no fence waits for another fence"},

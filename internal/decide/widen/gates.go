@@ -13,9 +13,10 @@ import (
 const (
 	explainEtcd = "sudo holdfast explain etcd"
 	statusShow  = "holdfast status"
-	askEtcd     = "sudo " + etcdmember.StatusCommand
 	apply       = "sudo holdfast topology apply --install-config FILE --new-name NAME --address ADDRESS"
 )
+
+var askEtcd = "sudo " + etcdmember.StatusCommand()
 
 var (
 	open = plans.Open
@@ -59,7 +60,7 @@ func (f Facts) gateEtcd() replace.Gate {
 
 func (f Facts) gateMembers() replace.Gate {
 	if !state.Is(f.Voters, 2) || !state.Is(f.Learner, 0) {
-		return shut("members", "etcdctl member list", "etcd must have the two voters and no learner, or its members are unknown")
+		return shut("members", "sudo "+etcdmember.ListCommand(), "etcd must have the two voters and no learner, or its members are unknown")
 	}
 	return open("members")
 }

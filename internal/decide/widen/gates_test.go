@@ -147,6 +147,13 @@ func TestWhatPeopleReadOfASiteThatWidensIsApproved(t *testing.T) {
 		text.WriteString("gate " + g.ID + ": " + g.Words + "\n  type: " + g.Way + "\n")
 	}
 	text.WriteString(replace.InForce(map[string]string{replace.LockKey: "p1", replace.LockCopy: `{"id":"p1","widens":true,"survivor":"cp-1","by":"ada","new":{"name":"cp-3"}}`}) + "\n")
+	for line := range strings.Lines(text.String()) {
+		for _, option := range []string{"--endpoints ", "--cacert ", "--cert ", "--key "} {
+			if strings.Contains(line, "etcdctl ") && !strings.Contains(line, option) {
+				t.Errorf("etcd refuses %q without %s", line, option)
+			}
+		}
+	}
 	golden.Check(t, "words.txt", []byte(text.String()))
 }
 

@@ -56,6 +56,9 @@ type Times struct {
 	Healthy time.Duration `json:"healthy"`
 	// Fence holds the phases of the fence itself, as the agent recorded them.
 	Fence *state.FenceEntry `json:"fence,omitempty"`
+	// Cuts holds how long the last fences of the target by that host took that cut its
+	// power, this one among them.
+	Cuts []time.Duration `json:"cuts,omitempty"`
 	// before is the time of the target's previous fence: a record with that time
 	// does not belong to this crash.
 	before time.Time
@@ -177,7 +180,7 @@ func (r Run) waitHealthy(ctx context.Context, begin time.Time, target string, t 
 		if len(problems) == 0 {
 			t.Healthy = r.Now().Sub(begin)
 			if last := lastFence(facts[t.By].Fences.Value, target); last != nil && !last.Time.Equal(t.before) {
-				t.Fence = last
+				t.Fence, t.Cuts = last, cuts(facts[t.By].Fences.Value, target)
 			}
 			r.Progress("both hosts are voters again after %s", t.Healthy.Round(time.Millisecond))
 			return nil
@@ -200,6 +203,15 @@ func lastFence(history []state.FenceEntry, target string) *state.FenceEntry {
 		}
 	}
 	return nil
+}
+
+// cuts returns how long the last fences of a target took that cut its power.
+func cuts(history []state.FenceEntry, target string) []time.Duration {
+	all := state.FenceTotals{}
+	for _, e := range history {
+		all.Add(e)
+	}
+	return all[target].Cuts
 }
 
 // ask asks all hosts at once.
@@ -268,12 +280,13 @@ func (r Run) bootOf(facts map[string]hostreport.Report, name string) string {
 func (r Run) problems(ctx context.Context) []string { return r.judge(r.ask(ctx)) }
 
 // Measured returns the times from the begin of each fence to its proof, without
-// the delay. It leaves out hosts that were off before.
+// the delay, of the crashes and of the last fences before them: the delay is judged by all
+// of these. It leaves out hosts that were off before.
 func Measured(all []Times) map[string][]time.Duration {
 	out := map[string][]time.Duration{}
 	for _, t := range all {
 		if t.Fence != nil && t.Fence.Requests > 0 {
-			out[t.Target] = append(out[t.Target], t.Fence.Phases.Identify+t.Fence.Phases.PowerOff)
+			out[t.Target] = append(out[t.Target], t.Cuts...)
 		}
 	}
 	return out

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -131,6 +132,24 @@ func TestEachHostIsCrashedInTurnAndHealthWaitedFor(t *testing.T) {
 		measured := Measured(times)
 		if len(measured["cp-1"]) != 1 || measured["cp-2"][0] != 3*time.Second {
 			t.Errorf("measured %v: the delay does not count", measured)
+		}
+	})
+}
+
+// The alert and holdfast doctor judge the delay by the same fences: a calibration that left out
+// the slow one before it would set a delay that both go on to report.
+func TestASlowFenceOfBeforeCountsInTheMeasurement(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster()
+		before := state.FenceEntry{Time: time.Now().Add(-time.Hour), Target: "cp-1", Off: true, Requests: 2, Phases: state.FencePhases{PowerOff: 9 * time.Second}}
+		waited := state.FenceEntry{Time: before.Time, Target: "cp-1", Off: true, Phases: state.FencePhases{Identify: time.Minute}} // it was off already
+		c.history["cp-2"] = []state.FenceEntry{before, waited}
+		times, said, err := rehearse(t, c, c.hosts(), "cp-1", "cp-2")
+		if err != nil {
+			t.Fatalf("%v\n%s", err, said)
+		}
+		if got := Measured(times); !slices.Equal(got["cp-1"], []time.Duration{9 * time.Second, 3 * time.Second}) || !slices.Equal(got["cp-2"], []time.Duration{3 * time.Second}) {
+			t.Errorf("measured %v", got)
 		}
 	})
 }

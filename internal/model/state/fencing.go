@@ -1,6 +1,9 @@
 package state
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // FencingDevice is a BMC with the account that may switch its host off. Only
 // root may read its file.
@@ -74,6 +77,10 @@ type FencePhases struct {
 	Total   time.Duration `json:"total"`
 }
 
+// Took returns the time from the start of a fence to its proof, without its delay. The
+// other host has to wait for longer, or both go off.
+func (p FencePhases) Took() time.Duration { return p.Identify + p.PowerOff + p.Evidence }
+
 // FenceEntry is one line of the history of fences.
 type FenceEntry struct {
 	Time   time.Time `json:"time"`
@@ -96,11 +103,16 @@ type FenceTotal struct {
 	Failed int `json:"failed"`
 	// Last is the last proven fence.
 	Last FenceEntry `json:"last"`
-	// Worst is the time of the slowest proven fence, without its delay.
-	Worst time.Duration `json:"worst"`
+	// Cuts holds how long the last proven fences took that had to cut the power,
+	// oldest first. A fence of a host that was off already says nothing about how fast
+	// its BMC cuts, and one of long ago nothing about the BMC of today.
+	Cuts []time.Duration `json:"cuts,omitempty"`
 	// Cut is the time of the last proven fence that had to cut the power.
 	Cut time.Time `json:"cut"`
 }
+
+// cutsCounted is the number of fences by which the delay is judged.
+const cutsCounted = 10
 
 // FenceTotals maps each target to its total.
 type FenceTotals map[string]FenceTotal
@@ -110,15 +122,24 @@ func (all FenceTotals) Add(e FenceEntry) {
 	t := all[e.Target]
 	if e.Off {
 		t.Proven, t.Last = t.Proven+1, e
-		t.Worst = max(t.Worst, e.Phases.Identify+e.Phases.PowerOff+e.Phases.Evidence)
 	} else {
 		t.Failed++
 	}
 	if e.Off && e.Requests > 0 {
-		t.Cut = e.Time
+		t.add(e)
 	}
 	all[e.Target] = t
 }
+
+// add counts a fence that had to cut the power.
+func (t *FenceTotal) add(e FenceEntry) {
+	t.Cut = e.Time
+	cuts := append(slices.Clone(t.Cuts), e.Phases.Took())
+	t.Cuts = cuts[max(0, len(cuts)-cutsCounted):]
+}
+
+// Slowest returns the longest of Cuts, zero if there is none.
+func (t FenceTotal) Slowest() time.Duration { return slices.Max(append([]time.Duration{0}, t.Cuts...)) }
 
 // ConfirmationEntry is one line of the record of confirmations.
 type ConfirmationEntry struct {

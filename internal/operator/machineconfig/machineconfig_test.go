@@ -437,6 +437,9 @@ func TestAHostThatGoesAwayAtItsWorkHoldsTheOthers(t *testing.T) {
 	s.looks()
 	s.has("worker", updating, "True", "w-1 (at work; it is not ready)")
 	s.has("worker", degraded, "False")
+	if got := s.atWork(); !slices.Equal(got, []string{"w-1"}) {
+		t.Errorf("an hour later %v are at work", got)
+	}
 	s.ready("w-1", corev1.ConditionTrue)
 	s.settle()
 }

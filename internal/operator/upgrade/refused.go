@@ -20,7 +20,7 @@ import (
 )
 
 // tried are objects of which an API server is asked whether it takes them as they lie there:
-// one of each group that the operator may change. HOST is the name of the server's own node.
+// some that the operator may change. HOST is the name of the server's own node.
 var tried = []struct{ what, path string }{
 	{"Node HOST", "/api/v1/nodes/HOST"},
 	{"Infrastructure cluster", "/apis/config.openshift.io/v1/infrastructures/cluster"},

@@ -190,10 +190,6 @@ func (l *observation) bmcs(ctx context.Context, switches map[string][]string) ([
 	if err != nil {
 		return nil, err
 	}
-	history, err := files.Fences()
-	if err != nil {
-		return nil, err
-	}
 	totals, err := files.FenceTotals()
 	if err != nil {
 		return nil, err
@@ -211,31 +207,11 @@ func (l *observation) bmcs(ctx context.Context, switches map[string][]string) ([
 			Target: target, Delay: dev.Delay, Verified: !dev.Insecure || dev.Fingerprint != "", Pinned: dev.Fingerprint != "",
 			Fingerprint: redfish.PlainFingerprint(dev.Fingerprint), FirstSight: dev.FirstSight,
 		}
-		b.Proven = totals[target].Cut // the history may have lost that fence
-		l.tried(&b, history)
+		b.Proven, b.Slowest = totals[target].Cut, totals[target].Slowest()
 		l.way(ctx, &b, dev.Address, switches)
 		out = append(out, b)
 	}
 	return out, nil
-}
-
-// tried sets the results of former fences of a target. Only a fence that had to
-// cut the power counts.
-func (l *observation) tried(b *decide.BMC, history []state.FenceEntry) {
-	const lately = 10
-	counted := 0
-	for _, r := range slices.Backward(history) {
-		if r.Target != b.Target || !r.Off || r.Requests == 0 {
-			continue
-		}
-		if counted == 0 {
-			b.Proven = r.Time
-		}
-		if counted++; counted > lately {
-			return
-		}
-		b.Slowest = max(b.Slowest, r.Phases.Identify+r.Phases.PowerOff+r.Phases.Evidence)
-	}
 }
 
 // way finds the route from this host to a BMC.

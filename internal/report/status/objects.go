@@ -71,6 +71,7 @@ func kubeletOf(n *corev1.Node, now time.Time) standing.Seen[standing.Kubelet] {
 			continue
 		}
 		k.Ready, k.Since, k.Why = c.Status == corev1.ConditionTrue, c.LastTransitionTime.Time, ""
+		k.Silent = c.Status == corev1.ConditionUnknown
 		if !k.Ready {
 			k.Why = firstLine(c.Message)
 		}
