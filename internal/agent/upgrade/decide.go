@@ -125,7 +125,9 @@ func (a *Agent) facts(turn state.Fact[annotation.Turn]) gather {
 		if err != nil {
 			return f, err
 		}
-		f.PeerAway, f.PeerBack = a.away(state.Is(f.PeerServes, true))
+		if a.Kind != parachute.Alone { // it has no peer that could come back
+			f.PeerAway, f.PeerBack = a.away(state.Is(f.PeerServes, true))
+		}
 		if turn.Known {
 			f.Turn, f.Closed = state.Known(turn.Value.Of()), state.Known(turn.Value.Closed)
 		}

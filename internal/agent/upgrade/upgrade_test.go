@@ -272,6 +272,48 @@ func TestASecondAttemptBeginsOnceThePeerHasServedForAMinute(t *testing.T) {
 	}
 }
 
+// The only control plane of a site has nobody to wait for.
+func TestTheOnlyControlPlaneBeginsItsSecondAttempt(t *testing.T) {
+	for _, step := range []parachute.Step{parachute.Prepare, parachute.Leave, parachute.Armed} {
+		w := newWorld(t)
+		w.kind, w.peer = parachute.Alone, state.Known(false)
+		w.process()
+		w.turn(parachute.Go)
+		if !w.looksFor(time.Minute, func(j parachute.Journal) bool { return j.Step == step }) {
+			t.Fatalf("it does not come to %s: %+v", step, w.journal())
+		}
+		w.crash()
+		w.until(parachute.Accepted)
+		if j := w.journal(); j.Attempts != 2 || w.current != newOne {
+			t.Errorf("cut at %s: %+v", step, j)
+		}
+	}
+}
+
+// TestAHostThatBootsForMinutesShowsItselfAfterwards: while it has no power it can show nothing, and
+// etcd needs its time after a boot as after the switch.
+func TestAHostThatBootsForMinutesShowsItselfAfterwards(t *testing.T) {
+	for _, step := range []parachute.Step{parachute.Switched, parachute.Started, parachute.Proving} {
+		for _, dark := range []time.Duration{0, 3 * time.Minute, 6 * time.Minute, time.Hour} {
+			w := newWorld(t)
+			w.turn(parachute.Go)
+			if !w.looksFor(time.Minute, func(j parachute.Journal) bool { return j.Step == step }) {
+				t.Fatalf("it does not come to %s: %+v", step, w.journal())
+			}
+			w.bad, w.dark = "etcd", dark
+			w.crash()
+			for range 15 { // 45 s
+				w.tick(false)
+			}
+			w.bad = ""
+			w.rests(false)
+			if j := w.journal(); j.Step != parachute.Accepted || w.current != newOne {
+				t.Errorf("%s without power at %s: %+v", dark, step, j)
+			}
+		}
+	}
+}
+
 func TestAnAdministratorGoesBackFromAnAcceptedHost(t *testing.T) {
 	w := newWorld(t)
 	w.turn(parachute.Go)

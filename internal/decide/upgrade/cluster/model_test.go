@@ -134,7 +134,7 @@ func (h modelHost) journal() parachute.Journal {
 func (p play) facts(w world, i int, blind bool) parachute.Facts {
 	h := w.hosts[i]
 	f := parachute.Facts{
-		Kind: parachute.OfTwo, Boot: "b1", Running: pick(h.isNew), Previous: oldOne, Whole: state.Known(true), Newer: state.Known(""), Serves: state.Known(p.serves(w, i)),
+		Kind: parachute.OfTwo, Boot: "b1", Up: time.Hour, Running: pick(h.isNew), Previous: oldOne, Whole: state.Known(true), Newer: state.Known(""), Serves: state.Known(p.serves(w, i)),
 		Released: true, Emptied: true, Quiet: !h.daemons, Timer: true, Daemons: h.daemons, Proof: parachute.Proof{},
 	}
 	if p.n == 1 {

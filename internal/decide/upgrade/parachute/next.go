@@ -135,6 +135,7 @@ func (d decision) countBoot() (Action, bool) {
 	}
 	d.j.Boot = d.f.Boot
 	if d.j.Step == Switched || d.j.Step == Started || d.j.Step == Proving {
+		// It can show nothing while it has no power: its time begins anew. Boots end that.
 		d.j.Boots++
 		return Action{Act: Prove, Journal: d.j, Why: fmt.Sprintf("boot %d with the new release, which is not accepted", d.j.Boots)}, true
 	}
@@ -413,8 +414,8 @@ func (d decision) wants(w Wish) bool {
 // person reports whether an administrator takes the host back.
 func (d decision) person() bool { return d.wants(GoBack) || d.j.Step == Returning && d.j.Person }
 
-// age is how long ago the switch was thrown. A clock that went back counts from the
-// boot.
+// age is for how long the new release could show itself. The clock may go either way after a boot: it
+// never counts for longer than the boot lasts, and one that went back counts from the boot.
 func (d decision) age() time.Duration {
 	if d.now.Before(d.j.Switched) {
 		return d.f.Up
@@ -424,8 +425,5 @@ func (d decision) age() time.Duration {
 
 // late reports whether the deadline has passed.
 func (d decision) late() bool {
-	if d.now.Before(d.j.Switched) {
-		return d.f.Up >= whole
-	}
-	return !d.now.Before(d.j.Deadline)
+	return d.f.Up >= whole && (d.now.Before(d.j.Switched) || !d.now.Before(d.j.Deadline))
 }

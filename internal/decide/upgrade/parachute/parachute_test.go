@@ -362,6 +362,40 @@ func TestEachCriterionIsJudgedAtItsLimit(t *testing.T) {
 	}
 }
 
+// TestTheTimeOfAProofBeginsAnewAtABoot: whatever the clock says at the boot and afterwards, a host is
+// judged no sooner than a minute and a half after it, and no later than five minutes.
+func TestTheTimeOfAProofBeginsAnewAtABoot(t *testing.T) {
+	const day = 24 * time.Hour
+	for what, clock := range map[string][2]time.Duration{
+		"it is right": {}, "it is behind, and then right": {-day, 0}, "it is ahead, and then right": {day, 0}, "it stays behind": {-day, -day},
+		"it stays ahead": {day, day}, "it goes back later": {0, -day}, "it goes ahead later": {0, day},
+	} {
+		for _, missing := range []state.Fact[bool]{state.Known(false), {}} {
+			j, f := at(Proving)
+			f.Boot, f.Up, f.Proof["etcd"] = "b2", 20*time.Second, missing
+			booted := noon.Add(10 * time.Minute) // long after its deadline
+			a := Next(j, f, booted.Add(clock[0]))
+			if a.Act != Prove || a.Journal.Boots != 1 {
+				t.Fatalf("%s: %+v", what, a)
+			}
+			left := time.Duration(0)
+			for after := 2 * time.Second; left == 0 && after < 10*time.Minute; after += 2 * time.Second {
+				f.Up = 20*time.Second + after
+				if a = Next(a.Journal, f, booted.Add(clock[1]+after)); a.Act == SwitchBack {
+					left = after
+				}
+			}
+			least, most := 70*time.Second, 90*time.Second
+			if !missing.Known {
+				least, most = 280*time.Second, 300*time.Second
+			}
+			if left < least || left > most {
+				t.Errorf("%s, etcd %v: it returns after %s: %s", what, missing, left, a.Why)
+			}
+		}
+	}
+}
+
 // TestAJournalOutlivesATornWrite has each of two files cut off anywhere, flipped, and of
 // another format.
 func TestAJournalOutlivesATornWrite(t *testing.T) {
