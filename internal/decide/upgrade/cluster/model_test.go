@@ -37,6 +37,7 @@ type world struct {
 	hosts                         [3]modelHost
 	started, returning, noWayBack bool
 	turns                         [3]bool
+	given                         [3]int // the attempts that turns are for
 	// soaked is true once the soak is over, partsNew once the parts follow, proxyNew once
 	// kube-proxy does, newer once data were written that the old release cannot read.
 	soaked, partsNew, proxyNew, newer bool
@@ -98,6 +99,12 @@ func (w world) record() Record {
 	for i, turn := range w.turns {
 		if turn {
 			r.Turns = append(r.Turns, name(i))
+			if w.given[i] > 0 {
+				if r.Attempts == nil {
+					r.Attempts = map[string]int{}
+				}
+				r.Attempts[name(i)] = w.given[i]
+			}
 		}
 	}
 	if w.soaked {
@@ -266,7 +273,10 @@ func (p play) operator(w world, closed bool) (world, Step, string) {
 		w.failed, w.settled = r.Failed != "", r.Settled
 		w.started, w.returning, w.noWayBack = r.Started, r.Returning, r.NoWayBack
 		for i := range w.turns {
-			w.turns[i] = slices.Contains(r.Turns, name(i))
+			w.turns[i], w.given[i] = slices.Contains(r.Turns, name(i)), 0
+			if w.turns[i] {
+				w.given[i] = r.Attempts[name(i)]
+			}
 			if h := &w.hosts[i]; !r.Started {
 				h.raise, h.kubelet = false, false
 			}
@@ -463,7 +473,7 @@ func (p play) end(w world, step Step) (end, wrong string) {
 			}
 		}
 		return "idle " + pick(w.newer), ""
-	case step.Do == Pause && p.bad == [3]int{} && !p.crash && !p.dead && !slices.ContainsFunc(w.hosts[:], func(h modelHost) bool { return h.failed || h.attempts == parachute.MaxAttempts }):
+	case step.Do == Pause && p.bad == [3]int{} && !p.crash && !p.dead && !slices.ContainsFunc(w.hosts[:], func(h modelHost) bool { return h.failed || h.sick || h.attempts == parachute.MaxAttempts }):
 		return "", "it pauses without a fault: " + step.Why
 	case step.Do == Pause && w.returning:
 		return "", "a person goes back, and it pauses: " + step.Why

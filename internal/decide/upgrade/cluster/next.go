@@ -196,9 +196,25 @@ func (s Site) await(turns []string) (Step, bool) {
 	return s.step(Await, "waiting for "+strings.Join(turns, " and "), turns...)
 }
 
-// hasTried reports whether a host has ended the way of its turn elsewhere.
+// hasTried reports whether a host has ended the way of its turn elsewhere. That of an earlier turn is
+// not meant: its journal says how it ended until the next attempt begins.
 func (s Site) hasTried(h Host) bool {
-	return h.Journal.Upgrade == s.Record.Upgrade && h.Journal.Why != "" && !s.Record.Returning
+	j := h.Journal
+	return j.Upgrade == s.Record.Upgrade && j.Why != "" && !s.Record.Returning && (j.Failed || j.Attempts >= s.Record.Attempts[h.Name])
+}
+
+// attempts says which attempt of each host the turn is for that it is given.
+func (s Site) attempts(hosts []string) map[string]int {
+	out := map[string]int{}
+	for _, h := range s.Hosts {
+		if !slices.Contains(hosts, h.Name) {
+			continue
+		}
+		if out[h.Name] = 1; h.Journal.Upgrade == s.Record.Upgrade {
+			out[h.Name] += h.Journal.Attempts
+		}
+	}
+	return out
 }
 
 func without(list, but []string) []string {
@@ -261,7 +277,10 @@ func (s Site) give(left []Host) (Step, bool) {
 	if why := s.fewer(); why != "" {
 		return s.step(Pause, why)
 	}
-	r.Turns = s.batch(left)
+	r.Turns, r.Attempts = s.batch(left), nil
+	if !r.Returning {
+		r.Attempts = s.attempts(r.Turns)
+	}
 	why := strings.Join(r.Turns, " and ") + " is next"
 	switch p := s.pendingOf(s.Parts); {
 	case p == nil:

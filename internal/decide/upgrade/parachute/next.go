@@ -137,6 +137,7 @@ func (d decision) countBoot() (Action, bool) {
 	if d.j.Step == Switched || d.j.Step == Started || d.j.Step == Proving {
 		// It can show nothing while it has no power: its time begins anew. Boots end that.
 		d.j.Boots++
+		d.j.Switched, d.j.Deadline = d.now, d.now.Add(whole)
 		return Action{Act: Prove, Journal: d.j, Why: fmt.Sprintf("boot %d with the new release, which is not accepted", d.j.Boots)}, true
 	}
 	if d.j.Step == Returning {
@@ -401,7 +402,9 @@ func (d decision) begin() (Action, bool) {
 		if d.f.PeerBack { // a site that has just come together is busy, and the last attempt would be undone
 			return Action{}, false
 		}
-		attempts += d.j.Attempts
+		if attempts += d.j.Attempts; turn.Value.Attempt > 0 && attempts > turn.Value.Attempt {
+			return Action{}, false
+		}
 	}
 	return Action{Act: DoPrepare, Journal: Journal{Upgrade: turn.Value.Upgrade, From: turn.Value.From, To: turn.Value.To, Step: Prepare, Since: d.now, Attempts: attempts, Boot: d.f.Boot}, Why: "leadership and VIPs go to other hosts"}, true
 }
@@ -420,7 +423,7 @@ func (d decision) age() time.Duration {
 	if d.now.Before(d.j.Switched) {
 		return d.f.Up
 	}
-	return d.now.Sub(d.j.Switched)
+	return min(d.now.Sub(d.j.Switched), d.f.Up)
 }
 
 // late reports whether the deadline has passed.

@@ -210,7 +210,7 @@ func TestWhatAHostDoesNext(t *testing.T) {
 		{Accepted, "it is raised", raised(func(_ *Journal, f *Facts) { f.Risen, f.Held, f.Turn.Value.Kubelet = state.Known(true), false, true })},
 		{Accepted, "it is raised, and of two releases of one minor release", raised(func(_ *Journal, f *Facts) { f.Risen, f.Held = state.Known(true), false })},
 		{None, "it never left, and is raised", func(_ *Journal, f *Facts) {
-			f.Running, f.Closed, f.Turn.Value = "new", state.Known(true), Turn{Stay, "u1", "old", "new", true, false}
+			f.Running, f.Closed, f.Turn.Value = "new", state.Known(true), Turn{Wish: Stay, Upgrade: "u1", From: "old", To: "new", Raise: true}
 		}},
 		{Returning, "the switch leads to the new release", nil},
 		{Returning, "the switch leads to the new release, and its peer has gone since", func(_ *Journal, f *Facts) { f.PeerServes = state.Known(false) }},
@@ -231,6 +231,8 @@ func TestWhatAHostDoesNext(t *testing.T) {
 		{Accepted, "of three, one of the other two does not serve, and an administrator goes back", ofThree(state.Known(false), false, func(_ *Journal, f *Facts) { f.Turn.Value.Wish = GoBack })},
 		{Accepted, "of three, the third one was taken out, and an administrator goes back", ofThree(state.Known(false), true, func(_ *Journal, f *Facts) { f.Turn.Value.Wish = GoBack })},
 		{Returned, "it tries again", nil},
+		{Returned, "it has its turn for the second attempt", func(_ *Journal, f *Facts) { f.Turn.Value.Attempt = 2 }},
+		{Returned, "its turn was for the attempt that it has made", func(_ *Journal, f *Facts) { f.Turn.Value.Attempt = 1 }},
 		{Returned, "it would try again, and its peer serves again only now", func(_ *Journal, f *Facts) { f.PeerBack = true }},
 		{Returned, "its daemons were not started again", func(_ *Journal, f *Facts) { f.Daemons = false }},
 		{Returned, "it has tried twice", func(j *Journal, _ *Facts) { j.Attempts, j.Why = 2, "boot 2 without having been accepted" }},
