@@ -341,6 +341,27 @@ func TestAnAdministratorGoesBackFromAnAcceptedHost(t *testing.T) {
 	}
 }
 
+// TestAContainerdThatHangsAfterItWasAcceptedKeepsNobodyFromGoingBack: it may be what the administrator
+// goes back for. Without one who does, it is not asked whether the old release lies there.
+func TestAContainerdThatHangsAfterItWasAcceptedKeepsNobodyFromGoingBack(t *testing.T) {
+	for what, c := range map[string]struct {
+		gone, want string
+		step       parachute.Step
+	}{"the old release lies there": {"", oldOne, parachute.Returned}, "its files were removed": {oldOne, newOne, parachute.Accepted}} {
+		w := newWorld(t)
+		w.turn(parachute.Go)
+		w.rests(false)
+		w.mute, w.gone = true, c.gone
+		w.turn(parachute.GoBack)
+		for range 100 {
+			w.tick(false)
+		}
+		if j := w.journal(); j.Step != c.step || w.current != c.want {
+			t.Errorf("%s: %+v, it has %s, held %q", what, j, w.current, w.agent.held)
+		}
+	}
+}
+
 func TestADrainThatDoesNotEndIsWaitedForAndThenGivenUp(t *testing.T) {
 	w := newWorld(t)
 	w.noDrain = true

@@ -58,6 +58,8 @@ type world struct {
 	peerRuns      string // the release that the other one says it runs
 	broken, newer string
 	gone          string
+	// mute is true if the containerd of the new release answers nobody.
+	mute bool
 	// fails: acts of the agent that fail, by their names in acts, and "ready".
 	fails map[string]error
 	// peerGone is true once the other control plane was taken out for good.
@@ -300,7 +302,7 @@ func (w *world) parachute() Parachute {
 
 // Whole implements Releases. Without containerd nobody knows it.
 func (w *world) Whole(context.Context) state.Fact[[]string] {
-	if _, runs := w.daemons["containerd"]; !runs {
+	if of, runs := w.daemons["containerd"]; !runs || w.mute && of == newOne {
 		return state.Fact[[]string]{}
 	}
 	return state.Known(slices.DeleteFunc([]string{oldOne, newOne}, func(d string) bool { return d == w.gone }))

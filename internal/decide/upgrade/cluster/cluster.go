@@ -109,6 +109,8 @@ type Host struct {
 	Present, Well, Whole state.Fact[bool]
 	// Old is true once everything of the old release lies there, too.
 	Old state.Fact[bool]
+	// Votes is true while its etcd answers and votes; a worker has none.
+	Votes state.Fact[bool]
 	// Running is the digest of the release that runs there.
 	Running state.Fact[string]
 	// Journal is what the host last said of its way.

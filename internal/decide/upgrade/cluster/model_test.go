@@ -31,6 +31,8 @@ type modelHost struct {
 	// raise and kubelet are what the host is told to raise. Its servers have risen, and
 	// its kubelet is the new one.
 	raise, kubelet, risen, newKubelet bool
+	// sick is true once the new release, which was accepted, serves no more.
+	sick bool
 }
 
 type world struct {
@@ -60,8 +62,10 @@ type play struct {
 	// crash is true if the pods of kube-proxy of the new release do not run.
 	crash bool
 	// dead is true if the operator of the new release does not start.
-	dead  bool
-	table []rule
+	dead bool
+	// sickens is true if the new release may fail on one host after it was accepted there.
+	sickens bool
+	table   []rule
 }
 
 // low reports whether the servers of a host behave as the old minor release.
@@ -78,7 +82,7 @@ func pick(isNew bool) string {
 
 func (p play) serves(w world, i int) bool {
 	h := w.hosts[i]
-	return h.on && h.daemons && (!h.isNew || p.bad[i] != 1)
+	return h.on && h.daemons && (!h.isNew || p.bad[i] != 1 && !h.sick)
 }
 
 // others reports whether a host beside this one serves; anybody, for -1.
@@ -185,7 +189,7 @@ func (p play) site(w world, closed bool) Site {
 		if a := parachute.Next(h.journal(), p.facts(w, i, false), noon); h.on && a.Act == parachute.Hold {
 			held = a.Why
 		}
-		s.Hosts = append(s.Hosts, Host{Held: held, Name: name(i), Leader: i == 0, Present: state.Known(h.on), Well: state.Known(well), Whole: state.Known(true), Running: state.Known(pick(h.isNew)), Journal: h.journal(), Servers: state.Known(h.isNew && !p.low(h)), Raised: state.Known(h.isNew && h.closed && !p.low(h) && (h.newKubelet || !p.minor))})
+		s.Hosts = append(s.Hosts, Host{Held: held, Name: name(i), Leader: i == 0, Present: state.Known(h.on), Well: state.Known(well), Votes: state.Known(p.serves(w, i)), Whole: state.Known(true), Old: state.Known(true), Running: state.Known(pick(h.isNew)), Journal: h.journal(), Servers: state.Known(h.isNew && !p.low(h)), Raised: state.Known(h.isNew && h.closed && !p.low(h) && (h.newKubelet || !p.minor))})
 	}
 	if closed {
 		s.Closed = []gate.Gate{{ID: "etcd-data", Verdict: gate.Unknown, Why: "not known"}}
@@ -349,6 +353,13 @@ func (p play) skewed(w world) string {
 	return ""
 }
 
+// maySicken reports whether the new release may fail on a host now: before the commit, while nobody
+// is at work, and on one host.
+func (p play) maySicken(w world, i int) bool {
+	quiet := !slices.ContainsFunc(w.hosts[:p.n], func(h modelHost) bool { return h.sick || !h.step.AtRest() })
+	return p.sickens && quiet && w.faults > 0 && w.started && !w.noWayBack && w.hosts[i].isNew && w.hosts[i].step == parachute.Accepted
+}
+
 // moves returns the worlds that can follow, and what is wrong with a move.
 func (p play) moves(w world) (out []world, wrong string) {
 	add := func(list []world, why string) {
@@ -369,6 +380,12 @@ func (p play) moves(w world) (out []world, wrong string) {
 		if h.step.Trying() && h.step != parachute.Armed && !h.late {
 			next.hosts[i].late = true
 			add([]world{next}, "")
+		}
+		if p.maySicken(w, i) {
+			fails := w
+			fails.faults--
+			fails.hosts[i].sick = true
+			add([]world{fails}, "")
 		}
 		if w.faults > 0 {
 			cut := w

@@ -27,6 +27,7 @@ var rules = []rule{
 	{"paused", Site.paused},
 	{"plan", Site.plan},
 	{"one at a time", Site.finishTurns},
+	{"unwell goes back first", Site.unwellBack},
 	{"everybody is there", Site.everybody},
 	{"commit goes on", Site.raise},
 	{"parts go back first", Site.partsBack},
@@ -181,14 +182,21 @@ func (s Site) finishTurns() (Step, bool) {
 	return Step{}, false
 }
 
-// await waits for hosts that have their turn, and names one that does not answer.
+// await waits for hosts that have their turn, and names one that does not answer, or that holds.
 func (s Site) await(turns []string) (Step, bool) {
+	if step, goes := s.instead(turns); goes {
+		return step, true
+	}
 	for _, h := range s.Hosts {
-		if slices.Contains(turns, h.Name) && !state.Is(h.Present, true) {
+		switch {
+		case !slices.Contains(turns, h.Name):
+		case !state.Is(h.Present, true) && !s.ails(h):
 			return s.step(Pause, h.Name+" has its turn and does not answer: bring it back"+s.forGood(h.Name), h.Name)
+		case h.Held != "":
+			return s.step(Pause, h.Name+": "+h.Held, h.Name)
 		}
 	}
-	if why := s.away(turns); why != "" && len(s.atWork()) == 0 {
+	if why := s.away(turns); why != "" && len(s.atWork()) == 0 && !s.anyAils(turns) {
 		r := s.Record
 		r.Turns = nil
 		return s.write(r, why+" is not known to be well, so no host begins")
