@@ -45,8 +45,9 @@ func (h Host) decide(ctx context.Context, now time.Time, facts gather, may func(
 	return j, a, h.Journal.Write(a.Journal, number+1)
 }
 
-// common gathers what the agent and the parachute both know.
-func (h Host) common(ctx context.Context, j parachute.Journal, kind parachute.Kind, releases Releases) (f parachute.Facts, err error) {
+// common gathers what the agent and the parachute both know. taken is true if an administrator takes
+// the host back.
+func (h Host) common(ctx context.Context, j parachute.Journal, kind parachute.Kind, releases Releases, taken bool) (f parachute.Facts, err error) {
 	f.Kind = kind
 	if f.Boot, f.Up, err = h.Boot(); err != nil {
 		return f, fmt.Errorf("which boot this is: %w", err)
@@ -70,7 +71,7 @@ func (h Host) common(ctx context.Context, j parachute.Journal, kind parachute.Ki
 	if old == "" {
 		old = f.Previous
 	}
-	f.Whole = whole(ctx, j, releases, old)
+	f.Whole = whole(ctx, releases, old, j.Step.Trying() || j.Step == parachute.Returning || j.Step == parachute.Accepted && taken)
 	f.Newer = h.Newer(old, f.Running)
 	if kind != parachute.Worker {
 		f.Serves = h.Serves(ctx)
@@ -83,15 +84,15 @@ func (h Host) common(ctx context.Context, j parachute.Journal, kind parachute.Ki
 	return f, nil
 }
 
-// whole tells whether a release lies here whole. While the host may run another one, a containerd
-// that does not answer is perhaps the fault for which it has to return. Then files and programs
-// have to do: its images were compared before the host got its turn, and since then they are
-// pinned, so kubelet removes none.
-func whole(ctx context.Context, j parachute.Journal, releases Releases, digest string) state.Fact[bool] {
+// whole tells whether a release lies here whole. Where a host returns, or may have to, a containerd
+// that does not answer is perhaps the fault for which it does. Then files and programs have to do:
+// its images were compared before the host got its turn, and since then they are pinned, so kubelet
+// removes none.
+func whole(ctx context.Context, releases Releases, digest string, returns bool) state.Fact[bool] {
 	if list := releases.Whole(ctx); list.Known {
 		return state.Known(slices.Contains(list.Value, digest))
 	}
-	if j.Step.Trying() || j.Step == parachute.Returning {
+	if returns {
 		return state.Known(releases.Placed(digest))
 	}
 	return state.Fact[bool]{}
@@ -121,11 +122,13 @@ func (a *Agent) away(serves bool) (away time.Duration, back bool) {
 // facts returns what the agent decides from.
 func (a *Agent) facts(turn state.Fact[annotation.Turn]) gather {
 	return func(ctx context.Context, j parachute.Journal) (parachute.Facts, error) {
-		f, err := a.common(ctx, j, a.Kind, a.Releases)
+		f, err := a.common(ctx, j, a.Kind, a.Releases, turn.Value.Wish == parachute.GoBack)
 		if err != nil {
 			return f, err
 		}
-		f.PeerAway, f.PeerBack = a.away(state.Is(f.PeerServes, true))
+		if a.Kind != parachute.Alone { // it has no peer that could come back
+			f.PeerAway, f.PeerBack = a.away(state.Is(f.PeerServes, true))
+		}
 		if turn.Known {
 			f.Turn, f.Closed = state.Known(turn.Value.Of()), state.Known(turn.Value.Closed)
 		}

@@ -272,6 +272,48 @@ func TestASecondAttemptBeginsOnceThePeerHasServedForAMinute(t *testing.T) {
 	}
 }
 
+// The only control plane of a site has nobody to wait for.
+func TestTheOnlyControlPlaneBeginsItsSecondAttempt(t *testing.T) {
+	for _, step := range []parachute.Step{parachute.Prepare, parachute.Leave, parachute.Armed} {
+		w := newWorld(t)
+		w.kind, w.peer = parachute.Alone, state.Known(false)
+		w.process()
+		w.turn(parachute.Go)
+		if !w.looksFor(time.Minute, func(j parachute.Journal) bool { return j.Step == step }) {
+			t.Fatalf("it does not come to %s: %+v", step, w.journal())
+		}
+		w.crash()
+		w.until(parachute.Accepted)
+		if j := w.journal(); j.Attempts != 2 || w.current != newOne {
+			t.Errorf("cut at %s: %+v", step, j)
+		}
+	}
+}
+
+// TestAHostThatBootsForMinutesShowsItselfAfterwards: while it has no power it can show nothing, and
+// etcd needs its time after a boot as after the switch.
+func TestAHostThatBootsForMinutesShowsItselfAfterwards(t *testing.T) {
+	for _, step := range []parachute.Step{parachute.Switched, parachute.Started, parachute.Proving} {
+		for _, dark := range []time.Duration{0, 3 * time.Minute, 6 * time.Minute, time.Hour} {
+			w := newWorld(t)
+			w.turn(parachute.Go)
+			if !w.looksFor(time.Minute, func(j parachute.Journal) bool { return j.Step == step }) {
+				t.Fatalf("it does not come to %s: %+v", step, w.journal())
+			}
+			w.bad, w.dark = "etcd", dark
+			w.crash()
+			for range 15 { // 45 s
+				w.tick(false)
+			}
+			w.bad = ""
+			w.rests(false)
+			if j := w.journal(); j.Step != parachute.Accepted || w.current != newOne {
+				t.Errorf("%s without power at %s: %+v", dark, step, j)
+			}
+		}
+	}
+}
+
 func TestAnAdministratorGoesBackFromAnAcceptedHost(t *testing.T) {
 	w := newWorld(t)
 	w.turn(parachute.Go)
@@ -296,6 +338,27 @@ func TestAnAdministratorGoesBackFromAnAcceptedHost(t *testing.T) {
 	}
 	if w.current != newOne || !strings.Contains(w.agent.held, "does not lie on this host whole") {
 		t.Errorf("it has %s, held %q", w.current, w.agent.held)
+	}
+}
+
+// TestAContainerdThatHangsAfterItWasAcceptedKeepsNobodyFromGoingBack: it may be what the administrator
+// goes back for. Without one who does, it is not asked whether the old release lies there.
+func TestAContainerdThatHangsAfterItWasAcceptedKeepsNobodyFromGoingBack(t *testing.T) {
+	for what, c := range map[string]struct {
+		gone, want string
+		step       parachute.Step
+	}{"the old release lies there": {"", oldOne, parachute.Returned}, "its files were removed": {oldOne, newOne, parachute.Accepted}} {
+		w := newWorld(t)
+		w.turn(parachute.Go)
+		w.rests(false)
+		w.mute, w.gone = true, c.gone
+		w.turn(parachute.GoBack)
+		for range 100 {
+			w.tick(false)
+		}
+		if j := w.journal(); j.Step != c.step || w.current != c.want {
+			t.Errorf("%s: %+v, it has %s, held %q", what, j, w.current, w.agent.held)
+		}
 	}
 }
 

@@ -29,7 +29,7 @@ type Parachute struct {
 // Run makes one decision and carries it out. It says what it did, empty for nothing.
 func (p Parachute) Run(ctx context.Context) (string, error) {
 	facts := func(ctx context.Context, j parachute.Journal) (parachute.Facts, error) {
-		return p.common(ctx, j, p.Kind, p.Releases)
+		return p.common(ctx, j, p.Kind, p.Releases, false)
 	}
 	before, a, err := p.decide(ctx, p.Now(), facts, back)
 	if errors.Is(err, ErrBusy) {

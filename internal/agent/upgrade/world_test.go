@@ -35,6 +35,9 @@ type world struct {
 	cut  powercut.Cut
 	kind parachute.Kind
 	boot int
+	// up is when it booted last, dark for how long a crash leaves it without power.
+	up   time.Time
+	dark time.Duration
 
 	// current and previous are what the links name. daemons has the release of each
 	// daemon that runs; the agent is one of them. armed is the release of the
@@ -55,6 +58,8 @@ type world struct {
 	peerRuns      string // the release that the other one says it runs
 	broken, newer string
 	gone          string
+	// mute is true if the containerd of the new release answers nobody.
+	mute bool
 	// fails: acts of the agent that fail, by their names in acts, and "ready".
 	fails map[string]error
 	// peerGone is true once the other control plane was taken out for good.
@@ -84,6 +89,7 @@ func newWorld(t *testing.T) *world {
 		t: t, root: t.TempDir(), now: time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC), kind: parachute.OfTwo, boot: 1, current: oldOne,
 		annotations: map[string]string{}, peer: state.Known(true), leads: true, daemons: map[string]string{},
 	}
+	w.up = w.now.Add(-time.Hour)
 	w.starts()
 	return w
 }
@@ -181,7 +187,7 @@ func (w *world) effects() Host {
 		}, WriteFile: func(path string, data []byte, mode fs.FileMode) error {
 			return w.cut.Effect(func() error { return powercut.WriteFile(path, data, mode) })
 		}},
-		Boot:     func() (string, time.Duration, error) { return fmt.Sprint("b", w.boot), time.Hour, nil },
+		Boot:     func() (string, time.Duration, error) { return fmt.Sprint("b", w.boot), w.now.Sub(w.up), nil },
 		Running:  func() (string, error) { return w.current, nil },
 		Previous: func() (string, error) { return w.previous, nil },
 		Daemons: func(release string) (bool, error) {
@@ -296,7 +302,7 @@ func (w *world) parachute() Parachute {
 
 // Whole implements Releases. Without containerd nobody knows it.
 func (w *world) Whole(context.Context) state.Fact[[]string] {
-	if _, runs := w.daemons["containerd"]; !runs {
+	if of, runs := w.daemons["containerd"]; !runs || w.mute && of == newOne {
 		return state.Fact[[]string]{}
 	}
 	return state.Known(slices.DeleteFunc([]string{oldOne, newOne}, func(d string) bool { return d == w.gone }))
@@ -372,6 +378,8 @@ func (w *world) expect(err error) {
 // crash cuts the power, and boots.
 func (w *world) crash() {
 	w.boot++
+	w.now = w.now.Add(w.dark)
+	w.up = w.now.Add(-20 * time.Second)
 	w.daemons = map[string]string{}
 	w.starts()
 	if w.armed != "" {

@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/cluster"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/gate"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/parachute"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/parts"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
@@ -111,6 +112,59 @@ func TestASiteThatIsSentBackIsWhereItWas(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// TestAHostThatWasCutOffHasASecondTurn: it boots before its switch, and is not well for a while.
+// Nobody begins meanwhile, and then it has its turn once more.
+func TestAHostThatWasCutOffHasASecondTurn(t *testing.T) {
+	w := newWorld(t, 2, 0)
+	w.begins()
+	h := w.hosts["cp-2"]
+	w.until("it leaves", func() bool { return h.journal.Step == parachute.Leave })
+	h.boot, h.unready = h.boot+1, true
+	for range 10 {
+		must(t, w.round())
+	}
+	if j := h.journal; j.Step != parachute.Returned || j.Attempts != 1 || len(w.record().Turns) > 0 {
+		t.Fatalf("%+v, %+v", j, w.record())
+	}
+	h.unready = false
+	w.until("all hosts run it", func() bool { return w.everywhere(newImage) })
+	if h.journal.Attempts != 2 {
+		t.Errorf("%+v", h.journal)
+	}
+}
+
+// TestAPersonWhoGoesOnAfterAllHasTheHostsThatWentBackGoAgain, and no record is written over and over.
+func TestAPersonWhoGoesOnAfterAllHasTheHostsThatWentBackGoAgain(t *testing.T) {
+	w := newWorld(t, 2, 1)
+	w.begins()
+	w.until("all hosts run it", func() bool { return w.everywhere(newImage) })
+	w.wish(oldImage)
+	w.until("one is back", func() bool {
+		h := w.hosts["w-1"]
+		return h.running == oldImage && h.journal.Step == parachute.Returned
+	})
+	w.wish(newImage)
+	w.until("all hosts run it again", func() bool { return w.everywhere(newImage) && !w.record().Returning })
+}
+
+// TestAHostThatFailsInTheSoakGoesBackFirst: the new release fails there long after it was accepted, and
+// a person goes back.
+func TestAHostThatFailsInTheSoakGoesBackFirst(t *testing.T) {
+	for _, size := range [][2]int{{1, 1}, {2, 1}, {3, 0}} {
+		t.Run(fmt.Sprint(size), func(t *testing.T) {
+			w := newWorld(t, size[0], size[1])
+			w.begins()
+			w.until("it soaks", func() bool { return strings.Contains(w.condition("Progressing"), string(cluster.Proving)) })
+			w.hosts["cp-1"].bad = true
+			for range 5 {
+				must(t, w.round())
+			}
+			w.wish(oldImage)
+			w.until("it is back", func() bool { return !w.record().Started && w.everywhere(oldImage) })
+		})
 	}
 }
 

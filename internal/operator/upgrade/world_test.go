@@ -84,14 +84,16 @@ type hostPlay struct {
 	worker bool
 	// on has power, daemons run, bad is a new release that does not prove itself here.
 	on, daemons, bad bool
-	running          string
-	whole            []string
-	journal          parachute.Journal
-	boot             int
-	raised           bool
-	held             string
-	partFailed       string
-	partUndone       bool
+	// unready is true while its node is not ready for another reason.
+	unready    bool
+	running    string
+	whole      []string
+	journal    parachute.Journal
+	boot       int
+	raised     bool
+	held       string
+	partFailed string
+	partUndone bool
 	// kept are its backups, asked is the last wish for one that it answered.
 	kept   []backup.Brief
 	asked  string
@@ -318,7 +320,7 @@ func (w *world) says(h *hostPlay) {
 	w.t.Helper()
 	n := w.node(h.name)
 	status := corev1.ConditionFalse
-	if h.on && h.daemons && (!h.bad || h.running != newImage) {
+	if h.on && h.daemons && !h.unready && (!h.bad || h.running != newImage) {
 		status = corev1.ConditionTrue
 	}
 	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status}}

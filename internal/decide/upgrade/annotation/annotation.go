@@ -126,11 +126,14 @@ type Turn struct {
 	Raise  bool `json:"raise,omitempty"`
 	// Kubelet is true once its kubelet is to be raised too: all API servers were.
 	Kubelet bool `json:"kubelet,omitempty"`
+	// Attempt is which attempt of the host the turn is for. An operator of a release of before leaves
+	// it out, and a host decides alone then.
+	Attempt int `json:"attempt,omitempty"`
 }
 
 // Of returns the turn as a host decides from it.
 func (t Turn) Of() parachute.Turn {
-	return parachute.Turn{Wish: t.Wish, Upgrade: t.Upgrade, From: t.From, To: t.To, Raise: t.Raise && t.Closed, Kubelet: t.Kubelet}
+	return parachute.Turn{Wish: t.Wish, Upgrade: t.Upgrade, From: t.From, To: t.To, Raise: t.Raise && t.Closed, Kubelet: t.Kubelet, Attempt: t.Attempt}
 }
 
 // Fetch is which releases are to lie on a host, and where they are to be had.

@@ -84,7 +84,7 @@ func TestAListThatIsKnownToBeEmptyStaysKnown(t *testing.T) {
 
 // TestARecordIsReadAsItWasWritten by the operator alone.
 func TestARecordIsReadAsItWasWritten(t *testing.T) {
-	want := cluster.Record{Upgrade: "u", From: "a", To: "b", Started: true, Returning: true, NoWayBack: true, Turns: []string{"cp-1"}, Healthy: 90 * time.Minute, Seen: time.Date(2026, 11, 24, 20, 0, 0, 0, time.UTC), Backup: cluster.BackupWish{Host: "cp-1", Text: "2026-11-24T20:00:00Z before-upgrade"}, Rollout: cluster.Rollout{Part: "objects", Since: time.Date(2026, 11, 24, 19, 0, 0, 0, time.UTC), Seen: time.Date(2026, 11, 24, 19, 1, 0, 0, time.UTC), Runs: time.Date(2026, 11, 24, 19, 2, 0, 0, time.UTC)}, Settled: true, Failed: "the pods of objects did not all run"}
+	want := cluster.Record{Upgrade: "u", From: "a", To: "b", Started: true, Returning: true, NoWayBack: true, Turns: []string{"cp-1"}, Attempts: map[string]int{"cp-1": 2}, Healthy: 90 * time.Minute, Seen: time.Date(2026, 11, 24, 20, 0, 0, 0, time.UTC), Backup: cluster.BackupWish{Host: "cp-1", Text: "2026-11-24T20:00:00Z before-upgrade"}, Rollout: cluster.Rollout{Part: "objects", Since: time.Date(2026, 11, 24, 19, 0, 0, 0, time.UTC), Seen: time.Date(2026, 11, 24, 19, 1, 0, 0, time.UTC), Runs: time.Date(2026, 11, 24, 19, 2, 0, 0, time.UTC)}, Settled: true, Failed: "the pods of objects did not all run"}
 	text, err := annotation.Encode(annotation.RecordOf(want))
 	if err != nil {
 		t.Fatal(err)

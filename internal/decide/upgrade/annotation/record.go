@@ -17,6 +17,9 @@ type Record struct {
 	Returning bool     `json:"returning,omitempty"`
 	NoWayBack bool     `json:"noWayBack,omitempty"`
 	Turns     []string `json:"turns,omitempty"`
+	// Attempts are of the turns. An operator of a release of before leaves them out: it takes a
+	// second turn back at once.
+	Attempts map[string]int `json:"attempts,omitempty"`
 	// Planes is how many control planes the site had when the upgrade began. An operator of a
 	// release of before leaves it out, and then no control plane of three is taken out in an upgrade.
 	Planes int `json:"planes,omitempty"`
@@ -37,7 +40,7 @@ type Record struct {
 func RecordOf(r cluster.Record) Record {
 	return Record{
 		Upgrade: r.Upgrade, From: r.From, To: r.To, Started: r.Started, Returning: r.Returning, NoWayBack: r.NoWayBack,
-		Turns: r.Turns, Planes: r.Planes, Healthy: r.Healthy, Seen: r.Seen, Backup: r.Backup, Rollout: r.Rollout, Settled: r.Settled, Failed: r.Failed,
+		Turns: r.Turns, Attempts: r.Attempts, Planes: r.Planes, Healthy: r.Healthy, Seen: r.Seen, Backup: r.Backup, Rollout: r.Rollout, Settled: r.Settled, Failed: r.Failed,
 	}
 }
 
@@ -45,6 +48,6 @@ func RecordOf(r cluster.Record) Record {
 func (r Record) Of() cluster.Record {
 	return cluster.Record{
 		Upgrade: r.Upgrade, From: r.From, To: r.To, Started: r.Started, Returning: r.Returning, NoWayBack: r.NoWayBack,
-		Turns: r.Turns, Planes: r.Planes, Healthy: r.Healthy, Seen: r.Seen, Backup: r.Backup, Rollout: r.Rollout, Settled: r.Settled, Failed: r.Failed,
+		Turns: r.Turns, Attempts: r.Attempts, Planes: r.Planes, Healthy: r.Healthy, Seen: r.Seen, Backup: r.Backup, Rollout: r.Rollout, Settled: r.Settled, Failed: r.Failed,
 	}
 }

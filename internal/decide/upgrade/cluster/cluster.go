@@ -51,8 +51,10 @@ type Record struct {
 	Started, Returning bool
 	// NoWayBack is written before anything that the old release could not read.
 	NoWayBack bool
-	// Turns names the hosts that may be at work.
-	Turns []string
+	// Turns names the hosts that may be at work. Attempts says which attempt of each the turn is for;
+	// nil on the way back, and of an operator of an earlier release.
+	Turns    []string
+	Attempts map[string]int
 	// Healthy is for how long the site was healthy on the new release. Seen is when
 	// it was last seen healthy; zero if it was not.
 	Healthy time.Duration
@@ -107,6 +109,8 @@ type Host struct {
 	Present, Well, Whole state.Fact[bool]
 	// Old is true once everything of the old release lies there, too.
 	Old state.Fact[bool]
+	// Votes is true while its etcd answers and votes; a worker has none.
+	Votes state.Fact[bool]
 	// Running is the digest of the release that runs there.
 	Running state.Fact[string]
 	// Journal is what the host last said of its way.
@@ -209,7 +213,7 @@ func (r Record) Turn(host string) parachute.Turn {
 		if name == host && r.Returning && !r.NoWayBack {
 			t.Wish = parachute.GoBack
 		} else if name == host {
-			t.Wish = parachute.Go
+			t.Wish, t.Attempt = parachute.Go, r.Attempts[host]
 		}
 	}
 	return t

@@ -45,7 +45,8 @@ func aSite(arrived int) Site {
 	s := Site{Now: noon, Record: Record{Upgrade: "u1", From: "R1", To: "R2", Started: true}, Wish: Wish{Release: "R2", Upgrade: "u1"}, Running: "R1", Soak: soakTime, MaxUnavailable: 2, Parts: []Part{part("CoreDNS", "R1"), part("operator", "R1")}}
 	yes := state.Known(true)
 	for i, h := range Order([]Host{{Name: "w-1", Worker: true}, {Name: "w-2", Worker: true}, {Name: "w-3", Worker: true}, {Name: "cp-1", Leader: true}, {Name: "cp-2", VIP: true}}) {
-		h.Present, h.Well, h.Whole, h.Raised, h.Servers, h.Running = yes, yes, yes, state.Known(false), state.Known(false), state.Known("R1")
+		h.Present, h.Well, h.Whole, h.Old, h.Raised, h.Servers, h.Running = yes, yes, yes, yes, state.Known(false), state.Known(false), state.Known("R1")
+		h.Votes = state.Fact[bool]{Known: !h.Worker, Value: !h.Worker}
 		if i < arrived {
 			h.Running, h.Journal = state.Known("R2"), parachute.Journal{Upgrade: "u1", Step: parachute.Accepted, Since: noon.Add(time.Duration(i) * time.Second)}
 		}
@@ -69,6 +70,21 @@ func withProxy(raises, risen bool) Site {
 // noBackup is a gate that is closed for want of a backup.
 func noBackup(id gate.ID) []gate.Gate {
 	return []gate.Gate{{ID: id, Verdict: gate.Wait, Why: "there is no good backup"}}
+}
+
+// unwell is a site that goes back, and hosts of it are not well.
+func unwell(change func(*Site), hosts ...string) Site {
+	s := aSite(5)
+	s.Wish.Release, s.Record.Returning = "R1", true
+	for i := range s.Hosts {
+		if slices.Contains(hosts, s.Hosts[i].Name) {
+			s.Hosts[i].Present, s.Hosts[i].Well = state.Known(false), state.Known(false)
+		}
+	}
+	if change != nil {
+		change(&s)
+	}
+	return s
 }
 
 // proved is a site on which all has followed.
@@ -221,6 +237,24 @@ func TestTheNextStepOfAnUpgradeIsApproved(t *testing.T) {
 		}},
 		{"then the last host", aSite(5), func(s *Site) { s.Wish.Release, s.Record.Returning = "R1", true }},
 		{"then the last control plane", aSite(2), func(s *Site) { s.Wish.Release, s.Record.Returning = "R1", true }},
+		{"a person goes back, and a worker is not well", unwell(nil, "w-1"), nil},
+		{"a person goes back, and a control plane is not well, whose etcd votes", unwell(nil, "cp-1"), nil},
+		{"a person goes back, and a control plane is not well, whose etcd does not vote", unwell(func(s *Site) { s.Hosts[1].Votes = state.Fact[bool]{} }, "cp-1", "w-1"), nil},
+		{"a person goes back, and no control plane is well: whose vote nobody needs goes first", unwell(func(s *Site) { s.Hosts[1].Votes = state.Known(false) }, "cp-1", "cp-2"), nil},
+		{"a person goes back, and who is not well is silent", unwell(func(s *Site) { s.Hosts[1].Running = state.Fact[string]{} }, "cp-1"), nil},
+		{"a person goes back, and one that is silent has the only other vote", unwell(func(s *Site) { s.Hosts[0].Running, s.Hosts[0].Votes = state.Fact[string]{}, state.Fact[bool]{} }, "cp-1", "cp-2"), nil},
+		{"a person goes back, a host is not well, and parts are of the new release", unwell(func(s *Site) { s.Parts[1] = part("operator", "R2") }, "cp-1"), nil},
+		{"a person goes back, and nobody is well who could bring the parts", unwell(func(s *Site) { s.Parts[1], s.Hosts[0].Old = part("operator", "R2"), state.Known(false) }, "cp-1"), nil},
+		{"a person goes back, and who is not well has its turn beside another one that is not", unwell(func(s *Site) { s.Record.Turns = []string{"cp-1"} }, "cp-1", "w-1"), nil},
+		{"a person goes back, and who is not well holds", unwell(func(s *Site) {
+			s.Record.Turns, s.Hosts[1].Held = []string{"cp-1"}, "would return, and does not: the old release does not lie on this host whole"
+		}, "cp-1"), nil},
+		{"a person goes back, and one that is well has its turn while another one is not", unwell(func(s *Site) { s.Record.Turns = []string{"w-3"} }, "cp-1"), nil},
+		{"a person goes back, and one that has its turn has fallen silent while another one is not well", unwell(func(s *Site) {
+			s.Record.Turns, s.Hosts[4].Running = []string{"w-3"}, state.Fact[string]{}
+		}, "cp-1", "w-3"), nil},
+		{"a host is not well, and nobody goes back", unwell(func(s *Site) { s.Record.Returning, s.Wish.Release = false, "R2" }, "cp-1"), nil},
+		{"one that was installed with the new release is not well", unwell(func(s *Site) { s.Hosts[1].Journal = parachute.Journal{} }, "cp-1"), nil},
 		{"a person goes on after all", aSite(2), func(s *Site) { s.Record.Returning = true }},
 		{"a plan changes the control planes, and nobody has begun its turn", aSite(1), func(s *Site) { s.Record.Turns, s.Plan = []string{"cp-1"}, "a plan replaces cp-2" }},
 		{"a plan changes the control planes, and a host is at work", aSite(1), func(s *Site) {
@@ -232,7 +266,7 @@ func TestTheNextStepOfAnUpgradeIsApproved(t *testing.T) {
 		{"a plan changes the control planes in the soak", proved(aSite(5)), func(s *Site) { s.Plan, s.Record.Seen = "a plan replaces cp-2", noon }},
 		{"a plan changes the control planes in the soak, and a person commits", proved(aSite(5)), func(s *Site) { s.Plan, s.Wish.Commit = "a plan replaces cp-2", true }},
 		{"one that was installed with the new release is to go back, and lacks the old one", aSite(1), func(s *Site) {
-			s.Record.Returning, s.Wish.Release, s.Hosts[0].Journal = true, "R1", parachute.Journal{}
+			s.Record.Returning, s.Wish.Release, s.Hosts[0].Journal, s.Hosts[0].Old = true, "R1", parachute.Journal{}, state.Fact[bool]{}
 		}},
 		{"one that was installed with the new release is to go back", aSite(1), func(s *Site) {
 			s.Record.Returning, s.Wish.Release, s.Hosts[0].Journal, s.Hosts[0].Old = true, "R1", parachute.Journal{}, state.Known(true)

@@ -31,12 +31,15 @@ type modelHost struct {
 	// raise and kubelet are what the host is told to raise. Its servers have risen, and
 	// its kubelet is the new one.
 	raise, kubelet, risen, newKubelet bool
+	// sick is true once the new release, which was accepted, serves no more.
+	sick bool
 }
 
 type world struct {
 	hosts                         [3]modelHost
 	started, returning, noWayBack bool
 	turns                         [3]bool
+	given                         [3]int // the attempts that turns are for
 	// soaked is true once the soak is over, partsNew once the parts follow, proxyNew once
 	// kube-proxy does, newer once data were written that the old release cannot read.
 	soaked, partsNew, proxyNew, newer bool
@@ -59,8 +62,10 @@ type play struct {
 	// crash is true if the pods of kube-proxy of the new release do not run.
 	crash bool
 	// dead is true if the operator of the new release does not start.
-	dead  bool
-	table []rule
+	dead bool
+	// sickens is true if the new release may fail on one host after it was accepted there.
+	sickens bool
+	table   []rule
 }
 
 // low reports whether the servers of a host behave as the old minor release.
@@ -77,7 +82,7 @@ func pick(isNew bool) string {
 
 func (p play) serves(w world, i int) bool {
 	h := w.hosts[i]
-	return h.on && h.daemons && (!h.isNew || p.bad[i] != 1)
+	return h.on && h.daemons && (!h.isNew || p.bad[i] != 1 && !h.sick)
 }
 
 // others reports whether a host beside this one serves; anybody, for -1.
@@ -98,6 +103,12 @@ func (w world) record() Record {
 	for i, turn := range w.turns {
 		if turn {
 			r.Turns = append(r.Turns, name(i))
+			if w.given[i] > 0 {
+				if r.Attempts == nil {
+					r.Attempts = map[string]int{}
+				}
+				r.Attempts[name(i)] = w.given[i]
+			}
 		}
 	}
 	if w.soaked {
@@ -134,7 +145,7 @@ func (h modelHost) journal() parachute.Journal {
 func (p play) facts(w world, i int, blind bool) parachute.Facts {
 	h := w.hosts[i]
 	f := parachute.Facts{
-		Kind: parachute.OfTwo, Boot: "b1", Running: pick(h.isNew), Previous: oldOne, Whole: state.Known(true), Newer: state.Known(""), Serves: state.Known(p.serves(w, i)),
+		Kind: parachute.OfTwo, Boot: "b1", Up: time.Hour, Running: pick(h.isNew), Previous: oldOne, Whole: state.Known(true), Newer: state.Known(""), Serves: state.Known(p.serves(w, i)),
 		Released: true, Emptied: true, Quiet: !h.daemons, Timer: true, Daemons: h.daemons, Proof: parachute.Proof{},
 	}
 	if p.n == 1 {
@@ -178,7 +189,7 @@ func (p play) site(w world, closed bool) Site {
 		if a := parachute.Next(h.journal(), p.facts(w, i, false), noon); h.on && a.Act == parachute.Hold {
 			held = a.Why
 		}
-		s.Hosts = append(s.Hosts, Host{Held: held, Name: name(i), Leader: i == 0, Present: state.Known(h.on), Well: state.Known(well), Whole: state.Known(true), Running: state.Known(pick(h.isNew)), Journal: h.journal(), Servers: state.Known(h.isNew && !p.low(h)), Raised: state.Known(h.isNew && h.closed && !p.low(h) && (h.newKubelet || !p.minor))})
+		s.Hosts = append(s.Hosts, Host{Held: held, Name: name(i), Leader: i == 0, Present: state.Known(h.on), Well: state.Known(well), Votes: state.Known(p.serves(w, i)), Whole: state.Known(true), Old: state.Known(true), Running: state.Known(pick(h.isNew)), Journal: h.journal(), Servers: state.Known(h.isNew && !p.low(h)), Raised: state.Known(h.isNew && h.closed && !p.low(h) && (h.newKubelet || !p.minor))})
 	}
 	if closed {
 		s.Closed = []gate.Gate{{ID: "etcd-data", Verdict: gate.Unknown, Why: "not known"}}
@@ -266,7 +277,10 @@ func (p play) operator(w world, closed bool) (world, Step, string) {
 		w.failed, w.settled = r.Failed != "", r.Settled
 		w.started, w.returning, w.noWayBack = r.Started, r.Returning, r.NoWayBack
 		for i := range w.turns {
-			w.turns[i] = slices.Contains(r.Turns, name(i))
+			w.turns[i], w.given[i] = slices.Contains(r.Turns, name(i)), 0
+			if w.turns[i] {
+				w.given[i] = r.Attempts[name(i)]
+			}
 			if h := &w.hosts[i]; !r.Started {
 				h.raise, h.kubelet = false, false
 			}
@@ -339,6 +353,13 @@ func (p play) skewed(w world) string {
 	return ""
 }
 
+// maySicken reports whether the new release may fail on a host now: before the commit, while nobody
+// is at work, and on one host.
+func (p play) maySicken(w world, i int) bool {
+	quiet := !slices.ContainsFunc(w.hosts[:p.n], func(h modelHost) bool { return h.sick || !h.step.AtRest() })
+	return p.sickens && quiet && w.faults > 0 && w.started && !w.noWayBack && w.hosts[i].isNew && w.hosts[i].step == parachute.Accepted
+}
+
 // moves returns the worlds that can follow, and what is wrong with a move.
 func (p play) moves(w world) (out []world, wrong string) {
 	add := func(list []world, why string) {
@@ -359,6 +380,12 @@ func (p play) moves(w world) (out []world, wrong string) {
 		if h.step.Trying() && h.step != parachute.Armed && !h.late {
 			next.hosts[i].late = true
 			add([]world{next}, "")
+		}
+		if p.maySicken(w, i) {
+			fails := w
+			fails.faults--
+			fails.hosts[i].sick = true
+			add([]world{fails}, "")
 		}
 		if w.faults > 0 {
 			cut := w
@@ -463,7 +490,7 @@ func (p play) end(w world, step Step) (end, wrong string) {
 			}
 		}
 		return "idle " + pick(w.newer), ""
-	case step.Do == Pause && p.bad == [3]int{} && !p.crash && !p.dead && !slices.ContainsFunc(w.hosts[:], func(h modelHost) bool { return h.failed || h.attempts == parachute.MaxAttempts }):
+	case step.Do == Pause && p.bad == [3]int{} && !p.crash && !p.dead && !slices.ContainsFunc(w.hosts[:], func(h modelHost) bool { return h.failed || h.sick || h.attempts == parachute.MaxAttempts }):
 		return "", "it pauses without a fault: " + step.Why
 	case step.Do == Pause && w.returning:
 		return "", "a person goes back, and it pauses: " + step.Why

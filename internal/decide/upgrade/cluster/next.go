@@ -27,6 +27,7 @@ var rules = []rule{
 	{"paused", Site.paused},
 	{"plan", Site.plan},
 	{"one at a time", Site.finishTurns},
+	{"unwell goes back first", Site.unwellBack},
 	{"everybody is there", Site.everybody},
 	{"commit goes on", Site.raise},
 	{"parts go back first", Site.partsBack},
@@ -181,14 +182,21 @@ func (s Site) finishTurns() (Step, bool) {
 	return Step{}, false
 }
 
-// await waits for hosts that have their turn, and names one that does not answer.
+// await waits for hosts that have their turn, and names one that does not answer, or that holds.
 func (s Site) await(turns []string) (Step, bool) {
+	if step, goes := s.instead(turns); goes {
+		return step, true
+	}
 	for _, h := range s.Hosts {
-		if slices.Contains(turns, h.Name) && !state.Is(h.Present, true) {
+		switch {
+		case !slices.Contains(turns, h.Name):
+		case !state.Is(h.Present, true) && !s.ails(h):
 			return s.step(Pause, h.Name+" has its turn and does not answer: bring it back"+s.forGood(h.Name), h.Name)
+		case h.Held != "":
+			return s.step(Pause, h.Name+": "+h.Held, h.Name)
 		}
 	}
-	if why := s.away(turns); why != "" && len(s.atWork()) == 0 {
+	if why := s.away(turns); why != "" && len(s.atWork()) == 0 && !s.anyAils(turns) {
 		r := s.Record
 		r.Turns = nil
 		return s.write(r, why+" is not known to be well, so no host begins")
@@ -196,9 +204,25 @@ func (s Site) await(turns []string) (Step, bool) {
 	return s.step(Await, "waiting for "+strings.Join(turns, " and "), turns...)
 }
 
-// hasTried reports whether a host has ended the way of its turn elsewhere.
+// hasTried reports whether a host has ended the way of its turn elsewhere. That of an earlier turn is
+// not meant: its journal says how it ended until the next attempt begins.
 func (s Site) hasTried(h Host) bool {
-	return h.Journal.Upgrade == s.Record.Upgrade && h.Journal.Why != "" && !s.Record.Returning
+	j := h.Journal
+	return j.Upgrade == s.Record.Upgrade && j.Why != "" && !s.Record.Returning && (j.Failed || j.Attempts >= s.Record.Attempts[h.Name])
+}
+
+// attempts says which attempt of each host the turn is for that it is given.
+func (s Site) attempts(hosts []string) map[string]int {
+	out := map[string]int{}
+	for _, h := range s.Hosts {
+		if !slices.Contains(hosts, h.Name) {
+			continue
+		}
+		if out[h.Name] = 1; h.Journal.Upgrade == s.Record.Upgrade {
+			out[h.Name] += h.Journal.Attempts
+		}
+	}
+	return out
 }
 
 func without(list, but []string) []string {
@@ -261,7 +285,10 @@ func (s Site) give(left []Host) (Step, bool) {
 	if why := s.fewer(); why != "" {
 		return s.step(Pause, why)
 	}
-	r.Turns = s.batch(left)
+	r.Turns, r.Attempts = s.batch(left), nil
+	if !r.Returning {
+		r.Attempts = s.attempts(r.Turns)
+	}
 	why := strings.Join(r.Turns, " and ") + " is next"
 	switch p := s.pendingOf(s.Parts); {
 	case p == nil:

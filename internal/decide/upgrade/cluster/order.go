@@ -94,12 +94,16 @@ func (s Site) atWork() []Host {
 func (s Site) away(but []string) string {
 	var out []string
 	for _, h := range s.Hosts {
-		well := state.Is(h.Present, true) && state.Is(h.Well, true) && h.Running.Known
-		if !well && !slices.Contains(but, h.Name) {
+		if !h.well() && !slices.Contains(but, h.Name) {
 			out = append(out, h.Name)
 		}
 	}
 	return strings.Join(out, " and ")
+}
+
+// well reports whether a host is known to be present and well.
+func (h Host) well() bool {
+	return state.Is(h.Present, true) && state.Is(h.Well, true) && h.Running.Known
 }
 
 func names(hosts []Host) []string {

@@ -57,6 +57,7 @@ func plays() map[string]struct {
 		"two hosts, a part crashes":      {play{n: 2, crash: true, table: rules}, 2},
 		"two hosts, a dead operator":     {play{n: 2, dead: true, table: rules}, 2},
 		"two hosts, bad on the leader":   {play{n: 2, bad: [3]int{1, 0}, table: rules}, 2},
+		"two hosts, bad once accepted":   {play{n: 2, sickens: true, table: rules}, 2},
 		"three hosts":                    {play{n: 3, table: rules}, 1},
 		"three hosts, bad on the second": {play{n: 3, bad: [3]int{0, 2, 0}, table: rules}, 1},
 		"one host, minor":                {play{n: 1, minor: true, table: rules}, 3},
@@ -110,9 +111,13 @@ func TestEachRuleOfAnUpgradeIsNeeded(t *testing.T) {
 			continue // TestTheNextStepOfAnUpgradeIsApproved
 		}
 		found := ""
-		for _, p := range []play{{}, {bad: [3]int{1, 0}}, {bad: [3]int{0, 2}}, {crash: true}, {dead: true}} {
+		for _, p := range []play{{}, {bad: [3]int{1, 0}}, {bad: [3]int{0, 2}}, {crash: true}, {dead: true}, {sickens: true}} {
 			p.n, p.table = 2, slices.Delete(slices.Clone(rules), i, i+1)
-			ends, wrong := p.explore(1)
+			faults := 1
+			if p.sickens {
+				faults = 2 // and a person who goes back
+			}
+			ends, wrong := p.explore(faults)
 			if wrong == "" && (ends["idle old"] == 0 || p.bad == [3]int{} && !p.crash && !p.dead && ends["idle new"] == 0) {
 				wrong = fmt.Sprintf("ends: %v", ends)
 			}

@@ -43,7 +43,7 @@ var rules = []rule{
 	{"idle", Must, Begin, idle},
 	{"plan", Must, Begin | Between, plan},
 	{"hosts", Must, always, hosts},
-	{"workers", May, always, workersReady},
+	{"workers", Must, always, workersReady},
 	{"mixed-release", Must, Begin, oneRelease},
 	{"etcd-members", Must, always, etcdMembers},
 	{"etcd-data", Must, always, etcdData},
@@ -128,9 +128,11 @@ func hosts(f Facts) []finding {
 	})
 }
 
+// workersReady: nobody skips it. The site goes on without no host, a worker that was left behind has no
+// way to the site's release, and its kubelet may be too old for the next one.
 func workersReady(f Facts) []finding {
 	return each(f.workers(), func(h Host) []finding {
-		return is(h.Name, h.Ready, true, "whether it is ready", "it is not ready, and stays on its release", "Bring it back, or delete its Node if it is gone for good")
+		return is(h.Name, h.Ready, true, "whether it is ready", "it is not ready", "Bring it back. If it stays away, take it out (`holdfast host remove "+h.Name+" --is-off "+h.Name+"`), and wipe it before it joins again")
 	})
 }
 
@@ -139,8 +141,16 @@ func oneRelease(f Facts) []finding {
 		return nil // hosts of an upgrade that is under way differ
 	}
 	return each(f.Hosts, func(h Host) []finding {
-		return is(h.Name, h.Release, f.From.Digest, "which release runs there", "it runs another release than the site", "Bring it to the site's release first")
+		return is(h.Name, h.Release, f.From.Digest, "which release runs there", "it runs another release than the site", "No upgrade leads one host alone to the site's release: "+anew(h))
 	})
+}
+
+// anew says how a host comes to the release of the site: it is installed with it.
+func anew(h Host) string {
+	if h.Worker {
+		return "take it out with `holdfast host remove " + h.Name + "`, wipe it, and let it join again"
+	}
+	return "have it installed anew: `holdfast host replace " + h.Name + "`"
 }
 
 func etcdMembers(f Facts) []finding {

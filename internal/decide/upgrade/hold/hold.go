@@ -87,7 +87,7 @@ func atWork(r annotation.Record, nodes []corev1.Node) []string {
 }
 
 // at counts the hosts that are known to run a release, and all. A worker that is away does
-// not count: it may be away for months, and follows once it is back.
+// not count: the upgrade itself waits for it, or until somebody takes it out, which may last for months.
 func at(release string, nodes []corev1.Node) (there, all int) {
 	for i := range nodes {
 		n := &nodes[i]

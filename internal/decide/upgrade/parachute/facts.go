@@ -28,6 +28,9 @@ type Turn struct {
 	// Raise is true once the servers of the host are to behave as what they are, and
 	// Kubelet once its kubelet is to be that of the new release too.
 	Raise, Kubelet bool
+	// Attempt is which attempt of the host the turn is for; 0 if nobody says it. The next one waits
+	// for the next turn: the cluster asks all that it asks before any host begins.
+	Attempt int
 }
 
 // Facts is what a host knows when it decides.

@@ -40,7 +40,7 @@ const (
 // Criterion is a part of what a new release shows before it is accepted.
 type Criterion struct {
 	ID string
-	// Limit is how long after the switch it may take.
+	// Limit is how long after the switch, or the boot since then, it may take.
 	Limit time.Duration
 	Miss  Meaning
 	// Of says which hosts show it.

@@ -66,8 +66,8 @@ type Journal struct {
 	// if it is not accepted by then.
 	Since    time.Time `json:"since,omitzero"`
 	Deadline time.Time `json:"deadline,omitzero"`
-	// Switched is when the switch was thrown; the limits of the proof count from
-	// there.
+	// Switched is when the switch was thrown, or when the boot since then was counted; the limits of
+	// the proof count from there.
 	Switched time.Time `json:"switched,omitzero"`
 	// Attempts counts how often the host began the way of this upgrade. Boots counts the boots
 	// since the switch, Boot is the last one that was seen.

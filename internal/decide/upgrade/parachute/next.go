@@ -135,7 +135,9 @@ func (d decision) countBoot() (Action, bool) {
 	}
 	d.j.Boot = d.f.Boot
 	if d.j.Step == Switched || d.j.Step == Started || d.j.Step == Proving {
+		// It can show nothing while it has no power: its time begins anew. Boots end that.
 		d.j.Boots++
+		d.j.Switched, d.j.Deadline = d.now, d.now.Add(whole)
 		return Action{Act: Prove, Journal: d.j, Why: fmt.Sprintf("boot %d with the new release, which is not accepted", d.j.Boots)}, true
 	}
 	if d.j.Step == Returning {
@@ -400,7 +402,9 @@ func (d decision) begin() (Action, bool) {
 		if d.f.PeerBack { // a site that has just come together is busy, and the last attempt would be undone
 			return Action{}, false
 		}
-		attempts += d.j.Attempts
+		if attempts += d.j.Attempts; turn.Value.Attempt > 0 && attempts > turn.Value.Attempt {
+			return Action{}, false
+		}
 	}
 	return Action{Act: DoPrepare, Journal: Journal{Upgrade: turn.Value.Upgrade, From: turn.Value.From, To: turn.Value.To, Step: Prepare, Since: d.now, Attempts: attempts, Boot: d.f.Boot}, Why: "leadership and VIPs go to other hosts"}, true
 }
@@ -413,19 +417,16 @@ func (d decision) wants(w Wish) bool {
 // person reports whether an administrator takes the host back.
 func (d decision) person() bool { return d.wants(GoBack) || d.j.Step == Returning && d.j.Person }
 
-// age is how long ago the switch was thrown. A clock that went back counts from the
-// boot.
+// age is for how long the new release could show itself. The clock may go either way after a boot: it
+// never counts for longer than the boot lasts, and one that went back counts from the boot.
 func (d decision) age() time.Duration {
 	if d.now.Before(d.j.Switched) {
 		return d.f.Up
 	}
-	return d.now.Sub(d.j.Switched)
+	return min(d.now.Sub(d.j.Switched), d.f.Up)
 }
 
 // late reports whether the deadline has passed.
 func (d decision) late() bool {
-	if d.now.Before(d.j.Switched) {
-		return d.f.Up >= whole
-	}
-	return !d.now.Before(d.j.Deadline)
+	return d.f.Up >= whole && (d.now.Before(d.j.Switched) || !d.now.Before(d.j.Deadline))
 }

@@ -210,7 +210,7 @@ func TestWhatAHostDoesNext(t *testing.T) {
 		{Accepted, "it is raised", raised(func(_ *Journal, f *Facts) { f.Risen, f.Held, f.Turn.Value.Kubelet = state.Known(true), false, true })},
 		{Accepted, "it is raised, and of two releases of one minor release", raised(func(_ *Journal, f *Facts) { f.Risen, f.Held = state.Known(true), false })},
 		{None, "it never left, and is raised", func(_ *Journal, f *Facts) {
-			f.Running, f.Closed, f.Turn.Value = "new", state.Known(true), Turn{Stay, "u1", "old", "new", true, false}
+			f.Running, f.Closed, f.Turn.Value = "new", state.Known(true), Turn{Wish: Stay, Upgrade: "u1", From: "old", To: "new", Raise: true}
 		}},
 		{Returning, "the switch leads to the new release", nil},
 		{Returning, "the switch leads to the new release, and its peer has gone since", func(_ *Journal, f *Facts) { f.PeerServes = state.Known(false) }},
@@ -231,6 +231,8 @@ func TestWhatAHostDoesNext(t *testing.T) {
 		{Accepted, "of three, one of the other two does not serve, and an administrator goes back", ofThree(state.Known(false), false, func(_ *Journal, f *Facts) { f.Turn.Value.Wish = GoBack })},
 		{Accepted, "of three, the third one was taken out, and an administrator goes back", ofThree(state.Known(false), true, func(_ *Journal, f *Facts) { f.Turn.Value.Wish = GoBack })},
 		{Returned, "it tries again", nil},
+		{Returned, "it has its turn for the second attempt", func(_ *Journal, f *Facts) { f.Turn.Value.Attempt = 2 }},
+		{Returned, "its turn was for the attempt that it has made", func(_ *Journal, f *Facts) { f.Turn.Value.Attempt = 1 }},
 		{Returned, "it would try again, and its peer serves again only now", func(_ *Journal, f *Facts) { f.PeerBack = true }},
 		{Returned, "its daemons were not started again", func(_ *Journal, f *Facts) { f.Daemons = false }},
 		{Returned, "it has tried twice", func(j *Journal, _ *Facts) { j.Attempts, j.Why = 2, "boot 2 without having been accepted" }},
@@ -357,6 +359,40 @@ func TestEachCriterionIsJudgedAtItsLimit(t *testing.T) {
 						t.Errorf("%s of kind %d is %s after %s: failed %v, open %v", c.ID, kind, what, age, failed, open)
 					}
 				}
+			}
+		}
+	}
+}
+
+// TestTheTimeOfAProofBeginsAnewAtABoot: whatever the clock says at the boot and afterwards, a host is
+// judged no sooner than a minute and a half after it, and no later than five minutes.
+func TestTheTimeOfAProofBeginsAnewAtABoot(t *testing.T) {
+	const day = 24 * time.Hour
+	for what, clock := range map[string][2]time.Duration{
+		"it is right": {}, "it is behind, and then right": {-day, 0}, "it is ahead, and then right": {day, 0}, "it stays behind": {-day, -day},
+		"it stays ahead": {day, day}, "it goes back later": {0, -day}, "it goes ahead later": {0, day},
+	} {
+		for _, missing := range []state.Fact[bool]{state.Known(false), {}} {
+			j, f := at(Proving)
+			f.Boot, f.Up, f.Proof["etcd"] = "b2", 20*time.Second, missing
+			booted := noon.Add(10 * time.Minute) // long after its deadline
+			a := Next(j, f, booted.Add(clock[0]))
+			if a.Act != Prove || a.Journal.Boots != 1 {
+				t.Fatalf("%s: %+v", what, a)
+			}
+			left := time.Duration(0)
+			for after := 2 * time.Second; left == 0 && after < 10*time.Minute; after += 2 * time.Second {
+				f.Up = 20*time.Second + after
+				if a = Next(a.Journal, f, booted.Add(clock[1]+after)); a.Act == SwitchBack {
+					left = after
+				}
+			}
+			least, most := 70*time.Second, 90*time.Second
+			if !missing.Known {
+				least, most = 280*time.Second, 300*time.Second
+			}
+			if left < least || left > most {
+				t.Errorf("%s, etcd %v: it returns after %s: %s", what, missing, left, a.Why)
 			}
 		}
 	}

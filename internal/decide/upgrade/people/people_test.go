@@ -391,7 +391,7 @@ func TestASoakIsATimeOrOff(t *testing.T) {
 }
 
 func TestOnlyAGateThatMayBeSkippedIsSkippedAndWithAReason(t *testing.T) {
-	if got := strings.Join(SkippableGates(), " "); got != "workers refused-objects certificates-margin clock-source deprecated-apis sandboxes webhooks disruption-budgets backup backup-commit incidents window battery" {
+	if got := strings.Join(SkippableGates(), " "); got != "refused-objects certificates-margin clock-source deprecated-apis sandboxes webhooks disruption-budgets backup backup-commit incidents window battery" {
 		t.Error(got)
 	}
 	if o, err := ParseSkip("backup= a=b ", "ann", noon); err != nil || o != (annotation.Override{Gate: "backup", Reason: "a=b", By: "ann", At: noon}) {

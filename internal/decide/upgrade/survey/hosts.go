@@ -168,7 +168,7 @@ func (h host) site(s Seen, to string) cluster.Host {
 		out.Old = state.Known(slices.Contains(h.facts.Whole.Value, s.Record.From))
 	}
 	if m, answers := s.Etcd[h.node.Name]; answers {
-		out.Leader = m.ID != 0 && m.ID == m.Leader
+		out.Leader, out.Votes = m.ID != 0 && m.ID == m.Leader, state.Known(m.votes())
 	}
 	if h.fresh {
 		out.Raised, out.Servers = h.raised(), h.servers()
