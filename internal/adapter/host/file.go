@@ -149,6 +149,15 @@ func FreeSpace(dir string) (uint64, error) {
 	return st.Bavail * uint64(st.Bsize), nil //nolint:gosec // a block has a size
 }
 
+// Size returns the bytes of the file system of dir, whether they are free or not.
+func Size(dir string) (uint64, error) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		return 0, fmt.Errorf("size of the file system of %s: %w", dir, err)
+	}
+	return st.Blocks * uint64(st.Bsize), nil //nolint:gosec // a block has a size
+}
+
 // Exists reports whether a path leads to something that can be read with stat.
 func Exists(path string) bool {
 	_, err := os.Stat(path)

@@ -235,6 +235,7 @@ func (f *Fetcher) room(size int64) error {
 	if err != nil {
 		return err
 	}
+	line := f.Shelf.Line
 	if need := 2 * uint64(size); free < need+line { //nolint:gosec // sizes are not negative
 		return fmt.Errorf("its images need %d MiB where containers lie, beside the %d MiB that must stay free there, and %d MiB are free: make room on that file system",
 			need>>20+1, line>>20, free>>20)

@@ -218,10 +218,31 @@ func TestAReleaseThatCannotComeIsNamedAndTheOthersComeAllTheSame(t *testing.T) {
 func TestRoomForImagesIsLookedForFirst(t *testing.T) {
 	_, next, _ := digests(t)
 	w := newWorld(t)
-	w.free = line
+	w.Shelf.Line, w.free = line, line
 	err := w.Do(t.Context(), wants(t, next))
 	if err == nil || !strings.Contains(err.Error(), "beside the 2048 MiB that must stay free") || len(w.images) != 3 {
 		t.Errorf("%v, containerd has %v", err, w.images)
+	}
+}
+
+// TestWhatMustStayFreeIsAtLeastWhatKubeletOfTheSiteWants: a site may have kubelet want more than an
+// installation does.
+func TestWhatMustStayFreeIsAtLeastWhatKubeletOfTheSiteWants(t *testing.T) {
+	const size = 100 << 30
+	for what, c := range map[string]struct {
+		thresholds map[string]string
+		want       uint64
+	}{
+		"nothing":                   {nil, line},
+		"an installation's":         {map[string]string{"nodefs.available": "2Gi", "imagefs.available": "2Gi"}, line},
+		"more":                      {map[string]string{"nodefs.available": "20Gi", "imagefs.available": "2Gi"}, 20 << 30},
+		"a share":                   {map[string]string{"imagefs.available": "15%"}, size / 100 * 15},
+		"less, which kubelet takes": {map[string]string{"nodefs.available": "1Gi"}, line},
+		"what nobody reads":         {map[string]string{"nodefs.available": "plenty"}, line},
+	} {
+		if got := lineOf(c.thresholds, size); got != c.want {
+			t.Errorf("%s: %d, want %d", what, got, c.want)
+		}
 	}
 }
 

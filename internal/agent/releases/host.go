@@ -27,9 +27,32 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// line is what kubelet needs free on the disk of a host; below it, it removes images
-// and ends pods.
+// line is what kubelet needs free on the disk of a host by our own settings; below it, it removes
+// images and ends pods.
 const line = 2 << 30
+
+// lineOf returns what kubelet needs free on file systems of a size. A site may have set more than
+// line: whatever a fetch took below that, kubelet would take from pods, on all hosts at once.
+func lineOf(thresholds map[string]string, size uint64) uint64 {
+	out := uint64(line)
+	for _, signal := range []string{"nodefs.available", "imagefs.available"} {
+		if t := thresholds[signal]; t != "" {
+			out = max(out, host.EvictionLine(t, size, 0))
+		}
+	}
+	return out
+}
+
+// ownLine returns that of this host, whose largest file system of those that fill counts.
+func ownLine() uint64 {
+	var size uint64
+	for _, dir := range []string{"/var/lib/holdfast", "/var/lib/containerd"} {
+		if s, err := host.Size(dir); err == nil {
+			size = max(size, s)
+		}
+	}
+	return lineOf(host.Eviction("/"), size)
+}
 
 // answerIn is how long containerd may take to list its images. It takes milliseconds. One that
 // hangs keeps a connection open for ever, and a host that has to return from it waits here.
@@ -66,7 +89,7 @@ type Host struct {
 
 // ThisHost returns the releases of this host.
 func ThisHost(controlPlane bool) Host {
-	return Host{Root: "/", Shelf: release.NewShelf("/", line), Installed: release.Installed("/"), ControlPlane: controlPlane, Images: Containerd{}}
+	return Host{Root: "/", Shelf: release.NewShelf("/", ownLine()), Installed: release.Installed("/"), ControlPlane: controlPlane, Images: Containerd{}}
 }
 
 // Whole lists the digests of the releases that lie here whole: the layout, which was

@@ -1,9 +1,11 @@
-package upgrade
+package host
 
 import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // TestTheGateOfTheDiskGoesByKubeletsOwnThresholds: an installation sets an amount, since a share of
@@ -32,8 +34,30 @@ func TestTheGateOfTheDiskGoesByKubeletsOwnThresholds(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got := line(eviction(root)["imagefs.available"], size, 15); got != c.want {
+		if got := EvictionLine(Eviction(root)["imagefs.available"], size, 15); got != c.want {
 			t.Errorf("%s: %d, want %d", what, got, c.want)
 		}
+	}
+}
+
+// TestWhatASiteSetsByAKubeletConfigCountsToo: it lies in a file beside kubelet's own.
+func TestWhatASiteSetsByAKubeletConfigCountsToo(t *testing.T) {
+	root := t.TempDir()
+	for path, text := range map[string]string{
+		kubeletConfig: "evictionHard:\n  imagefs.available: 2Gi\n  nodefs.available: 2Gi\n",
+		state.KubeletFolder + "50-machine-config.conf": "evictionHard:\n  nodefs.available: 20Gi\n",
+		state.KubeletFolder + "60-more.conf":           "maxPods: 30\n",
+		state.KubeletFolder + "70-torn.conf":           "evictionHard: [",
+		state.KubeletFolder + "notes.txt":              "evictionHard:\n  nodefs.available: 90Gi\n",
+	} {
+		if err := os.MkdirAll(filepath.Join(root, filepath.Dir(path)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(root, path), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := Eviction(root); len(got) != 2 || got["nodefs.available"] != "20Gi" || got["imagefs.available"] != "2Gi" {
+		t.Errorf("%v", got)
 	}
 }
