@@ -116,6 +116,9 @@ type Cluster struct {
 	// MayBoot says whether the cluster carries on while this host boots, by what the
 	// host itself sees now, and why not.
 	MayBoot func(ctx context.Context) (state.Fact[bool], string)
+	// Idle reports whether this host is known to carry nothing of the cluster, whoever is
+	// absent.
+	Idle func(ctx context.Context) bool
 	// Leave gives the virtual IPs of this host away, as far as another host takes
 	// them, within a few seconds. stay lets the host have them again.
 	Leave func(ctx context.Context) (stay func())

@@ -50,6 +50,8 @@ type world struct {
 	// blocked: the operator does not get pods away. needed: the cluster does not carry
 	// on without the host.
 	away, notReady, blocked, needed bool
+	// idle: the host is known to carry nothing of the cluster.
+	idle bool
 	// noTurn: the operator gives no turn for a reboot.
 	noTurn bool
 	// first is the configuration that came with the host's Ignition config, unjoined:
@@ -208,6 +210,7 @@ func (w *world) start() {
 	w.agent.Join(Cluster{
 		API: w, View: func() state.NetworkView { return w.view },
 		MayBoot: func(context.Context) (state.Fact[bool], string) { return state.Known(!w.needed), "cp-2 is absent" },
+		Idle:    func(context.Context) bool { return w.idle },
 		EndAPI:  func(context.Context) { w.does("end API", w.gone) },
 		Leave: func(context.Context) func() {
 			w.does("leave", true)
