@@ -26,7 +26,7 @@ func (a *Agent) facts(ctx context.Context, desired state.Fact[string]) (f hostap
 	j := *a.journal
 	f = hostapply.Facts{Now: a.Now().UTC().Round(0), Desired: desired, Did: a.did, Failed: a.failed}
 	f.Drained = drain.Emptied(a.annotations(), drain.Before(a.goal(desired)))
-	if f.Boot, err = a.Boot(); err != nil {
+	if f.Boot, f.Uptime, err = a.Boot(); err != nil {
 		return f, nil, fmt.Errorf("which boot this is: %w", err)
 	}
 	if err := a.addUpdates(ctx, &f); err != nil {

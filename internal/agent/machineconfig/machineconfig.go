@@ -8,7 +8,8 @@
 // It owns the journal of that way (adapter/hostconfig), the request for updates
 // (adapter/updates), and the annotations currentConfig, state, reason, desiredDrain,
 // machine-config-stage, reboot-from, reboot-done, reboot-required, patch-from,
-// patch-done and patch-result of this host's node.
+// patch-done and patch-result of this host's node. The operator removes state, reason and
+// machine-config-stage, which are about the configuration before, when it gives another one.
 // In a shutdown that a person has begun it gives the virtual IPs away and ends the API
 // server, as before a boot of its own, and it starts holdfast-leave.service again where
 // the shutdown did not come.
@@ -89,8 +90,10 @@ type Host struct {
 	// wants a reboot.
 	Updates  adapter.Store
 	Required func(ctx context.Context) updates.Required
-	// Boot names the present boot, CommandLine is the kernel's.
-	Boot, CommandLine func() (string, error)
+	// Boot names the present boot, and says how long ago it was.
+	Boot func() (id string, uptime time.Duration, err error)
+	// CommandLine is the kernel's.
+	CommandLine func() (string, error)
 	// Kubelet reports whether kubelet is healthy.
 	Kubelet func(ctx context.Context) bool
 	// First returns the configuration that came with the host's Ignition config, nil

@@ -40,6 +40,8 @@ type world struct {
 	root string
 	now  time.Time
 	boot int
+	// bootedAt is when, by the clock of then.
+	bootedAt time.Time
 	// agent is the process; a crash makes another one.
 	agent *Agent
 
@@ -196,7 +198,7 @@ func (w *world) start() {
 		},
 		Updates:     adapter.Store{Root: w.root, WriteFile: writer.Store.WriteFile},
 		Required:    func(context.Context) updates.Required { return w.required },
-		Boot:        func() (string, error) { return fmt.Sprint(w.boot), nil },
+		Boot:        func() (string, time.Duration, error) { return fmt.Sprint(w.boot), w.now.Sub(w.bootedAt), nil },
 		CommandLine: func() (string, error) { return w.commandLine, nil },
 		Kubelet:     func(context.Context) bool { return !w.notReady && !w.unjoined },
 		Joined:      func() bool { return !w.unjoined },
@@ -563,7 +565,7 @@ func (w *world) reload() {
 
 // boots boots the host: everything is as the disk says.
 func (w *world) boots() {
-	w.boot, w.rebooting, w.down = w.boot+1, false, false
+	w.boot, w.bootedAt, w.rebooting, w.down = w.boot+1, w.now, false, false
 	record, _ := w.agent.Updates.Record()
 	request, _ := w.agent.Updates.Request()
 	w.ordered = record.Ordered(request)
