@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+
 	"github.com/holdfast/holdfast/internal/adapter/hostconfig"
 	"github.com/holdfast/holdfast/internal/decide/drain"
 	"github.com/holdfast/holdfast/internal/decide/hostapply"
@@ -60,9 +62,19 @@ func (a *Agent) obtain(ctx context.Context, name string) (refused string, err er
 	if why := hostconfig.NoName(name); why != "" {
 		return why, nil
 	}
-	cfg, err := a.config(ctx, name)
+	mc, kept, err := a.object(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	cfg, err := machineconfig.Read(*mc)
+	if err == nil {
+		_, err = hostchange.TableOf(cfg)
+	}
 	if mistakes, ok := errors.AsType[machineconfig.Mistakes](err); ok {
 		return mistakes.Error(), nil
+	}
+	if err == nil && !kept {
+		err = a.Store.PutConfig(mc)
 	}
 	if err != nil {
 		return "", err
@@ -70,27 +82,30 @@ func (a *Agent) obtain(ctx context.Context, name string) (refused string, err er
 	return a.Refusal(ctx, cfg)
 }
 
-// config returns a configuration from the disk, or else from the API.
-func (a *Agent) config(ctx context.Context, name string) (Config, error) {
-	cfg, err := a.Store.Config(name)
+// object returns a configuration from the disk, or else from the API.
+func (a *Agent) object(ctx context.Context, name string) (mc *mcfgv1.MachineConfig, kept bool, err error) {
+	mc, err = a.Store.Object(name)
 	if !errors.Is(err, fs.ErrNotExist) {
-		return cfg, err
+		return mc, true, err
 	}
 	limited, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
-	mc, err := a.cluster.MachineConfig(limited, name)
+	mc, err = a.cluster.MachineConfig(limited, name)
+	return mc, false, err
+}
+
+// config returns a configuration that the host has, or is on its way to or from. Nobody
+// judges it any more: obtain has, maybe in an earlier release, which refused less.
+func (a *Agent) config(ctx context.Context, name string) (Config, error) {
+	if name == "" {
+		return a.Store.Config(name)
+	}
+	mc, kept, err := a.object(ctx, name)
+	if err == nil && !kept {
+		err = a.Store.PutConfig(mc)
+	}
 	if err != nil {
-		return cfg, err
-	}
-	read, err := machineconfig.Read(*mc)
-	if err != nil {
-		return cfg, err
-	}
-	if _, err := hostchange.TableOf(read); err != nil {
-		return cfg, err
-	}
-	if err := a.Store.PutConfig(mc); err != nil {
-		return cfg, err
+		return Config{}, err
 	}
 	return a.Store.Config(name)
 }
@@ -142,10 +157,10 @@ func (a *Agent) plan(ctx context.Context, from, to string) (hostchange.Plan, err
 		return hostchange.Plan{}, err
 	}
 	table, err := hostchange.TableOf(given, restored...)
-	if err != nil {
-		return hostchange.Plan{}, err
+	if _, refused := errors.AsType[machineconfig.Mistakes](err); refused {
+		table, err = hostchange.Table(restored), nil // what no row fits needs a reboot
 	}
-	return hostchange.Compare(was, is, table), nil
+	return hostchange.Compare(was, is, table), err
 }
 
 // asInstalled returns two configurations with the files that the host has from its
