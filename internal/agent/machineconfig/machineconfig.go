@@ -268,6 +268,9 @@ func (a *Agent) step(ctx context.Context) (loop.Result, error) {
 	if missing != nil && apierrors.ReasonForError(missing) != metav1.StatusReasonUnknown {
 		report.Reason = missing.Error() // the API answers, and a person has to do something
 	}
+	if missing != nil && report.State != rollout.Done { // what failed before says nothing of what it is given now
+		report.State, report.Stage, report.Reason = rollout.Working, rollout.Applies, missing.Error()
+	}
 	says := a.aboutWish(report, facts)
 	says[rollout.RebootRequired] = a.required(ctx, requiredEvery).String()
 	if wish := a.wish(ctx, s.Report, desired, missing); wish != "" {
