@@ -73,7 +73,7 @@ func (a *Agent) watchFor(ctx context.Context, f *hostapply.Facts, wish rollout.W
 	if err != nil {
 		return err
 	}
-	f.Ready, f.NotReady = a.ready(ctx, cfg)
+	f.Ready, f.NotReady = a.ready(ctx, cfg, nil)
 	return nil
 }
 

@@ -117,7 +117,7 @@ func TestAReleaseThatRefusesMoreLeavesNoHostBehind(t *testing.T) {
 	if err := w.agent.Configure(t.Context(), refused); err != nil { // as holdfast-configure does
 		t.Fatal(err)
 	}
-	w.commandLine = "root=/dev/sda1"
+	w.bootedWith("root=/dev/sda1")
 	w.wish(refused)
 	if w.settle(hour); w.says() != "Done "+refused+": " {
 		t.Errorf("it says %s", w.says())

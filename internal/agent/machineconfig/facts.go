@@ -129,7 +129,11 @@ func (a *Agent) way(ctx context.Context, f *hostapply.Facts, from, to string) er
 		if err != nil {
 			return err
 		}
-		f.Ready, f.NotReady = a.ready(ctx, cfg)
+		var arguments []string
+		if f.Reboots && a.journal.Booted {
+			arguments = cfg.KernelArguments
+		}
+		f.Ready, f.NotReady = a.ready(ctx, cfg, arguments)
 	}
 	return nil
 }
@@ -195,9 +199,11 @@ func byHand(p hostchange.Plan, node string) string {
 	return fmt.Sprintf("%s changed. Drain %s, then boot it", strings.Join(what, ", "), node)
 }
 
-// ready reports whether the host is ready with a configuration, and why not.
-func (a *Agent) ready(ctx context.Context, cfg Config) (state.Fact[bool], string) {
-	if why := a.unwell(ctx, cfg); why != "" {
+// ready reports whether the host is ready with a configuration, and why not. arguments are
+// those of the kernel that the boot of this way should have brought: one that somebody took
+// from the boot loader before is no fault of a way that boots for nothing, or for a wish.
+func (a *Agent) ready(ctx context.Context, cfg Config, arguments []string) (state.Fact[bool], string) {
+	if why := a.unwell(ctx, cfg, arguments); why != "" {
 		return state.Known(false), why
 	}
 	if v := a.cluster.View(); v.Role.ControlPlane() && !state.Is(v.LocalAPI, true) {
@@ -216,7 +222,7 @@ func (a *Agent) ready(ctx context.Context, cfg Config) (state.Fact[bool], string
 }
 
 // unwell returns what the host itself sees that is wrong.
-func (a *Agent) unwell(ctx context.Context, cfg Config) string {
+func (a *Agent) unwell(ctx context.Context, cfg Config, arguments []string) string {
 	if !a.Kubelet(ctx) {
 		return "kubelet is not healthy"
 	}
@@ -232,7 +238,7 @@ func (a *Agent) unwell(ctx context.Context, cfg Config) string {
 			return u.Name + " has failed"
 		}
 	}
-	missing, err := a.missingArguments(cfg)
+	missing, err := a.missingArguments(arguments)
 	if err != nil {
 		return err.Error()
 	}
@@ -242,12 +248,12 @@ func (a *Agent) unwell(ctx context.Context, cfg Config) string {
 	return ""
 }
 
-func (a *Agent) missingArguments(cfg Config) ([]string, error) {
-	if len(cfg.KernelArguments) == 0 {
+func (a *Agent) missingArguments(want []string) ([]string, error) {
+	if len(want) == 0 {
 		return nil, nil
 	}
 	line, err := a.CommandLine()
-	return hostconfig.MissingArguments(line, cfg.KernelArguments), err
+	return hostconfig.MissingArguments(line, want), err
 }
 
 // lookForDrift looks at what somebody changed on a host at rest, now and then.
@@ -264,7 +270,7 @@ func (a *Agent) lookForDrift(ctx context.Context, f hostapply.Facts) error {
 	if err != nil {
 		return fmt.Errorf("compare the host with %s: %w", j.Good, err)
 	}
-	missing, err := a.missingArguments(cfg)
+	missing, err := a.missingArguments(cfg.KernelArguments)
 	if err != nil {
 		return err
 	}

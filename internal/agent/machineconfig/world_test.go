@@ -577,9 +577,16 @@ func (w *world) boots() {
 			w.running[unit] = w.read[unit]
 		}
 	}
-	w.parameters, w.commandLine = defaults(), "root=x "+arguments(w.menu)
+	w.parameters = defaults()
+	w.bootedWith("root=x " + arguments(w.menu))
 	_ = w.sysctl() // a boot goes on
 	w.start()
+}
+
+// bootedWith has the kernel's arguments be these.
+func (w *world) bootedWith(line string) {
+	w.commandLine = line
+	w.put("/proc/cmdline", line+"\n")
 }
 
 // arguments are those that update-grub was told.
