@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/holdfast/holdfast/internal/adapter/etcd"
+	"github.com/holdfast/holdfast/internal/agent/machineconfig"
 	pacemakerstate "github.com/holdfast/holdfast/internal/agent/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/decide/rollout"
@@ -49,10 +50,15 @@ func newSpare(s *site.Site, view func() state.NetworkView, pacemaker *pacemakers
 	}
 	if s.Topology().Fencing {
 		out.pacemaker = pacemaker.Report
-		out.keeper = func(ctx context.Context) (state.EtcdReport, error) { return keeperclient.Report(ctx, state.EtcdSocketPath) }
+		out.keeper = func(ctx context.Context) (state.EtcdReport, error) {
+			return keeperclient.Report(ctx, state.EtcdSocketPath)
+		}
 	}
 	return out
 }
+
+// tell has a host ask it before it boots.
+func (s spare) tell(c *machineconfig.Cluster) { c.MayBoot, c.Idle = s.mayBoot, s.idle }
 
 // etcdMembers returns a way to the members of etcd, with the pair of the operator
 // that each control plane keeps.

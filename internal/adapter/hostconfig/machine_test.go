@@ -186,7 +186,7 @@ func (m *machine) grubby(args []string) ([]byte, error) {
 		have := strings.Fields(m.loader)
 		for _, a := range args {
 			what, list, _ := strings.Cut(a, "=")
-			for _, one := range strings.Fields(list) {
+			for one := range strings.FieldsSeq(list) {
 				name, _, valued := strings.Cut(one, "=")
 				same := func(o string) bool { return argumentName(o) == name }
 				switch i := slices.IndexFunc(have, same); {

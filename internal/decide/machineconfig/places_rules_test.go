@@ -129,8 +129,10 @@ func TestWhatCarriesAHostIsNoMachineConfigs(t *testing.T) {
 			t.Errorf("%s is a person's", u)
 		}
 	}
-	for _, a := range []string{"BOOT_IMAGE=/vmlinuz", "init=/bin/sh", "initrd=/a", "rdinit=/a", "root=/dev/sda", "rootflags=ro", "rootfstype=xfs", "systemd.unit=rescue.target", "root",
-		"rd.lvm.lv=vg/other", "rd.luks.uuid=luks-1", "rd.luks=0", "luks.uuid=1", "rd.md.uuid=1", "rd.dm=0", "rd.multipath=0", "rd.iscsi.initiator=a", "rd.zfcp=1", "rd.zfcp_ports=1", "rd.nvmf.hostnqn=a", "netroot=nbd:a", "nfsroot=a:/b"} {
+	for _, a := range []string{
+		"BOOT_IMAGE=/vmlinuz", "init=/bin/sh", "initrd=/a", "rdinit=/a", "root=/dev/sda", "rootflags=ro", "rootfstype=xfs", "systemd.unit=rescue.target", "root",
+		"rd.lvm.lv=vg/other", "rd.luks.uuid=luks-1", "rd.luks=0", "luks.uuid=1", "rd.md.uuid=1", "rd.dm=0", "rd.multipath=0", "rd.iscsi.initiator=a", "rd.zfcp=1", "rd.zfcp_ports=1", "rd.nvmf.hostnqn=a", "netroot=nbd:a", "nfsroot=a:/b",
+	} {
 		var d decoder
 		if d.kernelArgument("spec.kernelArguments.0", a); len(d.mistakes) != 1 {
 			t.Errorf("%s leads to another system, and is accepted", a)
