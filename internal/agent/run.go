@@ -143,7 +143,7 @@ func runParts(ctx context.Context, s *site.Site, log *slog.Logger, address strin
 	}
 	follow(moves.Nodes, moves.Tasks()...)
 	cluster := net.Cluster()
-	cluster.MayBoot = newSpare(s, cluster.View, status).mayBoot
+	newSpare(s, cluster.View, status).tell(&cluster)
 	config.Join(cluster)
 	follow(config.Nodes, config.Task(), config.ShutdownTask())
 	group.Go(func() error { loops.Watch(ctx, config.Requests(state.AgentSocket)); return nil })

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"path/filepath"
 	"strings"
 	"time"
@@ -10,9 +11,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/holdfast/holdfast/internal/adapter/etcd"
+	"github.com/holdfast/holdfast/internal/agent/machineconfig"
 	pacemakerstate "github.com/holdfast/holdfast/internal/agent/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/decide/rollout"
+	"github.com/holdfast/holdfast/internal/keeper/keeperclient"
+	"github.com/holdfast/holdfast/internal/model/etcdpod"
 	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/state"
 	render "github.com/holdfast/holdfast/internal/render/operator"
@@ -31,19 +35,30 @@ type spare struct {
 	// members asks the members of etcd, by their addresses, for what they say of
 	// themselves. Who does not answer is not in the result.
 	members func(ctx context.Context, addresses map[string]string) map[string]etcd.MemberStatus
+	// keeper asks the etcd keeper of this host on two control planes, else nil.
+	keeper func(ctx context.Context) (state.EtcdReport, error)
+	// own asks etcd of this host, which has an address, whether it runs, and whether it
+	// serves as a voter.
+	own func(ctx context.Context, address netip.Addr) (runs, serves state.Fact[bool])
 }
 
 // newSpare returns it for a host of a site.
 func newSpare(s *site.Site, view func() state.NetworkView, pacemaker *pacemakerstate.Collector) spare {
-	out := spare{view: view, now: time.Now, members: etcdMembers().Statuses}
+	out := spare{view: view, now: time.Now, members: etcdMembers().Statuses, own: ownEtcd}
 	if s.Role.ControlPlane() {
 		out.controlPlanes = s.Topology().ControlPlanes
 	}
 	if s.Topology().Fencing {
 		out.pacemaker = pacemaker.Report
+		out.keeper = func(ctx context.Context) (state.EtcdReport, error) {
+			return keeperclient.Report(ctx, state.EtcdSocketPath)
+		}
 	}
 	return out
 }
+
+// tell has a host ask it before it boots.
+func (s spare) tell(c *machineconfig.Cluster) { c.MayBoot, c.Idle = s.mayBoot, s.idle }
 
 // etcdMembers returns a way to the members of etcd, with the pair of the operator
 // that each control plane keeps.
@@ -76,6 +91,51 @@ func (s spare) mayBoot(ctx context.Context) (state.Fact[bool], string) {
 		return state.Fact[bool]{}, "nobody says anything of " + self
 	}
 	return own.Carries, own.Why
+}
+
+// idle reports whether this host is known to carry nothing of the cluster, so that a boot
+// takes nothing away, whoever is absent. mayBoot does not know that of a host that its
+// configuration has cut off the network: it sees nobody who carries on.
+func (s spare) idle(ctx context.Context) bool {
+	if s.keeper != nil {
+		r, err := s.keeper(ctx)
+		return err == nil && s.now().Sub(r.At).Abs() <= pacemakerstatus.Silence && rollout.PairIdle(r.Snapshot)
+	}
+	self, v := netip.Addr{}, s.view()
+	for _, n := range v.Nodes.Value {
+		if n.Name == v.Host.NodeName && len(n.Addresses) > 0 {
+			self = n.Addresses[0]
+		}
+	}
+	if s.controlPlanes < 2 || !self.IsValid() {
+		return false
+	}
+	runs, own := s.own(ctx, self)
+	serves, why := s.serves(ctx)
+	if why != "" {
+		return state.Is(runs, false)
+	}
+	if own.Known {
+		serves[v.Host.NodeName] = own
+	}
+	return rollout.QuorumIdle(v.Host.NodeName, runs, serves)
+}
+
+// ownEtcd asks etcd of this host also where it answers while it waits for a leader.
+func ownEtcd(ctx context.Context, address netip.Addr) (runs, serves state.Fact[bool]) {
+	c, err := etcd.Open(etcd.Config{ClientURL: etcdpod.LocalURL(address), PeerURL: etcdpod.PeerURL(address)})
+	if err != nil {
+		return runs, serves
+	}
+	defer func() { _ = c.Close() }()
+	if c.Refused(ctx) {
+		return state.Known(false), state.Known(false)
+	}
+	status, err := c.Status(ctx)
+	if err != nil {
+		return runs, serves
+	}
+	return state.Known(true), state.Known(status.Votes())
 }
 
 // serves asks each control plane whether its etcd serves as a voter.

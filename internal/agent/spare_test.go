@@ -91,3 +91,53 @@ func TestAHostBootsOnlyWhereItSeesThatTheClusterCarriesOn(t *testing.T) {
 		}
 	}
 }
+
+// keeper is what the etcd keeper says of a host whose etcd runs or not, and that has
+// booted without seeing the other one.
+func keeper(at time.Time, running bool) func(context.Context) (state.EtcdReport, error) {
+	r := state.EtcdReport{At: at}
+	r.Snapshot.Local.Running, r.Snapshot.Local.StandIn = state.Known(running), state.Known(state.MemberID(0))
+	r.Snapshot.Pacemaker.Inert, r.Snapshot.Pacemaker.Contact = state.Known(true), state.Known(false)
+	return func(context.Context) (state.EtcdReport, error) { return r, nil }
+}
+
+func ownOf(runs, serves state.Fact[bool]) func(context.Context, netip.Addr) (state.Fact[bool], state.Fact[bool]) {
+	return func(context.Context, netip.Addr) (state.Fact[bool], state.Fact[bool]) { return runs, serves }
+}
+
+// TestAHostThatSeesNobodyKnowsWhetherItCarriesAnything: its configuration cut it off the
+// network, so that nobody carries on by what it sees.
+func TestAHostThatSeesNobodyKnowsWhetherItCarriesAnything(t *testing.T) {
+	now := time.Date(2026, 11, 23, 3, 0, 0, 0, time.UTC)
+	yes, no, unknown := state.Known(true), state.Known(false), state.Fact[bool]{}
+	two := func(at time.Time, running bool) spare {
+		return spare{controlPlanes: 2, view: viewOf("cp-1", "cp-2"), pacemaker: pair(now, metav1.ConditionFalse), keeper: keeper(at, running)}
+	}
+	silent := two(now, false)
+	silent.keeper = func(context.Context) (state.EtcdReport, error) { return state.EtcdReport{}, context.DeadlineExceeded }
+	three := func(own func(context.Context, netip.Addr) (state.Fact[bool], state.Fact[bool]), members ...string) spare {
+		return spare{controlPlanes: 3, view: viewOf("cp-1", "cp-2", "cp-3"), own: own, members: votes(members...)}
+	}
+	for _, c := range []struct {
+		sentence string
+		spare    spare
+		want     bool
+	}{
+		{"of two, its etcd is down", two(now, false), true},
+		{"of two, its etcd runs alone", two(now, true), false},
+		{"of two, that was a while ago", two(now.Add(-time.Hour), false), false},
+		{"of two, the keeper does not answer", silent, false},
+		{"of three, its etcd is down", three(ownOf(no, no)), true},
+		{"of three, its etcd waits for a leader", three(ownOf(yes, no)), true},
+		{"of three, its etcd waits, and another one serves", three(ownOf(yes, no), "cp-2"), false},
+		{"of three, its etcd does not answer", three(ownOf(unknown, unknown)), false},
+	} {
+		c.spare.now = func() time.Time { return now }
+		if carries, why := c.spare.mayBoot(t.Context()); state.Is(carries, true) {
+			t.Errorf("%s: the others carry on: %s", c.sentence, why)
+		}
+		if got := c.spare.idle(t.Context()); got != c.want {
+			t.Errorf("%s: %t", c.sentence, got)
+		}
+	}
+}

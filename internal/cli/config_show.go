@@ -177,7 +177,7 @@ func (s *machineConfigs) contents(name string) (*configContents, error) {
 	if mc == nil {
 		return nil, nil //nolint:nilnil // nothing was made for the pool yet
 	}
-	c, err := machineconfig.Read(*mc)
+	c, err := machineconfig.Kept(*mc)
 	if err != nil {
 		return nil, err
 	}

@@ -15,6 +15,8 @@ import (
 
 	"github.com/holdfast/holdfast/internal/cli/command"
 	"github.com/holdfast/holdfast/internal/decide/rollout"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/hold"
 	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/model/workload"
 )
@@ -96,6 +98,12 @@ func rolloutSite(ctx context.Context, c client.Reader, nodes []corev1.Node, now 
 	if installed != nil {
 		site.ControlPlanes = installed.ControlPlaneReplicas()
 	}
+	var record corev1.ConfigMap
+	err = c.Get(ctx, client.ObjectKey{Namespace: annotation.RecordNamespace, Name: annotation.RecordName}, &record)
+	if client.IgnoreNotFound(err) != nil {
+		return site, fmt.Errorf("read the record of the upgrade: %w", err)
+	}
+	site.Upgrade = hold.Of(state.Known(record.Data[annotation.RecordKey]), nodes).Away
 	site.Spares, err = spares(ctx, c, now)
 	return site, err
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/holdfast/holdfast/internal/cli/command"
 	"github.com/holdfast/holdfast/internal/decide/drain"
 	"github.com/holdfast/holdfast/internal/decide/rollout"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
 	"github.com/holdfast/holdfast/internal/decide/window"
 	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/testkit/golden"
@@ -401,6 +402,16 @@ func TestADryRunSaysWhatAHostWouldWaitForAndWhichPodsWouldMove(t *testing.T) {
 	inWindow = false
 	writesNode(t, c, "w-2", func(n *corev1.Node) { n.Spec.Unschedulable = true })
 	try("w-1", "json", command.ExitAttention)
+	writesNode(t, c, "w-2", func(n *corev1.Node) { n.Spec.Unschedulable = false })
+	text, err := annotation.Encode(annotation.Record{Upgrade: "u", From: "r1", To: "r2", Started: true, Turns: []string{"cp-1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	upgrade := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: annotation.RecordNamespace, Name: annotation.RecordName}, Data: map[string]string{annotation.RecordKey: text}}
+	if err := c.Create(t.Context(), upgrade); err != nil {
+		t.Fatal(err)
+	}
+	try("w-1", "text", command.ExitAttention)
 	golden.Check(t, "host-dry.txt", out.Bytes())
 }
 

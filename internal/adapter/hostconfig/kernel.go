@@ -20,26 +20,84 @@ type bootLoader interface {
 	// set replaces arguments of ours by others. Each list in ours may be there, or
 	// not: a run may have been cut.
 	set(ctx context.Context, ours [][]string, want []string) error
+	// loses returns the arguments that the boot loader has, if those that set gives it take
+	// the place of others of the same name; nil if they stand behind them.
+	loses(ctx context.Context) ([]string, error)
 }
 
-// setArguments gives the boot loader the arguments of a configuration.
+// setArguments gives the boot loader the arguments of a configuration. It tells it once
+// more if the host was booted without one of them: somebody may have taken them away.
 func (w Writer) setArguments(ctx context.Context, o *originals, want []string) error {
-	if slices.Equal(o.Arguments, want) && len(o.Setting) == 0 {
+	if slices.Equal(o.Arguments, want) && len(o.Setting) == 0 && len(w.lacks(want)) == 0 {
 		return nil
 	}
 	loader, err := w.bootLoader()
 	if err != nil {
 		return err
 	}
+	if err := o.replace(ctx, loader, want); err != nil {
+		return err
+	}
 	o.Setting = append(o.Setting, want)
 	if err := w.Store.putOriginals(*o); err != nil {
 		return err
 	}
-	if err := loader.set(ctx, append(slices.Clone(o.Setting), o.Arguments), want); err != nil {
+	stay, back := split(o.Replaced, want)
+	if err := loader.set(ctx, append(slices.Clone(o.Setting), o.Arguments), slices.Concat(want, back)); err != nil {
 		return err
 	}
-	o.Arguments, o.Setting = want, nil
+	o.Arguments, o.Setting, o.Replaced = want, nil, stay
 	return w.Store.putOriginals(*o)
+}
+
+// lacks returns the arguments without which the kernel was booted that runs; none if
+// nobody knows.
+func (w Writer) lacks(want []string) []string {
+	line, err := os.ReadFile(filepath.Join(w.Files.Root, "/proc/cmdline"))
+	if err != nil {
+		return nil
+	}
+	return MissingArguments(string(line), want)
+}
+
+// replace keeps the boot loader's own arguments that those of ours are about to replace.
+// Several of one name could not be given back, because each one would replace the one
+// before.
+func (o *originals) replace(ctx context.Context, loader bootLoader, want []string) error {
+	known := slices.Concat(slices.Concat(o.Setting...), o.Arguments, o.Replaced)
+	_, fresh := split(want, known)
+	if len(fresh) == 0 {
+		return nil
+	}
+	have, err := loader.loses(ctx)
+	if err != nil {
+		return err
+	}
+	theirs, _ := split(have, fresh)
+	for i, a := range theirs {
+		if same, _ := split(theirs[:i], []string{a}); len(same) > 0 {
+			return &apply.InputError{Err: fmt.Errorf("the boot loader of this host has %s and %s, and grubby can give only one of them back; leave %s out", same[0], a, argumentName(a))}
+		}
+	}
+	o.Replaced = append(o.Replaced, theirs...)
+	return nil
+}
+
+// split returns those of some arguments that have a name of others, and the rest.
+func split(arguments, others []string) (same, rest []string) {
+	for _, a := range arguments {
+		if slices.ContainsFunc(others, func(o string) bool { return argumentName(o) == argumentName(a) }) {
+			same = append(same, a)
+		} else {
+			rest = append(rest, a)
+		}
+	}
+	return same, rest
+}
+
+func argumentName(argument string) string {
+	name, _, _ := strings.Cut(argument, "=")
+	return name
 }
 
 // bootLoader returns the one that boots this host.
@@ -68,15 +126,14 @@ func (w Writer) any(paths ...string) string {
 // loaderTime bounds a tool of a boot loader. update-grub looks at every disk.
 const loaderTime = 5 * time.Minute
 
-func (w Writer) runLoader(ctx context.Context, name string, args ...string) error {
+func (w Writer) runLoader(ctx context.Context, name string, args ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, loaderTime, fmt.Errorf("no end after %s", loaderTime))
 	defer cancel()
 	c := host.Command(name, args...)
 	if w.Files.Root != "/" {
 		c.Chroot = w.Files.Root
 	}
-	_, err := w.Files.Run(ctx, c)
-	return err
+	return w.Files.Run(ctx, c)
 }
 
 // updateGrub is GRUB as Debian has it: a file beside the distribution's own.
@@ -95,8 +152,11 @@ func (g updateGrub) set(ctx context.Context, _ [][]string, want []string) error 
 	if err != nil {
 		return err
 	}
-	return g.runLoader(ctx, "update-grub")
+	_, err = g.runLoader(ctx, "update-grub")
+	return err
 }
+
+func (updateGrub) loses(context.Context) ([]string, error) { return nil, nil }
 
 // grubby is GRUB as the family of RHEL has it.
 type grubby struct{ Writer }
@@ -111,7 +171,23 @@ func (g grubby) set(ctx context.Context, ours [][]string, want []string) error {
 	if len(want) > 0 {
 		args = append(args, "--args="+strings.Join(want, " "))
 	}
-	return g.runLoader(ctx, "grubby", args...)
+	_, err := g.runLoader(ctx, "grubby", args...)
+	return err
+}
+
+// loses returns the arguments of the kernel that boots next. grubby gives an argument that
+// is there another value (grubby(8), --args).
+func (g grubby) loses(ctx context.Context) ([]string, error) {
+	out, err := g.runLoader(ctx, "grubby", "--info=DEFAULT")
+	if err != nil {
+		return nil, err
+	}
+	for line := range strings.Lines(string(out)) {
+		if args, ok := strings.CutPrefix(strings.TrimSpace(line), "args="); ok {
+			return strings.Fields(strings.Trim(args, `"`)), nil
+		}
+	}
+	return nil, errors.New("grubby --info=DEFAULT names no arguments")
 }
 
 // entryFiles are the entries of systemd-boot, one file for each kernel, and the
@@ -145,6 +221,8 @@ func (e entryFiles) set(_ context.Context, ours [][]string, want []string) error
 	}
 	return nil
 }
+
+func (entryFiles) loses(context.Context) ([]string, error) { return nil, nil }
 
 // edit replaces our arguments at the end of each line with a key.
 func (e entryFiles) edit(path, key string, ours [][]string, want []string) error {

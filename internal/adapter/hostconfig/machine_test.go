@@ -152,7 +152,7 @@ func (m *machine) run(c host.Cmd) ([]byte, error) {
 			return err
 		})
 	case c.Name == "grubby":
-		return nil, m.Effect(func() error { m.loader = strings.Join(args, " "); return nil })
+		return m.grubby(args)
 	case c.Name != "systemctl":
 		panic("no fake for " + c.String())
 	}
@@ -172,6 +172,37 @@ func (m *machine) run(c host.Cmd) ([]byte, error) {
 		default:
 			panic(c.String())
 		}
+		return nil
+	})
+}
+
+// grubby is grubby(8): --args gives an argument that is there another value, and
+// --remove-args takes away one with that value, or with any if it names none.
+func (m *machine) grubby(args []string) ([]byte, error) {
+	if slices.Equal(args, []string{"--info=DEFAULT"}) {
+		return fmt.Appendf(nil, "index=0\nkernel=\"/boot/vmlinuz-1\"\nargs=\"%s\"\nroot=\"/dev/sda1\"\n", m.loader), nil
+	}
+	return nil, m.Effect(func() error {
+		have := strings.Fields(m.loader)
+		for _, a := range args {
+			what, list, _ := strings.Cut(a, "=")
+			for one := range strings.FieldsSeq(list) {
+				name, _, valued := strings.Cut(one, "=")
+				same := func(o string) bool { return argumentName(o) == name }
+				switch i := slices.IndexFunc(have, same); {
+				case what == "--remove-args" && valued:
+					have = slices.DeleteFunc(have, func(o string) bool { return o == one })
+				case what == "--remove-args":
+					have = slices.DeleteFunc(have, same)
+				case what == "--args" && i >= 0:
+					rest := slices.DeleteFunc(slices.Clone(have[i+1:]), same)
+					have = append(append(have[:i:i], one), rest...)
+				case what == "--args":
+					have = append(have, one)
+				}
+			}
+		}
+		m.loader = strings.Join(have, " ")
 		return nil
 	})
 }

@@ -25,6 +25,8 @@ type originals struct {
 	// Setting those that runs which did not end may have given it.
 	Arguments []string   `json:"kernelArguments,omitempty"`
 	Setting   [][]string `json:"settingKernelArguments,omitempty"`
+	// Replaced are the boot loader's own arguments whose place ours have taken.
+	Replaced []string `json:"replacedKernelArguments,omitempty"`
 }
 
 // original is what was at a path.

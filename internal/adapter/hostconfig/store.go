@@ -75,17 +75,26 @@ func NoName(name string) string {
 
 func configPath(name string) string { return configsDir + "/" + name + ".json" }
 
-// Config returns a configuration that was put. The empty name is that of a host
-// which has none: its configuration is empty.
-func (s Store) Config(name string) (machineconfig.Config, error) {
+// Object returns the object of a configuration that was put.
+func (s Store) Object(name string) (*mcfgv1.MachineConfig, error) {
 	var mc mcfgv1.MachineConfig
-	if name == "" {
-		return machineconfig.Read(mc)
-	}
 	if err := s.read(configPath(name), &mc); err != nil {
+		return nil, err
+	}
+	return &mc, nil
+}
+
+// Config returns a configuration that was put, also if this release would refuse it. The
+// empty name is that of a host which has none: its configuration is empty.
+func (s Store) Config(name string) (machineconfig.Config, error) {
+	if name == "" {
+		return machineconfig.Kept(mcfgv1.MachineConfig{})
+	}
+	mc, err := s.Object(name)
+	if err != nil {
 		return machineconfig.Config{}, err
 	}
-	cfg, err := machineconfig.Read(mc)
+	cfg, err := machineconfig.Kept(*mc)
 	if err != nil {
 		return cfg, fmt.Errorf("read %s: %w", configPath(name), err)
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -281,11 +282,14 @@ func TestABootLoaderHasOurArgumentsOnceAndItsOwnStay(t *testing.T) {
 			base + "# by hand\nroot=/dev/sda1 quiet\n",
 		},
 		"grubby": {
-			func(t *testing.T, m *machine) { m.put(t, "/usr/sbin/grubby", "", 0o755) },
+			func(t *testing.T, m *machine) {
+				m.put(t, "/usr/sbin/grubby", "", 0o755)
+				m.loader = "ro crashkernel=1G quiet mitigations=nosmt"
+			},
 			func(_ *testing.T, m *machine) string { return m.loader },
-			"--update-kernel=ALL --args=quiet mitigations=auto",
-			"--update-kernel=ALL --remove-args=quiet mitigations=auto --args=mitigations=off",
-			"--update-kernel=ALL --remove-args=mitigations=off",
+			"ro crashkernel=1G quiet mitigations=auto",
+			"ro crashkernel=1G quiet mitigations=off",
+			"ro crashkernel=1G quiet mitigations=nosmt",
 		},
 	} {
 		m := newMachine(t)
@@ -303,6 +307,74 @@ func TestABootLoaderHasOurArgumentsOnceAndItsOwnStay(t *testing.T) {
 				t.Errorf("%s, %q: %q, want %q", name, step.config, got, step.want)
 			}
 		}
+	}
+}
+
+// TestArgumentsThatSomebodyTookFromTheBootLoaderAreGivenOnceMore: the host was booted
+// without them, and the next run tells the boot loader, until the host has booted with them.
+func TestArgumentsThatSomebodyTookFromTheBootLoaderAreGivenOnceMore(t *testing.T) {
+	m := newMachine(t)
+	m.put(t, "/usr/sbin/grubby", "", 0o755)
+	m.loader = "ro"
+	m.has(t, "rendered-worker-1", first())
+	for _, booted := range []string{"ro", "ro quiet mitigations=auto\n"} {
+		for range 2 {
+			if err := m.write(t); err != nil {
+				t.Fatal(err)
+			}
+			if m.loader != "ro quiet mitigations=auto" {
+				t.Errorf("booted with %q, and the boot loader has %q", booted, m.loader)
+			}
+			m.put(t, "/proc/cmdline", booted, 0o444)
+			if m.commands = nil; booted == "ro" {
+				m.loader = "ro" // it was taken away
+			}
+		}
+	}
+	if err := m.write(t); err != nil || slices.ContainsFunc(m.commands, func(c string) bool { return strings.HasPrefix(c, "grubby") }) {
+		t.Errorf("a host that was booted with them: %q, %v", m.commands, err)
+	}
+}
+
+// TestWhatGrubbyReplacesIsGivenBackOnce, over a run that is cut at any effect. What could
+// not be given back is refused before anything is replaced.
+func TestWhatGrubbyReplacesIsGivenBackOnce(t *testing.T) {
+	const own = "ro crashkernel=1G console=tty0"
+	serial := func() *spec { return new(spec).kernel("console=ttyS0", "nosmt") }
+	on := func() *machine {
+		m := newMachine(t)
+		m.put(t, "/usr/sbin/grubby", "", 0o755)
+		m.loader = own
+		return m
+	}
+	whole := on()
+	whole.has(t, "rendered-worker-1", serial())
+	if err := whole.write(t); err != nil || whole.loader != "ro crashkernel=1G console=ttyS0 nosmt" {
+		t.Fatalf("the boot loader has %q: %v", whole.loader, err)
+	}
+	for cut := range 2 * whole.Effects {
+		m := on()
+		m.has(t, "rendered-worker-1", serial())
+		m.At, m.After = 1+cut/2, cut%2 == 1
+		if err := m.write(t); !errors.Is(err, powercut.Err) {
+			t.Fatalf("cut at %d: %v", m.At, err)
+		}
+		m.Dead, m.At = false, 0
+		for _, c := range []struct {
+			config, want string
+			spec         *spec
+		}{{"rendered-worker-2", "ro crashkernel=1G console=ttyS1", new(spec).kernel("console=ttyS1")}, {"", own, nil}, {"", own, nil}} {
+			m.has(t, c.config, c.spec)
+			if err := m.write(t); err != nil || m.loader != c.want {
+				t.Errorf("cut after %d, %q: the boot loader has %q: %v", cut, c.config, m.loader, err)
+			}
+		}
+	}
+	m := on()
+	m.loader = "ro console=tty0 console=ttyS0"
+	m.has(t, "rendered-worker-1", serial())
+	if err := m.write(t); !strings.Contains(refused(err), "has console=tty0 and console=ttyS0") || m.loader != "ro console=tty0 console=ttyS0" {
+		t.Errorf("several of one name: %v, the boot loader has %q", err, m.loader)
 	}
 }
 

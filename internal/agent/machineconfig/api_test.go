@@ -67,6 +67,7 @@ func TestARealAPIGivesAHostItsConfigurationAndTakesItsReport(t *testing.T) {
 	w.agent.Join(Cluster{
 		API: who, View: func() state.NetworkView { return state.NetworkView{Host: state.HostFacts{NodeName: node}} },
 		MayBoot: func(context.Context) (state.Fact[bool], string) { return state.Known(true), "" },
+		Idle:    func(context.Context) bool { return false },
 		Leave:   func(context.Context) func() { return func() {} },
 		EndAPI:  func(context.Context) {},
 	})

@@ -73,7 +73,7 @@ func (a *Agent) watchFor(ctx context.Context, f *hostapply.Facts, wish rollout.W
 	if err != nil {
 		return err
 	}
-	f.Ready, f.NotReady = a.ready(ctx, cfg)
+	f.Ready, f.NotReady = a.ready(ctx, cfg, nil)
 	return nil
 }
 
@@ -139,14 +139,20 @@ func (a *Agent) wish(ctx context.Context, r hostapply.Report, desired state.Fact
 }
 
 // mayBoot asks whether the cluster carries on while this host boots. Before the host
-// has joined, the cluster does without it anyway.
+// has joined, the cluster does without it anyway. On the way back it is enough that the
+// host carries nothing: a configuration that cut it off the network lets it see nobody
+// who carries on, and the boot is what ends that.
 func (a *Agent) mayBoot(ctx context.Context) (state.Fact[bool], string) {
 	if a.journal.First && !a.Joined() {
 		return state.Known(true), ""
 	}
 	limited, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
-	return a.cluster.MayBoot(limited)
+	carries, why := a.cluster.MayBoot(limited)
+	if a.journal.Back && !state.Is(carries, true) && a.cluster.Idle(limited) {
+		return state.Known(true), ""
+	}
+	return carries, why
 }
 
 // purpose says for what the host boots.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/drain"
+	"github.com/holdfast/holdfast/internal/decide/rollout"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -122,6 +123,40 @@ func TestTheWayBackWaitsForNoPod(t *testing.T) {
 	w.settle(hour)
 	if !strings.HasPrefix(w.says(), "Degraded "+one+": the host was not ready") || w.boot != 2 || !slices.Equal(w.asked, []string{drain.Before(kernel), drain.After(one)}) {
 		t.Errorf("says %s, %d boots, asks for %q", w.says(), w.boot, w.asked)
+	}
+}
+
+// TestAHostThatItsConfigurationCutOffBootsOnItsWayBack: it sees nobody who carries on. It
+// boots where it carries nothing itself, and on no other way.
+func TestAHostThatItsConfigurationCutOffBootsOnItsWayBack(t *testing.T) {
+	w := at(t, one)
+	w.needed, w.idle = true, true
+	w.wish(kernel)
+	if w.settle(5 * time.Minute); w.boot != 0 || w.annotations[rollout.StageAt] != string(rollout.Held) {
+		t.Errorf("on the way there: says %s, %d boots", w.says(), w.boot)
+	}
+	w.needed, w.idle = false, false
+	for w.boot == 0 {
+		if _, err := w.once(); err != nil {
+			t.Fatal(err)
+		}
+		w.now = w.now.Add(time.Second)
+	}
+	w.notReady, w.away, w.needed = true, true, true
+	if w.settle(hour / 3); w.boot != 1 || !w.agent.journal.Back {
+		t.Errorf("it may carry the cluster: %d boots, %+v", w.boot, w.agent.journal)
+	}
+	w.idle = true
+	for i := 0; w.boot == 1 && i < 10; i++ {
+		if _, err := w.once(); err != nil {
+			t.Log(err) // the API does not answer
+		}
+		w.now = w.now.Add(time.Second)
+	}
+	w.notReady, w.away, w.needed, w.idle = false, false, false, false
+	w.watch()
+	if w.settle(hour); !strings.HasPrefix(w.says(), "Degraded "+one+": the host was not ready") || w.boot != 2 {
+		t.Errorf("back: says %s, %d boots", w.says(), w.boot)
 	}
 }
 

@@ -111,7 +111,7 @@ func goesDown(ctx context.Context, systemctl func(context.Context, ...string) ([
 
 // ofShutdown reports whether a wish is that of a shutdown in this boot.
 func (a *Agent) ofShutdown(wish string) bool {
-	boot, err := a.Boot()
+	boot, _, err := a.Boot()
 	return err == nil && wish == drain.Leave(boot)
 }
 

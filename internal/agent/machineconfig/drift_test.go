@@ -97,3 +97,49 @@ func (w *world) told(t *testing.T, sentence, why string) {
 		t.Errorf("%s: says %s", sentence, w.says())
 	}
 }
+
+// TestAReleaseThatRefusesMoreLeavesNoHostBehind: what the host has was taken by an earlier
+// release, and this one refuses it. The host goes on with it, says so where it is asked for
+// it anew, and is given another one.
+func TestAReleaseThatRefusesMoreLeavesNoHostBehind(t *testing.T) {
+	const refused = "rendered-worker-refused"
+	w := at(t, two)
+	w.has(refused, map[string]string{"/etc/motd": "refused\n", "/etc/kubernetes/site.conf": "x\n"}, service("/bin/refused"), "root=/dev/sda1")
+	if err := w.agent.Store.PutConfig(w.objects[refused]); err != nil {
+		t.Fatal(err)
+	}
+	earlier := *w.agent.journal
+	earlier.Good = refused
+	if err := w.agent.Store.PutJournal(earlier); err != nil {
+		t.Fatal(err)
+	}
+	w.start()
+	if err := w.agent.Configure(t.Context(), refused); err != nil { // as holdfast-configure does
+		t.Fatal(err)
+	}
+	w.bootedWith("root=/dev/sda1")
+	w.wish(refused)
+	if w.settle(hour); w.says() != "Done "+refused+": " {
+		t.Errorf("it says %s", w.says())
+	}
+	w.put("/etc/motd", "by hand\n")
+	w.now = w.now.Add(driftEvery)
+	if w.settle(hour); !strings.HasPrefix(w.says(), "Degraded "+refused+": somebody changed file:/etc/motd") {
+		t.Errorf("somebody changed it: %s", w.says())
+	}
+	w.wants(tonight)
+	if w.settle(hour); w.boot != 1 || w.annotations[rollout.RebootDone] != tonight {
+		t.Errorf("%d boots, %v", w.boot, w.annotations)
+	}
+	w.wish(one)
+	if w.settle(hour); w.says() != "Done "+one+": " {
+		t.Errorf("given another one: %s", w.says())
+	}
+	if err := w.agent.Store.PutConfig(w.objects[refused]); err != nil {
+		t.Fatal(err)
+	}
+	w.wish(refused)
+	if w.settle(hour); !strings.HasPrefix(w.says(), "Unreconcilable "+one+": MachineConfig "+refused) {
+		t.Errorf("given it anew: %s", w.says())
+	}
+}

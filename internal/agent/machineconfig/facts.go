@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+
 	"github.com/holdfast/holdfast/internal/adapter/hostconfig"
 	"github.com/holdfast/holdfast/internal/decide/drain"
 	"github.com/holdfast/holdfast/internal/decide/hostapply"
@@ -26,7 +28,7 @@ func (a *Agent) facts(ctx context.Context, desired state.Fact[string]) (f hostap
 	j := *a.journal
 	f = hostapply.Facts{Now: a.Now().UTC().Round(0), Desired: desired, Did: a.did, Failed: a.failed}
 	f.Drained = drain.Emptied(a.annotations(), drain.Before(a.goal(desired)))
-	if f.Boot, err = a.Boot(); err != nil {
+	if f.Boot, f.Uptime, err = a.Boot(); err != nil {
 		return f, nil, fmt.Errorf("which boot this is: %w", err)
 	}
 	if err := a.addUpdates(ctx, &f); err != nil {
@@ -60,9 +62,19 @@ func (a *Agent) obtain(ctx context.Context, name string) (refused string, err er
 	if why := hostconfig.NoName(name); why != "" {
 		return why, nil
 	}
-	cfg, err := a.config(ctx, name)
+	mc, kept, err := a.object(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	cfg, err := machineconfig.Read(*mc)
+	if err == nil {
+		_, err = hostchange.TableOf(cfg)
+	}
 	if mistakes, ok := errors.AsType[machineconfig.Mistakes](err); ok {
 		return mistakes.Error(), nil
+	}
+	if err == nil && !kept {
+		err = a.Store.PutConfig(mc)
 	}
 	if err != nil {
 		return "", err
@@ -70,27 +82,30 @@ func (a *Agent) obtain(ctx context.Context, name string) (refused string, err er
 	return a.Refusal(ctx, cfg)
 }
 
-// config returns a configuration from the disk, or else from the API.
-func (a *Agent) config(ctx context.Context, name string) (Config, error) {
-	cfg, err := a.Store.Config(name)
+// object returns a configuration from the disk, or else from the API.
+func (a *Agent) object(ctx context.Context, name string) (mc *mcfgv1.MachineConfig, kept bool, err error) {
+	mc, err = a.Store.Object(name)
 	if !errors.Is(err, fs.ErrNotExist) {
-		return cfg, err
+		return mc, true, err
 	}
 	limited, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
-	mc, err := a.cluster.MachineConfig(limited, name)
+	mc, err = a.cluster.MachineConfig(limited, name)
+	return mc, false, err
+}
+
+// config returns a configuration that the host has, or is on its way to or from. Nobody
+// judges it any more: obtain has, maybe in an earlier release, which refused less.
+func (a *Agent) config(ctx context.Context, name string) (Config, error) {
+	if name == "" {
+		return a.Store.Config(name)
+	}
+	mc, kept, err := a.object(ctx, name)
+	if err == nil && !kept {
+		err = a.Store.PutConfig(mc)
+	}
 	if err != nil {
-		return cfg, err
-	}
-	read, err := machineconfig.Read(*mc)
-	if err != nil {
-		return cfg, err
-	}
-	if _, err := hostchange.TableOf(read); err != nil {
-		return cfg, err
-	}
-	if err := a.Store.PutConfig(mc); err != nil {
-		return cfg, err
+		return Config{}, err
 	}
 	return a.Store.Config(name)
 }
@@ -114,7 +129,11 @@ func (a *Agent) way(ctx context.Context, f *hostapply.Facts, from, to string) er
 		if err != nil {
 			return err
 		}
-		f.Ready, f.NotReady = a.ready(ctx, cfg)
+		var arguments []string
+		if f.Reboots && a.journal.Booted {
+			arguments = cfg.KernelArguments
+		}
+		f.Ready, f.NotReady = a.ready(ctx, cfg, arguments)
 	}
 	return nil
 }
@@ -142,10 +161,10 @@ func (a *Agent) plan(ctx context.Context, from, to string) (hostchange.Plan, err
 		return hostchange.Plan{}, err
 	}
 	table, err := hostchange.TableOf(given, restored...)
-	if err != nil {
-		return hostchange.Plan{}, err
+	if _, refused := errors.AsType[machineconfig.Mistakes](err); refused {
+		table, err = hostchange.Table(restored), nil // what no row fits needs a reboot
 	}
-	return hostchange.Compare(was, is, table), nil
+	return hostchange.Compare(was, is, table), err
 }
 
 // asInstalled returns two configurations with the files that the host has from its
@@ -180,9 +199,11 @@ func byHand(p hostchange.Plan, node string) string {
 	return fmt.Sprintf("%s changed. Drain %s, then boot it", strings.Join(what, ", "), node)
 }
 
-// ready reports whether the host is ready with a configuration, and why not.
-func (a *Agent) ready(ctx context.Context, cfg Config) (state.Fact[bool], string) {
-	if why := a.unwell(ctx, cfg); why != "" {
+// ready reports whether the host is ready with a configuration, and why not. arguments are
+// those of the kernel that the boot of this way should have brought: one that somebody took
+// from the boot loader before is no fault of a way that boots for nothing, or for a wish.
+func (a *Agent) ready(ctx context.Context, cfg Config, arguments []string) (state.Fact[bool], string) {
+	if why := a.unwell(ctx, cfg, arguments); why != "" {
 		return state.Known(false), why
 	}
 	if v := a.cluster.View(); v.Role.ControlPlane() && !state.Is(v.LocalAPI, true) {
@@ -201,7 +222,7 @@ func (a *Agent) ready(ctx context.Context, cfg Config) (state.Fact[bool], string
 }
 
 // unwell returns what the host itself sees that is wrong.
-func (a *Agent) unwell(ctx context.Context, cfg Config) string {
+func (a *Agent) unwell(ctx context.Context, cfg Config, arguments []string) string {
 	if !a.Kubelet(ctx) {
 		return "kubelet is not healthy"
 	}
@@ -217,7 +238,7 @@ func (a *Agent) unwell(ctx context.Context, cfg Config) string {
 			return u.Name + " has failed"
 		}
 	}
-	missing, err := a.missingArguments(cfg)
+	missing, err := a.missingArguments(arguments)
 	if err != nil {
 		return err.Error()
 	}
@@ -227,12 +248,12 @@ func (a *Agent) unwell(ctx context.Context, cfg Config) string {
 	return ""
 }
 
-func (a *Agent) missingArguments(cfg Config) ([]string, error) {
-	if len(cfg.KernelArguments) == 0 {
+func (a *Agent) missingArguments(want []string) ([]string, error) {
+	if len(want) == 0 {
 		return nil, nil
 	}
 	line, err := a.CommandLine()
-	return hostconfig.MissingArguments(line, cfg.KernelArguments), err
+	return hostconfig.MissingArguments(line, want), err
 }
 
 // lookForDrift looks at what somebody changed on a host at rest, now and then.
@@ -249,7 +270,7 @@ func (a *Agent) lookForDrift(ctx context.Context, f hostapply.Facts) error {
 	if err != nil {
 		return fmt.Errorf("compare the host with %s: %w", j.Good, err)
 	}
-	missing, err := a.missingArguments(cfg)
+	missing, err := a.missingArguments(cfg.KernelArguments)
 	if err != nil {
 		return err
 	}

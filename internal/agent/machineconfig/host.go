@@ -39,10 +39,7 @@ func ThisHost() Host {
 		Required: func(ctx context.Context) updates.Required {
 			return adapter.Required(ctx, "/", host.Run)
 		},
-		Boot: func() (string, error) {
-			id, _, err := observe.Boot()
-			return id, err
-		},
+		Boot: observe.Boot,
 		Parameter: func(name string) (string, error) {
 			value, err := os.ReadFile(filepath.Join(parametersDir, name))
 			return strings.TrimSpace(string(value)), err

@@ -8,7 +8,8 @@
 // It owns the journal of that way (adapter/hostconfig), the request for updates
 // (adapter/updates), and the annotations currentConfig, state, reason, desiredDrain,
 // machine-config-stage, reboot-from, reboot-done, reboot-required, patch-from,
-// patch-done and patch-result of this host's node.
+// patch-done and patch-result of this host's node. The operator removes state, reason and
+// machine-config-stage, which are about the configuration before, when it gives another one.
 // In a shutdown that a person has begun it gives the virtual IPs away and ends the API
 // server, as before a boot of its own, and it starts holdfast-leave.service again where
 // the shutdown did not come.
@@ -89,8 +90,10 @@ type Host struct {
 	// wants a reboot.
 	Updates  adapter.Store
 	Required func(ctx context.Context) updates.Required
-	// Boot names the present boot, CommandLine is the kernel's.
-	Boot, CommandLine func() (string, error)
+	// Boot names the present boot, and says how long ago it was.
+	Boot func() (id string, uptime time.Duration, err error)
+	// CommandLine is the kernel's.
+	CommandLine func() (string, error)
 	// Kubelet reports whether kubelet is healthy.
 	Kubelet func(ctx context.Context) bool
 	// First returns the configuration that came with the host's Ignition config, nil
@@ -116,6 +119,9 @@ type Cluster struct {
 	// MayBoot says whether the cluster carries on while this host boots, by what the
 	// host itself sees now, and why not.
 	MayBoot func(ctx context.Context) (state.Fact[bool], string)
+	// Idle reports whether this host is known to carry nothing of the cluster, whoever is
+	// absent.
+	Idle func(ctx context.Context) bool
 	// Leave gives the virtual IPs of this host away, as far as another host takes
 	// them, within a few seconds. stay lets the host have them again.
 	Leave func(ctx context.Context) (stay func())
@@ -261,6 +267,9 @@ func (a *Agent) step(ctx context.Context) (loop.Result, error) {
 	report := s.Report.Changed(a.drift)
 	if missing != nil && apierrors.ReasonForError(missing) != metav1.StatusReasonUnknown {
 		report.Reason = missing.Error() // the API answers, and a person has to do something
+	}
+	if missing != nil && report.State != rollout.Done { // what failed before says nothing of what it is given now
+		report.State, report.Stage, report.Reason = rollout.Working, rollout.Applies, missing.Error()
 	}
 	says := a.aboutWish(report, facts)
 	says[rollout.RebootRequired] = a.required(ctx, requiredEvery).String()

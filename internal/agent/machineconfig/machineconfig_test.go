@@ -292,6 +292,12 @@ func TestAConfigurationThatCannotBeReadChangesNothing(t *testing.T) {
 			t.Errorf("%s: %d effects, says %s", c.why, w.effects, w.says())
 		}
 	}
+	w.wish(bad)
+	w.settle(hour)
+	w.wish("rendered-worker-none")
+	if _, err := w.once(); err == nil || !strings.HasPrefix(w.says(), "Working "+one+": get MachineConfig rendered-worker-none") {
+		t.Errorf("after a failure: says %s, %v", w.says(), err)
+	}
 	w.wish(two)
 	if w.settle(hour); w.says() != "Done "+two+": " {
 		t.Errorf("in the end: %s", w.says())

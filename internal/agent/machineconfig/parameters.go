@@ -29,7 +29,7 @@ func (a *Agent) keepParameters(ctx context.Context) error {
 		return nil
 	}
 	kept = hostconfig.Parameters{Target: a.journal.Target, Values: map[string]string{}}
-	if kept.Boot, err = a.Boot(); err != nil {
+	if kept.Boot, _, err = a.Boot(); err != nil {
 		return err
 	}
 	for _, name := range names {
@@ -50,7 +50,7 @@ func (a *Agent) former() (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	boot, err := a.Boot()
+	boot, _, err := a.Boot()
 	if err != nil || kept.Target != a.journal.Target || kept.Boot != boot {
 		return nil, err
 	}

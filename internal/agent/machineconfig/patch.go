@@ -133,7 +133,7 @@ func (a *Agent) orderAtBoot() error {
 	if err != nil || record.Phase != updates.Staged || record.Wish != wish.Wanted {
 		return err
 	}
-	boot, err := a.Boot()
+	boot, _, err := a.Boot()
 	if err != nil {
 		return err
 	}

@@ -131,6 +131,44 @@ func TestAHostThatBootedIsWaitedForUntilItIsReady(t *testing.T) {
 	w.booted(t, one, 1)
 }
 
+// TestAKernelArgumentThatWasLostHoldsNobodyUp: somebody took it from the boot loader. The
+// host says so, boots as wanted, takes a configuration that needs no boot, and has the
+// argument again after the command that it names, and a boot.
+func TestAKernelArgumentThatWasLostHoldsNobodyUp(t *testing.T) {
+	const (
+		lost  = "somebody changed the kernel argument mitigations=off"
+		quiet = "rendered-worker-quiet"
+	)
+	w := at(t, one)
+	w.wish(kernel)
+	w.settle(hour)
+	w.menu = ""
+	w.bootedWith("root=x")
+	w.wants(tonight)
+	w.settle(hour)
+	w.now = w.now.Add(driftEvery)
+	w.settle(hour)
+	if w.says() != "Degraded "+kernel+": "+lost || w.annotations[rollout.RebootDone] != tonight || w.boot != 2 {
+		t.Errorf("says %s, %d boots, %v", w.says(), w.boot, w.annotations)
+	}
+	w.has(quiet, map[string]string{"/etc/motd": "quiet\n", "/etc/sysctl.d/50-site.conf": "vm.swappiness = 1\n"}, service("/bin/one"), "mitigations=off")
+	w.wish(quiet)
+	w.settle(hour)
+	w.now = w.now.Add(driftEvery)
+	if w.settle(hour); w.says() != "Degraded "+quiet+": "+lost || w.boot != 2 {
+		t.Errorf("another configuration: says %s, %d boots", w.says(), w.boot)
+	}
+	w.menu = ""
+	if err := w.agent.Configure(t.Context(), quiet); err != nil || arguments(w.menu) != "mitigations=off" {
+		t.Errorf("the boot loader has %q: %v", w.menu, err)
+	}
+	w.boots()
+	w.now = w.now.Add(driftEvery)
+	if w.settle(hour); w.says() != "Done "+quiet+": " {
+		t.Errorf("after a boot: says %s", w.says())
+	}
+}
+
 func TestAHostOfAPoolThatPeopleBootBootsItselfWhenSomebodyWantsIt(t *testing.T) {
 	w := at(t, one)
 	w.byHand()

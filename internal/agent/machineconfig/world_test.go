@@ -40,6 +40,8 @@ type world struct {
 	root string
 	now  time.Time
 	boot int
+	// bootedAt is when, by the clock of then.
+	bootedAt time.Time
 	// agent is the process; a crash makes another one.
 	agent *Agent
 
@@ -50,6 +52,8 @@ type world struct {
 	// blocked: the operator does not get pods away. needed: the cluster does not carry
 	// on without the host.
 	away, notReady, blocked, needed bool
+	// idle: the host is known to carry nothing of the cluster.
+	idle bool
 	// noTurn: the operator gives no turn for a reboot.
 	noTurn bool
 	// first is the configuration that came with the host's Ignition config, unjoined:
@@ -194,7 +198,7 @@ func (w *world) start() {
 		},
 		Updates:     adapter.Store{Root: w.root, WriteFile: writer.Store.WriteFile},
 		Required:    func(context.Context) updates.Required { return w.required },
-		Boot:        func() (string, error) { return fmt.Sprint(w.boot), nil },
+		Boot:        func() (string, time.Duration, error) { return fmt.Sprint(w.boot), w.now.Sub(w.bootedAt), nil },
 		CommandLine: func() (string, error) { return w.commandLine, nil },
 		Kubelet:     func(context.Context) bool { return !w.notReady && !w.unjoined },
 		Joined:      func() bool { return !w.unjoined },
@@ -208,6 +212,7 @@ func (w *world) start() {
 	w.agent.Join(Cluster{
 		API: w, View: func() state.NetworkView { return w.view },
 		MayBoot: func(context.Context) (state.Fact[bool], string) { return state.Known(!w.needed), "cp-2 is absent" },
+		Idle:    func(context.Context) bool { return w.idle },
 		EndAPI:  func(context.Context) { w.does("end API", w.gone) },
 		Leave: func(context.Context) func() {
 			w.does("leave", true)
@@ -560,7 +565,7 @@ func (w *world) reload() {
 
 // boots boots the host: everything is as the disk says.
 func (w *world) boots() {
-	w.boot, w.rebooting, w.down = w.boot+1, false, false
+	w.boot, w.bootedAt, w.rebooting, w.down = w.boot+1, w.now, false, false
 	record, _ := w.agent.Updates.Record()
 	request, _ := w.agent.Updates.Request()
 	w.ordered = record.Ordered(request)
@@ -572,9 +577,16 @@ func (w *world) boots() {
 			w.running[unit] = w.read[unit]
 		}
 	}
-	w.parameters, w.commandLine = defaults(), "root=x "+arguments(w.menu)
+	w.parameters = defaults()
+	w.bootedWith("root=x " + arguments(w.menu))
 	_ = w.sysctl() // a boot goes on
 	w.start()
+}
+
+// bootedWith has the kernel's arguments be these.
+func (w *world) bootedWith(line string) {
+	w.commandLine = line
+	w.put("/proc/cmdline", line+"\n")
 }
 
 // arguments are those that update-grub was told.

@@ -42,7 +42,7 @@ func TestWhenAHostMayJoinWithItsFirstConfiguration(t *testing.T) {
 
 // TestWhatFailedBeforeAHostJoinedIsTriedOnceMoreInItsTurn, and a second failure is told.
 func TestWhatFailedBeforeAHostJoinedIsTriedOnceMoreInItsTurn(t *testing.T) {
-	f := hostapply.Facts{Now: noon, Boot: "1", Desired: state.Known("new"), First: true, Drains: true, Reboots: true}
+	f := hostapply.Facts{Now: noon, Boot: "1", Uptime: hostapply.Settled, Desired: state.Known("new"), First: true, Drains: true, Reboots: true}
 	s := hostapply.Next(hostapply.Journal{}, f)
 	if want := (hostapply.Journal{First: true, Target: "new", Phase: hostapply.Writing, Boot: "1", Reboots: true}); s.Do != hostapply.Write || s.Journal != want || s.Report.Drain {
 		t.Fatalf("it begins with %+v", s)

@@ -62,8 +62,10 @@ const (
 
 // Facts is what a host knows when it decides.
 type Facts struct {
-	Now  time.Time
-	Boot string
+	Now time.Time
+	// Boot names the present boot, and Uptime is how long ago that was.
+	Boot   string
+	Uptime time.Duration
 	// Desired is the configuration that the host is to have. It is unknown while
 	// the API does not answer.
 	Desired state.Fact[string]
@@ -437,8 +439,11 @@ func (w *way) check() Step {
 	if w.f.Now.Before(w.j.Since) {
 		w.j.Since = w.f.Now // the clock went back
 	}
-	switch late := w.f.Now.Sub(w.j.Since) > w.j.limit(); {
-	case state.Is(w.f.Ready, true) && (w.f.Quiet || w.f.Now.Sub(w.j.Since) >= Settled):
+	// A host may note the beginning by a clock that is wrong until somebody tells it the
+	// time: nothing is checked for longer than the host runs.
+	took := min(w.f.Now.Sub(w.j.Since), w.f.Uptime)
+	switch late := took > w.j.limit(); {
+	case state.Is(w.f.Ready, true) && (w.f.Quiet || took >= Settled):
 		s := w.settle("")
 		s.Report.Fulfilled = w.f.Wish == Booted // one boot served both
 		return s

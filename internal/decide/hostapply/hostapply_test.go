@@ -25,6 +25,7 @@ type host struct {
 	// disk has the configuration of each file, read the one that its reader has.
 	disk, read [files]string
 	boot       int
+	booted     time.Time
 	now        time.Time
 	desired    string
 	// did and failed are lost in a crash.
@@ -103,6 +104,7 @@ func (h *host) operation(what string) bool {
 
 func (h *host) boots() {
 	h.boot++
+	h.booted = h.now
 	h.read = h.disk
 	h.did, h.failed = hostapply.Nothing, ""
 }
@@ -118,7 +120,7 @@ func (h *host) fail(format string, args ...any) {
 
 func (h *host) facts() hostapply.Facts {
 	f := hostapply.Facts{
-		Now: h.now, Boot: fmt.Sprint(h.boot), Desired: state.Known(h.desired), Did: h.did, Failed: h.failed, Drained: true,
+		Now: h.now, Boot: fmt.Sprint(h.boot), Uptime: h.now.Sub(h.booted), Desired: state.Known(h.desired), Did: h.did, Failed: h.failed, Drained: true,
 		Reboots: h.c.thereBoots, MayBoot: state.Known(h.looks > h.c.guarded),
 		Ready: state.Known(!h.c.bad || !slices.Contains(h.read[:], "new")),
 	}
@@ -293,7 +295,7 @@ func TestAHostThatDoesNotStayUpGoesBack(t *testing.T) {
 func TestWhatAHostReports(t *testing.T) {
 	at := time.Date(2026, 11, 23, 3, 0, 0, 0, time.UTC)
 	desired := func(name string) hostapply.Facts {
-		return hostapply.Facts{Now: at, Boot: "1", Desired: state.Known(name), MayBoot: state.Known(true), Ready: state.Known(true)}
+		return hostapply.Facts{Now: at, Boot: "1", Uptime: time.Hour, Desired: state.Known(name), MayBoot: state.Known(true), Ready: state.Known(true)}
 	}
 	old := hostapply.Journal{Good: "old"}
 	failed := hostapply.Journal{Good: "old", Failed: "bad", Why: "it was late"}
@@ -384,6 +386,28 @@ func TestWhatAHostReports(t *testing.T) {
 			"the clock goes back", checked, with(desired("new"), func(f *hostapply.Facts) { f.Ready, f.Now = state.Known(false), at.Add(-time.Hour) }), "",
 			hostapply.Report{State: rollout.Working, Current: "old", Reason: "waits until it is ready", Stage: rollout.Applies},
 			hostapply.Journal{Good: "old", Target: "new", Phase: hostapply.Checking, Boot: "1", Since: at.Add(-time.Hour)},
+		},
+		{
+			"the clock jumps forward after the boot", checked,
+			with(desired("new"), func(f *hostapply.Facts) {
+				f.Ready, f.Now, f.Uptime = state.Known(false), at.Add(24*time.Hour), hostapply.CheckLimit
+			}), "",
+			hostapply.Report{State: rollout.Working, Current: "old", Reason: "waits until it is ready", Stage: rollout.Applies},
+			checked,
+		},
+		{
+			"it is ready then, and was not watched", checked,
+			with(desired("new"), func(f *hostapply.Facts) { f.Now, f.Uptime = at.Add(24*time.Hour), hostapply.Settled-1 }), "",
+			hostapply.Report{State: rollout.Working, Current: "old", Reason: "is watched for 1m0s", Stage: rollout.Applies},
+			checked,
+		},
+		{
+			"the clock has jumped, and it is late all the same", checked,
+			with(desired("new"), func(f *hostapply.Facts) {
+				f.Ready, f.Now, f.Uptime = state.Known(false), at.Add(24*time.Hour), hostapply.CheckLimit+1
+			}), hostapply.Write,
+			hostapply.Report{State: rollout.Working, Current: "old", Reason: "goes back to old, because the host was not ready 10m0s after: writes old", Stage: rollout.GoesBack},
+			hostapply.Journal{Good: "old", Target: "new", Phase: hostapply.Writing, Back: true, Boot: "1", Since: at, Why: "the host was not ready 10m0s after"},
 		},
 		{
 			"nobody knows whether it may boot",

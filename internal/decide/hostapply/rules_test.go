@@ -58,6 +58,7 @@ func anyFact(r *rand.Rand) state.Fact[bool] {
 
 func anyFacts(r *rand.Rand) hostapply.Facts {
 	f := hostapply.Facts{Now: noon, Boot: []string{"1", "1", "2"}[r.IntN(3)], Drains: r.IntN(2) == 0, Reboots: r.IntN(2) == 0, Drained: r.IntN(2) == 0, Quiet: r.IntN(2) == 0}
+	f.Uptime = []time.Duration{0, hostapply.Settled - 1, hostapply.Settled, hostapply.CheckLimit, hostapply.CheckLimit + 1, 24 * time.Hour}[r.IntN(6)]
 	f.Desired = []state.Fact[string]{{}, {Value: "new"}, state.Known(""), state.Known("old"), state.Known("new"), state.Known("newer")}[r.IntN(6)]
 	f.Wish = []hostapply.Wish{hostapply.NoWish, hostapply.Turn, hostapply.Booted}[r.IntN(3)]
 	f.Did = []hostapply.Do{hostapply.Nothing, hostapply.Drain, hostapply.Write, hostapply.Act}[r.IntN(4)]
@@ -165,7 +166,7 @@ func broken(j hostapply.Journal, f hostapply.Facts, s hostapply.Step) []string {
 		rule(n.Failed == "" || strings.HasPrefix(n.Why, j.Why), "the first reason is kept")
 		rule(n.Failed == "" || j.Phase == hostapply.Writing || ready || n.Why != j.Why, "what failed on the way back is told too")
 		rule(n.Failed != "" || r.Fulfilled == (f.Wish == hostapply.Booted), "one boot serves both")
-		rule(n.Failed != "" || f.Quiet || j.Phase == hostapply.Checking && f.Now.Sub(j.Since) >= hostapply.Settled, "it was watched, unless nobody reads what changed")
+		rule(n.Failed != "" || f.Quiet || j.Phase == hostapply.Checking && min(f.Now.Sub(j.Since), f.Uptime) >= hostapply.Settled, "it was watched, unless nobody reads what changed")
 	case j.Back:
 		rule(n.Back && n.Why == j.Why && n.Good == j.Good && n.Target == j.Target, "the way back has no end but its end")
 	case n.Back:
@@ -190,7 +191,7 @@ func broken(j hostapply.Journal, f hostapply.Facts, s hostapply.Step) []string {
 			if n.First {
 				limit = hostapply.JoinLimit
 			}
-			rule(f.Now.Sub(n.Since) <= limit || ready, "nobody waits for longer than the limit")
+			rule(min(f.Now.Sub(n.Since), f.Uptime) <= limit || ready, "nobody waits for longer than the limit")
 			rule(n.Boots < hostapply.MaxBoots || ready, "a host that does not stay up is not waited for")
 		} else {
 			rule(n.Since.Equal(f.Now) && n.Boots == 0, "a check begins anew")
@@ -254,11 +255,11 @@ func TestFromEachJournalAHostComesToRest(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 2))
 	for range 3000 {
 		start := anyJournal(r)
-		j, boot, boots, now := start, "1", 0, noon
+		j, boot, boots, now, booted := start, "1", 0, noon, noon
 		did := hostapply.Nothing
 		for looks := 0; ; looks++ {
 			f := hostapply.Facts{
-				Now: now, Boot: boot, Desired: state.Known(cmp.Or(start.Target, start.Failed, "old")), Drains: true, Drained: true, Reboots: start.Reboots,
+				Now: now, Boot: boot, Uptime: now.Sub(booted), Desired: state.Known(cmp.Or(start.Target, start.Failed, "old")), Drains: true, Drained: true, Reboots: start.Reboots,
 				MayBoot: state.Known(true), Ready: state.Known(true), Did: did,
 			}
 			s := hostapply.Next(j, f)
@@ -275,6 +276,7 @@ func TestFromEachJournalAHostComesToRest(t *testing.T) {
 			if j = s.Journal; s.Do == hostapply.Reboot {
 				boots++
 				boot += "+"
+				booted = now
 				did = hostapply.Nothing
 			} else {
 				did = s.Do

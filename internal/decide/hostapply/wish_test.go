@@ -57,7 +57,7 @@ func TestWhatAHostAtRestDoesWithAWish(t *testing.T) {
 		{
 			"it has booted for a configuration",
 			hostapply.Journal{Good: "older", Target: "old", Phase: hostapply.Checking, Boot: "1", Since: time.Time{}.Add(1)},
-			facts(hostapply.Booted, func(f *hostapply.Facts) { f.Now = time.Time{}.Add(time.Hour) }), "",
+			facts(hostapply.Booted, func(f *hostapply.Facts) { f.Now, f.Uptime = time.Time{}.Add(time.Hour), time.Hour }), "",
 			hostapply.Report{State: rollout.Done, Current: "old", Fulfilled: true, Stage: rollout.Settled},
 		},
 	} {

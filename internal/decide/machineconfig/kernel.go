@@ -14,12 +14,16 @@ var argument = regexp.MustCompile(`^[A-Za-z0-9_.-]+(=[A-Za-z0-9_.,:;/@%+=()\[\]~
 // value ends in a host that does not boot.
 var ofTheBootLoader = []string{"BOOT_IMAGE", "init", "initrd", "rdinit", "root", "rootflags", "rootfstype", "systemd.unit"}
 
+// ofTheRoot begin the arguments by which dracut and systemd find the disks below the root:
+// volumes, keys, arrays and disks elsewhere (dracut.cmdline(7), systemd-cryptsetup-generator(8)).
+var ofTheRoot = regexp.MustCompile(`^rd\.(luks|lvm|md|dm|multipath|iscsi|fcoe|nvmf|nbd|zfcp|dasd)([._]|$)|^luks(\.|$)|^(netroot|nfsroot)$`)
+
 func (d *decoder) kernelArgument(field, text string) {
 	name, _, _ := strings.Cut(text, "=")
 	switch {
 	case !argument.MatchString(text):
 		d.fault(field, "%q is not NAME or NAME=VALUE without spaces, quotes and signs of a shell", text)
-	case slices.Contains(ofTheBootLoader, name):
+	case slices.Contains(ofTheBootLoader, name) || ofTheRoot.MatchString(name):
 		d.fault(field, "%s leads to the system that runs, and the boot loader sets it; remove it", name)
 	}
 }

@@ -141,6 +141,21 @@ func Read(mc mcfgv1.MachineConfig) (Config, error) {
 	return m.config, m.mistakes.err()
 }
 
+// Kept returns the configuration of a merged MachineConfig that a host has taken. It
+// refuses nothing that can be read: an earlier release may have taken what this one
+// refuses, and a host has to know what it has, to be compared with it and to leave it.
+func Kept(mc mcfgv1.MachineConfig) (Config, error) {
+	if raw := mc.Spec.Config.Raw; len(raw) > 0 {
+		if _, err := ignition.Parse(raw); err != nil {
+			return Config{}, err
+		}
+	}
+	m := newMerger()
+	m.add(mc, true)
+	m.finish()
+	return m.config, nil
+}
+
 // Mistakes lists all that is wrong with the MachineConfigs of a pool.
 type Mistakes []Mistake
 

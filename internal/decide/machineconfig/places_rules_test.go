@@ -129,10 +129,19 @@ func TestWhatCarriesAHostIsNoMachineConfigs(t *testing.T) {
 			t.Errorf("%s is a person's", u)
 		}
 	}
-	for _, a := range []string{"BOOT_IMAGE=/vmlinuz", "init=/bin/sh", "initrd=/a", "rdinit=/a", "root=/dev/sda", "rootflags=ro", "rootfstype=xfs", "systemd.unit=rescue.target", "root"} {
+	for _, a := range []string{
+		"BOOT_IMAGE=/vmlinuz", "init=/bin/sh", "initrd=/a", "rdinit=/a", "root=/dev/sda", "rootflags=ro", "rootfstype=xfs", "systemd.unit=rescue.target", "root",
+		"rd.lvm.lv=vg/other", "rd.luks.uuid=luks-1", "rd.luks=0", "luks.uuid=1", "rd.md.uuid=1", "rd.dm=0", "rd.multipath=0", "rd.iscsi.initiator=a", "rd.zfcp=1", "rd.zfcp_ports=1", "rd.nvmf.hostnqn=a", "netroot=nbd:a", "nfsroot=a:/b",
+	} {
 		var d decoder
 		if d.kernelArgument("spec.kernelArguments.0", a); len(d.mistakes) != 1 {
 			t.Errorf("%s leads to another system, and is accepted", a)
+		}
+	}
+	for _, a := range []string{"rd.debug", "rd.shell=0", "rd.driver.blacklist=nouveau", "zfcp.allow_lun_scan=0", "nbd.max_part=8", "lvm", "ip=dhcp", "console=ttyS0"} {
+		var d decoder
+		if d.kernelArgument("spec.kernelArguments.0", a); len(d.mistakes) != 0 {
+			t.Errorf("%s leads to no other system, and is refused: %v", a, d.mistakes)
 		}
 	}
 }

@@ -18,6 +18,15 @@ import (
 // set. The operator writes both at once.
 const GivenAt = state.AnnotationDomain + "machine-config-given"
 
+// Annotations returns what the operator writes to the node of a host that it gives its
+// configuration. What the host said before was about another one: until its agent has
+// answered it is at work, also if it failed.
+func (a Assignment) Annotations(now time.Time) map[string]*string {
+	return map[string]*string{
+		DesiredConfig: &a.Config, GivenAt: new(now.UTC().Format(time.RFC3339)), StateOf: nil, ReasonOf: nil, StageAt: nil,
+	}
+}
+
 // Reboot is an annotation of a pool and of a node. With the value ByHand a person
 // drains and boots the host. People set it at the pool, and the operator at the
 // nodes of that: a host does not read pools.

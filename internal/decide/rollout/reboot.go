@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/decide/updates"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -193,10 +194,11 @@ type WishStep struct {
 	// Over is true if the wish was carried out or taken back, so that nothing of it
 	// is left.
 	Over bool
-	// Wish is why a reboot is wished that the distribution wants, and Forget is true
-	// once it wants none any more.
-	Wish   string
-	Forget bool
+	// Wish is why a reboot is wished that the distribution wants, and Remains what is left
+	// of the reasons for which one was: the boot took the others away. Forget is true once
+	// it wants none any more.
+	Wish, Remains string
+	Forget        bool
 }
 
 // rebooting reports whether a host is on its way to a reboot or updates that somebody
@@ -231,13 +233,17 @@ func (t turn) reboots(others []turn) []WishStep {
 }
 
 // required makes a wish of a reboot that the distribution of a host wants, if its pool
-// says so: once for each reason, until it wants none. One that a boot does not satisfy
-// would boot the host for ever, and one that a person has taken back would return.
+// says so: once for each reason, until it is gone. One that a boot does not satisfy would
+// boot the host for ever, and one that a person has taken back would return. A boot may
+// satisfy one of several.
 func (t turn) required(h Host) []WishStep {
 	switch {
 	case h.RequiredWished != "" && h.NotRequired:
 		return []WishStep{{Host: h.Name, Forget: true}}
-	case t.pool.BootsRequired && !t.pool.ByHand && h.Required != "" && h.Required != h.RequiredWished:
+	case h.Required == "" || h.Required == h.RequiredWished:
+	case updates.Within(h.Required, h.RequiredWished):
+		return []WishStep{{Host: h.Name, Remains: h.Required}}
+	case t.pool.BootsRequired && !t.pool.ByHand:
 		return []WishStep{{Host: h.Name, Wish: h.Required}}
 	}
 	return nil

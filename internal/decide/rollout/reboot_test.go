@@ -153,6 +153,8 @@ func rebootSituations() []situation {
 		{"the distribution wants it, and that is a wish", "w-1 new>new Done\nw-2 new>new Done", both(boots, requires("kernel", ""))},
 		{"it is wished already", "w-1 new>new Done wish=window-heard", both(boots, requires("kernel", "kernel"), of("worker", closed))},
 		{"it has booted, and the distribution wants it still", "w-1 new>new Done", both(boots, requires("kernel", "kernel"))},
+		{"it has booted, and one reason of several is left", "w-1 new>new Done", both(boots, requires("the kernel 2 is installed, and 1 runs", "its packages ask for it: libc6; the kernel 2 is installed, and 1 runs"))},
+		{"one more reason comes beside", "w-1 new>new Done", both(boots, requires("its packages ask for it: libc6; the kernel 2 is installed, and 1 runs", "the kernel 2 is installed, and 1 runs"))},
 		{"it wants it for another reason", "w-1 new>new Done", both(boots, requires("glibc", "kernel"))},
 		{"nobody knows any more whether it wants it", "w-1 new>new Done", both(boots, requires("", "kernel"))},
 		{"it wants none any more", "w-1 new>new Done", both(boots, requires("", "kernel"), func(s *rollout.Site) { s.Hosts[0].NotRequired = true })},

@@ -24,7 +24,7 @@ const (
 	// DesiredConfig is the one that it is to have. The operator writes it.
 	DesiredConfig = "machineconfiguration.openshift.io/desiredConfig"
 	// StateOf is the State of the host, and ReasonOf says why. Its agent writes
-	// both.
+	// both. The operator removes both when it sets DesiredConfig.
 	StateOf  = "machineconfiguration.openshift.io/state"
 	ReasonOf = "machineconfiguration.openshift.io/reason"
 )
@@ -181,7 +181,8 @@ func newTurn(s Site, p Pool, hosts []Host) turn {
 func (t *turn) began(set []Assignment) {
 	for _, a := range set {
 		i := slices.IndexFunc(t.hosts, func(h Host) bool { return h.Name == a.Host })
-		t.hosts[i].Desired, t.hosts[i].State = a.Config, Working
+		h := &t.hosts[i]
+		h.Desired, h.Given, h.State, h.Reason, h.Stage = a.Config, t.site.Now, "", "", Untold
 	}
 }
 

@@ -268,6 +268,8 @@ func told(d rollout.Decision) string {
 			fmt.Fprintf(&out, "    %s may boot\n", w.Host)
 		case w.Wish != "":
 			fmt.Fprintf(&out, "    a reboot of %s is wished: %s\n", w.Host, w.Wish)
+		case w.Remains != "":
+			fmt.Fprintf(&out, "    of what was wished for %s remains: %s\n", w.Host, w.Remains)
 		case w.Forget:
 			fmt.Fprintf(&out, "    what was wished for %s is forgotten\n", w.Host)
 		default:

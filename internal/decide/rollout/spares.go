@@ -66,6 +66,31 @@ func etcdHealth(n etcdv1.PacemakerClusterNodeStatus) metav1.ConditionStatus {
 	return metav1.ConditionUnknown
 }
 
+// PairIdle reports whether one of two control planes is known to carry nothing of the
+// cluster, by the report of its etcd keeper: neither its etcd nor a stand-in runs, and
+// Corosync, which has not seen the other host since it started or does not run, lets
+// nothing start here. A boot then takes nothing away, whoever is absent: what its record
+// lets it do alone, it may do after the boot as before (docs/adr/0010). A host with
+// quorum may be about to take over, which a boot could take from it.
+func PairIdle(s state.EtcdSnapshot) bool {
+	return state.Is(s.Local.Running, false) && state.Is(s.Local.StandIn, 0) && !state.Is(s.Pacemaker.Inert, false)
+}
+
+// QuorumIdle reports whether one of three or more control planes is known to carry
+// nothing of the cluster: its etcd does not run, or it does not serve and none of the
+// others answers it, so that it is in no majority.
+func QuorumIdle(name string, runs state.Fact[bool], serves map[string]state.Fact[bool]) bool {
+	if state.Is(runs, false) {
+		return true
+	}
+	for other, s := range serves {
+		if other != name && s.Known {
+			return false
+		}
+	}
+	return state.Is(serves[name], false)
+}
+
 // QuorumSpares returns what the members of etcd say about each of three or more
 // control planes: the cluster carries on without one while the others that serve
 // are a majority of all. serves has one entry for each control plane that there

@@ -105,3 +105,54 @@ func TestWhichOfThreeControlPlanesCanBeSpared(t *testing.T) {
 		}
 	}
 }
+
+// TestWhichOfTwoControlPlanesCarriesNothing: what a host that sees nobody else knows of
+// itself. The cases are those of /proc, of podman and of Corosync, whatever its record says.
+func TestWhichOfTwoControlPlanesCarriesNothing(t *testing.T) {
+	yes, no, unknown := state.Known(true), state.Known(false), state.Fact[bool]{}
+	for _, c := range []struct {
+		sentence       string
+		running, inert state.Fact[bool]
+		standIn        state.Fact[state.MemberID]
+		want           bool
+	}{
+		{"it has booted and sees nobody", no, yes, state.Known(state.MemberID(0)), true},
+		{"Corosync does not start without its address", no, unknown, state.Known(state.MemberID(0)), true},
+		{"it has quorum, and may be about to take over", no, no, state.Known(state.MemberID(0)), false},
+		{"its etcd runs alone", yes, no, state.Known(state.MemberID(0)), false},
+		{"its etcd runs, and a person granted it quorum before", yes, yes, state.Known(state.MemberID(0)), false},
+		{"nobody knows whether its etcd runs", unknown, yes, state.Known(state.MemberID(0)), false},
+		{"a stand-in votes beside it", no, yes, state.Known(state.MemberID(2)), false},
+		{"nobody knows whether a stand-in does", no, yes, state.Fact[state.MemberID]{}, false},
+	} {
+		for _, record := range []state.EtcdState{state.EtcdPair, state.EtcdSole, state.EtcdTakingOver, state.EtcdDeparting} {
+			s := state.EtcdSnapshot{Record: state.Known(state.EtcdRecord{State: record})}
+			s.Local.Running, s.Local.StandIn, s.Pacemaker.Inert = c.running, c.standIn, c.inert
+			if got := rollout.PairIdle(s); got != c.want {
+				t.Errorf("%s, %s: %t", c.sentence, record, got)
+			}
+		}
+	}
+}
+
+func TestWhichOfThreeControlPlanesCarriesNothing(t *testing.T) {
+	yes, no, unknown := state.Known(true), state.Known(false), state.Fact[bool]{}
+	for _, c := range []struct {
+		sentence string
+		runs     state.Fact[bool]
+		serves   [3]state.Fact[bool]
+		want     bool
+	}{
+		{"its etcd does not run", no, [3]state.Fact[bool]{no, unknown, yes}, true},
+		{"it waits for a leader, and sees nobody", yes, [3]state.Fact[bool]{no, unknown, unknown}, true},
+		{"it waits for a leader, and so does another one", yes, [3]state.Fact[bool]{no, no, unknown}, false},
+		{"it waits for a leader that another one has", yes, [3]state.Fact[bool]{no, yes, unknown}, false},
+		{"it serves, and the others do not answer a moment", yes, [3]state.Fact[bool]{yes, unknown, unknown}, false},
+		{"it does not answer", unknown, [3]state.Fact[bool]{unknown, unknown, unknown}, false},
+	} {
+		serves := map[string]state.Fact[bool]{"cp-1": c.serves[0], "cp-2": c.serves[1], "cp-3": c.serves[2]}
+		if got := rollout.QuorumIdle("cp-1", c.runs, serves); got != c.want {
+			t.Errorf("%s: %t", c.sentence, got)
+		}
+	}
+}

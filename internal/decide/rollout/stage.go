@@ -7,8 +7,8 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// StageAt is the annotation of a node with the Stage of its host. Its agent writes it
-// together with StateOf.
+// StageAt is the annotation of a node with the Stage of its host. It comes and goes with
+// StateOf.
 const StageAt = state.AnnotationDomain + "machine-config-stage"
 
 // Stage is what a host does about its configuration, as far as people and alerts

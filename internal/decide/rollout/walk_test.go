@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/holdfast/holdfast/internal/decide/rollout"
@@ -23,6 +24,9 @@ type walk struct {
 	calm bool
 	// before are the hosts before the last decision.
 	before []rollout.Host
+	// asked are the hosts that were given a configuration, and whose agents have not done
+	// anything since.
+	asked map[string]bool
 	// boots counts the wishes that got their turn.
 	boots int
 }
@@ -34,8 +38,9 @@ func (w *walk) fail(format string, args ...any) {
 
 func controlPlane(h rollout.Host) bool { return strings.HasPrefix(h.Name, "cp-") }
 
-func busy(h rollout.Host) bool {
-	return h.Wish.HasTurn() || h.Desired != "" && h.State != rollout.Degraded && (h.Current != h.Desired || h.State != rollout.Done)
+// busy reports whether a host is at work, whatever its node says.
+func (w *walk) busy(h rollout.Host) bool {
+	return w.asked[h.Name] || h.Wish.HasTurn() || h.Desired != "" && h.State != rollout.Degraded && (h.Current != h.Desired || h.State != rollout.Done)
 }
 
 // look sets what is known of redundancy: a control plane can be spared while all
@@ -64,7 +69,7 @@ func (w *walk) decide() {
 		i := slices.IndexFunc(w.site.Hosts, func(h rollout.Host) bool { return h.Name == a.Host })
 		h := &w.site.Hosts[i]
 		w.check(*h)
-		h.Desired, h.State = a.Config, rollout.Working
+		w.give(h, a)
 	}
 	for _, step := range d.Wishes {
 		i := slices.IndexFunc(w.site.Hosts, func(h rollout.Host) bool { return h.Name == step.Host })
@@ -79,13 +84,28 @@ func (w *walk) decide() {
 	}
 	kinds := map[bool]int{}
 	for _, h := range w.site.Hosts {
-		if busy(h) {
+		if w.busy(h) {
 			kinds[controlPlane(h)]++
 		}
 	}
 	if kinds[true] > 1 || kinds[true] > 0 && kinds[false] > 0 {
 		w.fail("%d control planes and %d workers are at work", kinds[true], kinds[false])
 	}
+}
+
+// give writes what the operator writes. What else the node says stays until its agent
+// does something.
+func (w *walk) give(h *rollout.Host, a rollout.Assignment) {
+	n := &corev1.Node{}
+	n.Annotations = map[string]string{rollout.StateOf: string(h.State)}
+	for name, value := range a.Annotations(noon) {
+		if delete(n.Annotations, name); value != nil {
+			n.Annotations[name] = *value
+		}
+	}
+	got := rollout.HostOf(n)
+	h.Desired, h.Given, h.State = got.Desired, got.Given, got.State
+	w.asked[h.Name] = true
 }
 
 // check checks that a host may be given a configuration now.
@@ -97,7 +117,7 @@ func (w *walk) check(given rollout.Host) {
 	p := w.site.Pools[slices.IndexFunc(w.site.Pools, func(p rollout.Pool) bool { return p.Name == name })]
 	away := 0
 	for _, h := range w.site.Hosts {
-		if controlPlane(h) == controlPlane(given) && h.Name != given.Name && (busy(h) || !h.Ready || h.Unschedulable) {
+		if controlPlane(h) == controlPlane(given) && h.Name != given.Name && (w.busy(h) || !h.Ready || h.Unschedulable) {
 			away++
 		}
 	}
@@ -105,8 +125,8 @@ func (w *walk) check(given rollout.Host) {
 	switch {
 	case p.Paused:
 		w.fail("%s was given a configuration while its pool is paused", given.Name)
-	case busy(given) && p.Target == given.Current:
-	case busy(given):
+	case w.busy(given) && p.Target == given.Current:
+	case w.busy(given):
 		w.fail("%s was given another configuration at its work", given.Name)
 	case !failed && away >= 1 && controlPlane(given):
 		w.fail("%s was taken while another control plane is away", given.Name)
@@ -121,11 +141,11 @@ func (w *walk) check(given rollout.Host) {
 func (w *walk) checkBoot(given rollout.Host) {
 	alone := given.Unschedulable || given.State == rollout.Degraded
 	for _, h := range w.site.Hosts {
-		if h.Name != given.Name && controlPlane(h) && controlPlane(given) && (busy(h) || !alone && (!h.Ready || h.Unschedulable)) {
+		if h.Name != given.Name && controlPlane(h) && controlPlane(given) && (w.busy(h) || !alone && (!h.Ready || h.Unschedulable)) {
 			w.fail("%s is to boot while %s is away", given.Name, h.Name)
 		}
 	}
-	if busy(given) || !given.Ready || controlPlane(given) && w.site.ControlPlanes > 1 && !state.Is(w.site.Spares[given.Name].Carries, true) {
+	if w.busy(given) || !given.Ready || controlPlane(given) && w.site.ControlPlanes > 1 && !state.Is(w.site.Spares[given.Name].Carries, true) {
 		w.fail("%s is to boot", given.Name)
 	}
 }
@@ -141,18 +161,21 @@ func (w *walk) act() {
 		h.Wish = wishOf("heard")
 	case h.Wish.Open() && what == 5 && w.rand.IntN(8) == 0:
 		h.Wish = wishOf("back")
-	case busy(*h) && h.Ready && what < 3:
+	case w.busy(*h) && h.Ready && what < 3:
+		w.says(h, rollout.Working)
 		h.Unschedulable = true // it is drained
-	case busy(*h) && h.Ready && what < 5:
-		h.Current, h.State, h.Unschedulable = h.Desired, rollout.Done, false
-	case w.calm && (!h.Ready || h.Unschedulable && !busy(*h)):
+	case w.busy(*h) && h.Ready && what < 5:
+		w.says(h, rollout.Done)
+		h.Current, h.Unschedulable = h.Desired, false
+	case w.calm && (!h.Ready || h.Unschedulable && !w.busy(*h)):
 		h.Ready, h.Unschedulable = true, false
 	case w.calm:
-	case busy(*h) && h.Ready:
-		h.State, h.Unschedulable = rollout.Degraded, w.rand.IntN(2) == 0
+	case w.busy(*h) && h.Ready:
+		w.says(h, rollout.Degraded)
+		h.Unschedulable = w.rand.IntN(2) == 0
 	case what == 0:
 		h.Ready = !h.Ready
-	case what == 1 && !busy(*h) && w.rand.IntN(4) == 0:
+	case what == 1 && !w.busy(*h) && w.rand.IntN(4) == 0:
 		h.Unschedulable = !h.Unschedulable // by an administrator
 	case what == 2 && w.rand.IntN(4) == 0:
 		w.site.Pools[w.rand.IntN(2)].Target = fmt.Sprintf("t%d", w.rand.IntN(4))
@@ -162,8 +185,14 @@ func (w *walk) act() {
 	}
 }
 
+// says is what the agent of a host writes.
+func (w *walk) says(h *rollout.Host, s rollout.State) {
+	h.State = s
+	delete(w.asked, h.Name)
+}
+
 func newWalk(t *testing.T, seed uint64) *walk {
-	w := &walk{t: t, rand: rand.New(rand.NewPCG(seed, 1))}
+	w := &walk{t: t, asked: map[string]bool{}, rand: rand.New(rand.NewPCG(seed, 1))}
 	w.site.ControlPlanes, w.site.Now = 1+w.rand.IntN(3), noon
 	var lines []string
 	// Some sites are new: no host has said or been given anything yet.

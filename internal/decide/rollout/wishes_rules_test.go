@@ -197,6 +197,40 @@ func TestWhatIsForetoldOfARebootComesAbout(t *testing.T) {
 	}
 }
 
+// TestARebootIsWishedOnceForEachReason: a boot satisfies some of what a distribution asks
+// for, and the rest, such as a kernel that the boot loader does not take, stays for a person.
+func TestARebootIsWishedOnceForEachReason(t *testing.T) {
+	reasons := []string{"its packages ask for it: libc6", "the kernel 2 is installed, and 1 runs", "needs-restarting asks for it: glibc"}
+	text := func(set int) string {
+		var out []string
+		for i, reason := range reasons {
+			if set&(1<<i) != 0 {
+				out = append(out, reason)
+			}
+		}
+		return strings.Join(out, "; ")
+	}
+	for wished := range 8 {
+		for required := range 8 {
+			h := host(t, "w-1 new>new Done", 0)
+			h.Required, h.RequiredWished = text(required), text(wished)
+			p := pools()
+			p[1].BootsRequired = true
+			var want []rollout.WishStep
+			switch {
+			case required == 0, required == wished:
+			case required&^wished == 0:
+				want = []rollout.WishStep{{Host: "w-1", Remains: text(required)}}
+			default:
+				want = []rollout.WishStep{{Host: "w-1", Wish: text(required)}}
+			}
+			if got := rollout.Decide(rollout.Site{Now: noon, Hosts: []rollout.Host{h}, Pools: p}).Wishes; !slices.Equal(got, want) {
+				t.Errorf("%q after %q: %+v, want %+v", text(required), text(wished), got, want)
+			}
+		}
+	}
+}
+
 // TestTheOldestWishIsFirst, whatever the hosts are called; equal ones by their names.
 func TestTheOldestWishIsFirst(t *testing.T) {
 	for _, a := range []time.Duration{time.Minute, time.Hour, 2 * time.Hour} {

@@ -89,7 +89,7 @@ var configurationWords = map[rollout.TroubleKind]func(t rollout.Trouble, d descr
 	rollout.WasChanged: func(t rollout.Trouble, _ describer) finding.Finding {
 		return finding.Finding{
 			ID: ConfigChanged, Variant: t.Why, Problem: fmt.Sprintf("on %s %s", t.Host, t.Why),
-			Meaning:  "Holdfast puts nothing right that a person changed, and gives no other host a configuration until then. Write the change into a MachineConfig, or have the files written again with the command.",
+			Meaning:  fmt.Sprintf("Holdfast puts nothing right that a person changed, and gives no other host a configuration until then. Write the change into a MachineConfig, or have the files written again with the command. It tells the boot loader the kernel arguments too; these count once the host has booted: holdfast host reboot %s.", t.Host),
 			Commands: finding.On(t.Host, "sudo systemctl restart holdfast-configure.service"),
 		}
 	},

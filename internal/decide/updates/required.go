@@ -32,6 +32,20 @@ type Required struct {
 	Why   string
 }
 
+// and stands between reasons.
+const and = "; "
+
+// Within reports whether each reason of a text stands in another text of reasons.
+func Within(why, other string) bool {
+	all := strings.Split(other, and)
+	for reason := range strings.SplitSeq(why, and) {
+		if !slices.Contains(all, reason) {
+			return false
+		}
+	}
+	return true
+}
+
 // IsRequired returns what the distribution of a host wants.
 func IsRequired(s Seen) Required {
 	var why []string
@@ -48,7 +62,7 @@ func IsRequired(s Seen) Required {
 	}
 	switch {
 	case len(why) > 0:
-		return Required{state.Known(true), strings.Join(why, "; ")}
+		return Required{state.Known(true), strings.Join(why, and)}
 	case s.Debian || state.Is(s.Tool, false):
 		return Required{Wants: state.Known(false)}
 	default:

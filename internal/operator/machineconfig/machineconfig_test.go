@@ -245,6 +245,38 @@ func TestAWishThatIsTakenBackReachesTheHostAtWork(t *testing.T) {
 	s.has("worker", updated, "True")
 }
 
+// TestHostsThatFailedGetAnotherConfigurationOneAfterTheOther: somebody changed a file on
+// all hosts. Until the agent of a host has answered, what it said before counts for nothing.
+func TestHostsThatFailedGetAnotherConfigurationOneAfterTheOther(t *testing.T) {
+	s := newSite(t)
+	s.settle()
+	for _, c := range []struct{ pool, role, first, second string }{{"worker", "worker", "w-1", "w-2"}, {"master", "master", "cp-1", "cp-2"}} {
+		before := s.pool(c.pool).Spec.Configuration.Name
+		for _, name := range []string{c.first, c.second} {
+			s.says(name, before, rollout.Degraded, "somebody changed /etc/motd")
+		}
+		s.apply(motd("50-"+c.role, c.role, "x"))
+		s.looks()
+		s.looks()
+		target := s.pool(c.pool).Spec.Configuration.Name
+		if one, other := s.node(c.first).Annotations, s.node(c.second).Annotations; one[rollout.DesiredConfig] != target || one[rollout.StateOf] != "" || one[rollout.ReasonOf] != "" || other[rollout.DesiredConfig] != before {
+			t.Errorf("%s: before %s answers: %v, %v", c.pool, c.first, one, other)
+		}
+		if got := s.condition(c.pool, updating); strings.Contains(got, "it failed on "+c.first) {
+			t.Errorf("%s: %s", c.pool, got)
+		}
+		s.now = s.now.Add(rollout.AnswerLimit)
+		s.looks()
+		s.has(c.pool, degraded, "True "+c.first+": its agent has not answered since", c.second+": somebody changed /etc/motd")
+		s.says(c.first, target, rollout.Done, "")
+		s.looks()
+		if got := s.node(c.second).Annotations[rollout.DesiredConfig]; got != target {
+			t.Errorf("%s: after that %s has %s", c.pool, c.second, got)
+		}
+		s.says(c.second, target, rollout.Done, "")
+	}
+}
+
 func TestAnAgentThatDoesNotAnswerIsNamed(t *testing.T) {
 	s := newSite(t)
 	s.looks()

@@ -56,6 +56,9 @@ func turn(n *corev1.Node, s rollout.WishStep, now time.Time) (values map[string]
 		values[rollout.RebootWanted], values[rollout.RebootReason] = new(rollout.Ask(now, true, "")), new("its distribution wants it: "+s.Wish)
 		values[rollout.RequiredWished] = &s.Wish
 		return values, "RebootWanted", "the host is to boot in its turn, because its distribution wants that: " + s.Wish
+	case s.Remains != "":
+		values[rollout.RequiredWished] = &s.Remains
+		return values, "", ""
 	case s.Forget:
 		remove(rollout.RequiredWished)
 		return values, "", ""

@@ -126,7 +126,8 @@ func TestARebootThatADistributionWantsIsWishedOnceAndWaitsForTheWindow(t *testin
 	s.settle()
 	opens := s.now.Add(time.Hour).UTC().Truncate(time.Minute)
 	s.patch(s.pool("worker"), fmt.Sprintf(`{"metadata":{"annotations":{"holdfast.io/maintenance-window":"Daily %s 15m UTC","holdfast.io/reboot-required":"Boot"}}}`, opens.Format("15:04")))
-	const why = "the kernel 2 is installed, and 1 runs"
+	const kernel = "the kernel 2 is installed, and 1 runs"
+	const why = "its packages ask for it: libc6; " + kernel
 	s.annotates("w-1", rollout.RebootRequired, "Yes: "+why)
 	s.looks()
 	wish := rollout.WishOf(s.node("w-1").Annotations)
@@ -147,6 +148,11 @@ func TestARebootThatADistributionWantsIsWishedOnceAndWaitsForTheWindow(t *testin
 	s.looks()
 	if left := s.left("w-1"); len(left) > 0 {
 		t.Errorf("it has booted, and its distribution wants it still: %q", left)
+	}
+	s.annotates("w-1", rollout.RebootRequired, "Yes: "+kernel)
+	s.looks()
+	if n := s.node("w-1").Annotations; n[rollout.RebootWanted] != "" || n[rollout.RequiredWished] != kernel {
+		t.Errorf("the boot satisfied one reason of two: %v", n)
 	}
 	s.annotates("w-1", rollout.RebootRequired, "No")
 	s.looks()

@@ -121,10 +121,7 @@ func (r *Reconciler) sayWhoBoots(ctx context.Context, g *gathered) (wrote bool, 
 func (r *Reconciler) give(ctx context.Context, g *gathered, set []rollout.Assignment) error {
 	for _, a := range set {
 		n := g.nodes[a.Host]
-		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-			"resourceVersion": n.ResourceVersion,
-			"annotations":     map[string]string{rollout.DesiredConfig: a.Config, rollout.GivenAt: g.site.Now.UTC().Format(time.RFC3339)},
-		}})
+		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": n.ResourceVersion, "annotations": a.Annotations(g.site.Now)}})
 		if err != nil {
 			return err
 		}
