@@ -424,7 +424,7 @@ func TestDigestsOnHostsAndGatesThatMayBeSkippedAreCompleted(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	code, out, _ := runLine(t, "__complete", "upgrade", "start", "x", "--skip", "")
-	if code != ExitOK || !strings.HasPrefix(out, "workers=\n") || !strings.Contains(out, "backup=\n") || strings.Contains(out, "fencing") {
+	if code != ExitOK || !strings.HasPrefix(out, "refused-objects=\n") || !strings.Contains(out, "backup=\n") || strings.Contains(out, "fencing") || strings.Contains(out, "workers") {
 		t.Errorf("%d: %s", code, out)
 	}
 }
