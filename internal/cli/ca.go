@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +19,8 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/cli/command"
 	"github.com/holdfast/holdfast/internal/cli/place"
+	"github.com/holdfast/holdfast/internal/decide/joining"
+	"github.com/holdfast/holdfast/internal/decide/replace"
 	"github.com/holdfast/holdfast/internal/decide/rollout"
 	decide "github.com/holdfast/holdfast/internal/decide/rotation"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
@@ -68,6 +71,7 @@ type caCluster interface {
 	Secret(ctx context.Context, namespace, name string) (map[string][]byte, error)
 	SwapSecretKey(ctx context.Context, namespace, name, key string, before, after []byte) error
 	TokenSecrets(ctx context.Context) ([]kube.TokenSecret, error)
+	BootstrapTokens(ctx context.Context) ([]joining.Token, error)
 	ConfigMap(ctx context.Context, namespace, name string) (map[string]string, error)
 	ConfigMapsNamed(ctx context.Context, name string) (map[string]map[string]string, error)
 	Pods(ctx context.Context) ([]corev1.Pod, error)
@@ -122,13 +126,10 @@ func readCA(ctx context.Context, c caCluster, a decide.Authority, now time.Time,
 	if out.Wish, err = decide.ParseWish(out.wish); err != nil {
 		return out, err
 	}
-	record, err := c.ConfigMap(ctx, annotation.RecordNamespace, annotation.RecordName)
-	if err != nil {
-		return out, err
-	}
-	held := hold.Of(state.Known(record[annotation.RecordKey]), nil)
-	out.Upgrade, out.AtWork = held.Rewrite, held.Away
 	nodes, err := c.Nodes(ctx)
+	if err == nil {
+		err = out.readWork(ctx, c, nodes)
+	}
 	if err != nil {
 		return out, err
 	}
@@ -145,6 +146,29 @@ func readCA(ctx context.Context, c caCluster, a decide.Authority, now time.Time,
 		err = errors.Join(out.readPublished(ctx, c), out.readRoots(ctx, c), out.readNetwork(ctx, c), out.readPair(ctx, c))
 	}
 	return out, err
+}
+
+// readWork reads what other work on hosts a rotation waits for: an upgrade, a plan for the
+// control planes, and hosts that are being installed. These got the authorities of that
+// time once, and have no Node until they are complete.
+func (f *caFacts) readWork(ctx context.Context, c caCluster, nodes []state.Node) error {
+	record, err := c.ConfigMap(ctx, annotation.RecordNamespace, annotation.RecordName)
+	if err != nil {
+		return err
+	}
+	held := hold.Of(state.Known(record[annotation.RecordKey]), nil)
+	lock, err := c.ConfigMap(ctx, replace.LockNamespace, replace.LockName)
+	if err != nil {
+		return err
+	}
+	tokens, err := c.BootstrapTokens(ctx)
+	var let []decide.Newcomer
+	for _, t := range tokens {
+		let = append(let, decide.Newcomer{Name: t.Host, Control: t.Role == state.RoleMaster, Token: t.ID, Ends: t.Expires})
+	}
+	others := cmp.Or(replace.InForce(lock), decide.Joining(f.Authority, let, nodes, f.Now))
+	f.Upgrade, f.AtWork = cmp.Or(held.Rewrite, others), cmp.Or(held.Away, others)
+	return err
 }
 
 // readNetwork names the pods of the pod network that started before the new authority
@@ -288,7 +312,7 @@ func reportOfCA(f caFacts) caReport {
 	if !out.Replaceable && !f.Wish.Running() {
 		out.Next, out.Why = "", "cannot be replaced on this site: "+f.Unable()
 	}
-	if f.Wish.Running() {
+	if f.Wish.Running() && step.Kind != decide.Due {
 		out.Why += fmt.Sprintf("; to continue: holdfast ca rotate %s", f.Authority)
 	}
 	return out
@@ -332,8 +356,8 @@ when the certificate of the one that signs ends. An authority is named by the
 beginning of the hash of its public key. During a rotation two are trusted; the last
 lines say what it waits for and what to type.
 
-Exit codes: 0 all have the same authorities; 3 a rotation is in progress, a host is
-behind or does not report; 1 it failed; 2 wrong usage.`,
+Exit codes: 0 all have the same authority and no other one; 3 a rotation is in progress
+or due, a host is behind or does not report; 1 it failed; 2 wrong usage.`,
 		Example: `  holdfast ca show
   holdfast ca show -o json`,
 		Args: cobra.NoArgs,

@@ -52,7 +52,9 @@ sign with the new one, and at last all drop the old one. The command says what i
 waits for. You may interrupt it at any time and run it again to continue.
 
 The command refuses while a control plane is absent, is being installed, or renews
-certificates. A host that goes away in the middle holds the rotation where it is.
+certificates, and while a plan replaces, adds or takes out one; for kubernetes-ca also
+while a worker is being installed. A host that goes away, or comes, in the middle holds
+the rotation where it is.
 It begins only with a good backup that is at most four hours old.
 
 For service-account-key each API server is restarted three times, and only while
@@ -155,10 +157,10 @@ func (r *caRotation) run(ctx context.Context) error {
 		return err
 	}
 	step := decide.Next(first.Seen, false)
-	if !first.Wish.Running() && step.Kind != decide.Settled {
+	begin := step.Begins()
+	if !begin && (!first.Wish.Running() || step.Kind == decide.Refuse) {
 		return coded(command.ExitRefused, "refused, nothing was changed: %s", step.Why)
 	}
-	begin := !first.Wish.Running()
 	r.before = first.Wish.Name()
 	if begin {
 		if err := backupBefore(ctx, r.cluster, r.now(), r.withoutBackup); err != nil {
@@ -203,7 +205,7 @@ func (r *caRotation) read(ctx context.Context) (caFacts, error) {
 // show says what would be done.
 func (r *caRotation) show(f caFacts, step decide.Step) error {
 	why := step.Why
-	if step.Kind == decide.Settled {
+	if step.Begins() {
 		why = "would replace the authority on " + names(f.Hosts, f.Followers) + ", one after the other"
 	}
 	report := reportOfCA(f)
@@ -230,7 +232,7 @@ func (r *caRotation) step(ctx context.Context, begin *bool) (done bool, err erro
 	step := decide.Next(f.Seen, *begin)
 	r.say(step.Why)
 	switch step.Kind {
-	case decide.Settled:
+	case decide.Settled, decide.Due:
 		return true, printCA(r.streams.Out, r.output, []caReport{reportOfCA(f)})
 	case decide.Hold:
 		return true, coded(command.ExitAttention, "%s", step.Why)

@@ -22,7 +22,9 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/cli/command"
 	"github.com/holdfast/holdfast/internal/decide/backup"
+	"github.com/holdfast/holdfast/internal/decide/joining"
 	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
+	"github.com/holdfast/holdfast/internal/decide/replace"
 	decide "github.com/holdfast/holdfast/internal/decide/rotation"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
@@ -52,6 +54,12 @@ type caSite struct {
 	fresh keys.Public
 	// pacemaker is its status in the API.
 	pacemaker *etcdv1.PacemakerCluster
+	// lock is the plan for control planes that is in force, joins the tokens of hosts that
+	// are being installed.
+	lock  map[string]string
+	joins []joining.Token
+	// restored names the wish that an older copy of etcd brought back.
+	restored string
 }
 
 func newCASite(t *testing.T) *caSite {
@@ -146,6 +154,7 @@ func (c *caSite) Nodes(context.Context) ([]state.Node, error) {
 func (c *caSite) follow(host string, w decide.Wish) decide.Report {
 	r, before, fresh := c.has[host], decide.ID(c.old.ID), decide.ID(c.fresh.ID)
 	r.Of, r.New = w.Name(), fresh
+	r.Restored = w.Name() == c.restored
 	if w.Turn == host && c.looks > c.lag {
 		switch w.Phase {
 		case decide.Trust:
@@ -184,11 +193,16 @@ func (c *caSite) SwapSecretKey(_ context.Context, _, _, key string, before, afte
 func (c *caSite) TokenSecrets(context.Context) ([]kube.TokenSecret, error) { return c.tokens, nil }
 
 func (c *caSite) ConfigMap(_ context.Context, _, name string) (map[string]string, error) {
-	if name == infoConfigMap {
+	switch name {
+	case infoConfigMap:
 		return map[string]string{infoKey: c.info}, nil
+	case replace.LockName:
+		return maps.Clone(c.lock), nil
 	}
 	return map[string]string{c.key(): c.published, "another": "x"}, nil
 }
+
+func (c *caSite) BootstrapTokens(context.Context) ([]joining.Token, error) { return c.joins, nil }
 
 func (c *caSite) Pods(context.Context) ([]corev1.Pod, error) { return c.pods, nil }
 
@@ -476,6 +490,8 @@ func TestARotationOfAnAuthorityIsRefusedOrAskedFor(t *testing.T) {
 	}{
 		"one is away":          {"", func(c *caSite, _ *rotateCAFlags) { c.nodes[1].Ready = false }, command.ExitRefused, "refused, nothing was changed: cp-2 not ready", 0},
 		"one does not report":  {"", func(c *caSite, _ *rotateCAFlags) { delete(c.has, "cp-2") }, command.ExitRefused, "cp-2 does not report its authorities", 0},
+		"a third one comes":    {"", func(c *caSite, _ *rotateCAFlags) { c.lock = widens }, command.ExitRefused, "refused, nothing was changed: the plan p1 of root brings cp-3 as the third control plane; to follow it, on cp-1: ", 0},
+		"one is installed":     {"", func(c *caSite, _ *rotateCAFlags) { c.joins = joins("cp-3") }, command.ExitRefused, "refused, nothing was changed: cp-3 is being installed", 0},
 		"no":                   {"no\n", func(*caSite, *rotateCAFlags) {}, command.ExitNotConfirmed, "not confirmed", 0},
 		"no answer":            {" ", func(*caSite, *rotateCAFlags) {}, command.ExitNotConfirmed, "not confirmed", 0},
 		"no to the last phase": {"yes\nno\n", func(*caSite, *rotateCAFlags) {}, command.ExitNotConfirmed, "answer", 5},
@@ -485,6 +501,58 @@ func TestARotationOfAnAuthorityIsRefusedOrAskedFor(t *testing.T) {
 			_, _, err := s.rotate(decide.FrontProxyCA, c.answers, func(f *rotateCAFlags) { c.change(s, f) })
 			if codeOf(err) != c.code || !strings.Contains(err.Error(), c.want) || len(s.phases) != c.phases {
 				t.Errorf("%s: %v after %q", what, err, s.phases)
+			}
+		})
+	}
+}
+
+// widens is the lock of a plan that brings a third control plane.
+var widens = map[string]string{replace.LockKey: "p1", replace.LockCopy: `{"id":"p1","by":"root","survivor":"cp-1","widens":true,"new":{"name":"cp-3"}}`}
+
+func joins(host string) []joining.Token {
+	return []joining.Token{{ID: "abcdef", Host: host, Role: state.RoleMaster, Expires: time.Now().Add(time.Hour)}}
+}
+
+// A host that comes in the middle of a rotation gets the authorities of that moment: no
+// further step is taken until it is complete.
+func TestARotationWaitsForAHostThatComes(t *testing.T) {
+	for what, comes := range map[string]func(*caSite){
+		"a plan":         func(c *caSite) { c.lock = widens },
+		"a bare machine": func(c *caSite) { c.joins = joins("cp-3") },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newCASite(t)
+			if _, _, err := c.rotate(decide.EtcdCA, "", func(f *rotateCAFlags) { f.timeout = 8 * time.Second }); err == nil {
+				t.Fatal("it is complete at once")
+			}
+			began := len(c.phases)
+			comes(c)
+			if _, said, err := c.rotate(decide.EtcdCA, "", func(f *rotateCAFlags) { f.timeout = 10 * time.Minute }); err == nil || !strings.Contains(said, "cp-3") || len(c.phases) != began {
+				t.Fatalf("%s: %v %q\n%s", what, err, c.phases, said)
+			}
+			c.lock, c.joins = nil, nil
+			if _, _, err := c.rotate(decide.EtcdCA, "", nil); err != nil || !slices.Equal(c.phases, wholeCA) {
+				t.Errorf("%s: %v %q", what, err, c.phases)
+			}
+		})
+	}
+}
+
+// What a wish from an older copy of etcd says is not gone on with. The command begins a new
+// rotation, and `ca show` asks for one.
+func TestAWishFromBeforeTheLastRotationIsReplaced(t *testing.T) {
+	for _, phase := range []decide.Phase{decide.Done, decide.Sign} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newCASite(t)
+			old := decide.Wish{Phase: phase, Salt: make([]byte, 32), Began: time.Now()}
+			c.wish[string(decide.FrontProxyCA)], c.restored = []byte(old.String()), old.Name()
+			var out bytes.Buffer
+			if err := showCA(t.Context(), c, &out, "text", time.Now()); codeOf(err) != command.ExitAttention ||
+				!strings.Contains(out.String(), "front-proxy-ca: etcd was restored from before the last rotation, and the hosts keep what they have. Replace it, and each has the new one alone: holdfast ca rotate front-proxy-ca\n") {
+				t.Errorf("%v\n%s", err, out.String())
+			}
+			if _, said, err := c.rotate(decide.FrontProxyCA, "", nil); err != nil || !slices.Equal(c.phases, wholeCA) {
+				t.Errorf("%s: %v %q\n%s", phase, err, c.phases, said)
 			}
 		})
 	}

@@ -113,7 +113,11 @@ func newCreateKubeconfig(streams command.Streams) *cobra.Command {
 		Long: `Write auth/kubeconfig with a new certificate and key, valid for a year, for the
 cluster that was made from this directory. Use it if the present one has expired,
 expires soon, or is lost. The command contacts no cluster and changes no other
-file. Earlier kubeconfigs stay valid until they expire.`,
+file. Earlier kubeconfigs stay valid until they expire.
+
+The directory has the authorities of the installation. If kubernetes-ca was replaced
+since ('holdfast ca rotate'), what the command writes opens nothing: use 'holdfast
+kubeconfig NAME' or /etc/kubernetes/admin.conf on a control plane.`,
 		Example: "  holdfast create kubeconfig --dir store-17",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {

@@ -24,9 +24,9 @@ Its rights come from a ClusterRoleBinding that this kubeconfig alone uses. Delet
 the binding to take the rights back before the certificate expires; the command
 says how. Other kubeconfigs keep theirs.
 
-The API must answer to an administrator. If no administrator is left, use 'holdfast
-create kubeconfig' with the install directory, or 'kubeadm certs renew admin.conf'
-on a control plane.`,
+The API must answer to an administrator. If no administrator is left, use 'kubeadm
+certs renew admin.conf' on a control plane. 'holdfast create kubeconfig' with the
+install directory serves too, unless kubernetes-ca was replaced ('holdfast ca rotate').`,
 		Example: `  holdfast kubeconfig alice
   sudo holdfast kubeconfig backup --life 365d --file /root/backup.kubeconfig`,
 		Args: cobra.ExactArgs(1),

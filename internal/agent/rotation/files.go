@@ -181,6 +181,8 @@ func (f *files) add(l leaf) {
 type authority struct {
 	id        rotation.ID
 	cert, key string
+	// from is when its certificate begins to be valid; zero for a key.
+	from time.Time
 }
 
 // derive derives the authority of a wish.
@@ -193,7 +195,15 @@ func (k *Keeper) derive(now files, w rotation.Wish) (out authority, err error) {
 		return out, err
 	}
 	id, err := keys.KeyID(pair.Key)
-	return authority{rotation.ID(id), pair.Cert, pair.Key}, err
+	if err != nil {
+		return out, err
+	}
+	out = authority{id: rotation.ID(id), cert: pair.Cert, key: pair.Key}
+	publics, err := keys.Publics(pair.Cert)
+	if err == nil && publics[0].Cert != nil {
+		out.from = publics[0].Cert.NotBefore
+	}
+	return out, err
 }
 
 // put writes a file with the mode that it has.

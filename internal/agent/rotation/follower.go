@@ -128,7 +128,10 @@ func (f *Follower) step(ctx context.Context) (loop.Result, error) {
 		return loop.Result{}, err
 	}
 	var did []string
-	if waits == nil {
+	if waits == nil && order.Of != "" {
+		err = f.files.remember(rotation.KubernetesCA, rotation.Followed{Of: order.Of}, order.Phase)
+	}
+	if waits == nil && err == nil {
 		did, now, err = f.follow(ctx, order, now)
 	}
 	said := rotation.Report{Of: f.order.Of, New: f.order.New, Phase: f.order.Phase, Turn: f.order.Turn}
@@ -138,7 +141,7 @@ func (f *Follower) step(ctx context.Context) (loop.Result, error) {
 	if problem := errors.Join(waits, err); problem != nil {
 		said.Problem = problem.Error()
 	}
-	if is := (waiting{}); errors.As(err, &is) {
+	if is := (waiting{}); errors.As(err, &is) || isByPerson(err) {
 		err = nil
 	}
 	text := rotation.Reports{Authorities: map[rotation.Authority]rotation.Report{rotation.KubernetesCA: said}} //nolint:exhaustive // a worker has no others

@@ -284,6 +284,37 @@ func (a account) IssuedCertificate(_ context.Context, name string) ([]byte, erro
 	return a.w.signed[name], nil
 }
 
+// A worker that sees the restored etcd before any control plane does, with what was said and
+// published then, does not go back either.
+func TestAWorkerDoesNotGoBackWhenEtcdIsRestored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 1)
+		w := c.addWorker("worker-1")
+		c.rotate(rotation.KubernetesCA)
+		wish, nodes, pods := c.secret[string(rotation.KubernetesCA)], slices.Clone(c.nodes), c.pods
+		c.rotate(rotation.KubernetesCA)
+		trusts, second := w.text(places[rotation.KubernetesCA].trusts), c.hosts[0].files(rotation.KubernetesCA).Key
+		pods, c.pods = c.pods, pods
+		c.secret[string(rotation.KubernetesCA)], c.nodes = wish, nodes
+		c.broken = true // pods are told the replaced one, until a controller manager writes
+		w.look()
+		c.broken, c.pods = false, pods
+		c.look()
+		w.begin(w.Node) // another agent remembers as much
+		c.look()
+		if w.text(places[rotation.KubernetesCA].trusts) != trusts {
+			t.Error("it trusts another authority")
+		}
+		said := state.ParseAnnotation[rotation.Reports](c.nodes[1].Annotations[state.AnnotationTrust]).Value.Authorities[rotation.KubernetesCA]
+		if !strings.Contains(said.Problem, "cp-1 does not follow: etcd was restored from before the last rotation") || said.Signs != second {
+			t.Errorf("it says %+v", said)
+		}
+		c.rotate(rotation.KubernetesCA)
+		c.sameKubernetes(second)
+		c.sameOnWorkers()
+	})
+}
+
 // sameOnWorkers fails the test unless all of every worker is of the control planes' one
 // authority.
 func (c *cluster) sameOnWorkers() {
@@ -302,7 +333,9 @@ func (c *cluster) sameOnWorkers() {
 		if w.serves != "" && !c.trusts(want, w.serves) {
 			c.t.Errorf("kubelet of %s serves by a certificate of another one", w.Node)
 		}
-		if entries, _ := os.ReadDir(w.root + marks); len(entries) > 0 {
+		entries, _ := os.ReadDir(w.root + marks)
+		entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return e.Name() == string(rotation.KubernetesCA)+".followed" })
+		if len(entries) > 0 {
 			c.t.Errorf("%s keeps %v", w.Node, entries)
 		}
 	}

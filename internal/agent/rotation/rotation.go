@@ -157,6 +157,8 @@ func (w waiting) Unwrap() error { return w.error }
 // byPerson is an error that passes when a person does something.
 type byPerson struct{ error }
 
+func (b byPerson) Unwrap() error { return b.error }
+
 func isByPerson(err error) bool {
 	_, is := errors.AsType[byPerson](err)
 	return is
@@ -177,9 +179,13 @@ func (k *Keeper) keep(ctx context.Context, cluster Cluster, a rotation.Authority
 		var fresh authority
 		if fresh, err = k.derive(now, w); err == nil {
 			said.New = fresh.id
+			err = k.mayFollow(w, fresh, now)
+		}
+		if err == nil {
 			did, now, err = k.follow(ctx, cluster, w, fresh, now)
 		}
 	}
+	said.Restored = errors.Is(err, errRestored)
 	said.Unable = now.unable
 	if err != nil {
 		said.Problem, said.ByPerson = err.Error(), isByPerson(err)
@@ -190,6 +196,16 @@ func (k *Keeper) keep(ctx context.Context, cluster Cluster, a rotation.Authority
 		said.Trusts, said.Signs, said.Ends = now.Trusts, now.signs(said.New), now.ends
 	}
 	return said, did, err
+}
+
+// mayFollow returns nil if the files may follow a wish, and remembers the wish before they
+// do. A certificate that is not valid yet would have programs show what nobody takes: the
+// rotation waits while it has changed nothing.
+func (k *Keeper) mayFollow(w rotation.Wish, fresh authority, now files) error {
+	if at := k.Now(); !slices.Contains(now.Trusts, fresh.id) && fresh.from.After(at) {
+		return waiting{fmt.Errorf("the new authority is valid from %s on, and this host's clock says %s: the clock of the machine on which the rotation began is ahead, or this one is behind", fresh.from.UTC().Format(time.RFC3339), at.UTC().Format(time.RFC3339))}
+	}
+	return k.remember(now.authority, rotation.Followed{Of: w.Name(), Began: w.Began}, w.Phase)
 }
 
 // follow makes changes until nothing is to be done or something is in the way.

@@ -1,6 +1,7 @@
 package rotation
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"os"
@@ -275,6 +276,62 @@ func TestAHostWithOlderFilesMendsItselfAfterARotation(t *testing.T) {
 	}
 }
 
+// After two rotations the whole of etcd is that of a backup from before the second one: no
+// host goes back to what it dropped, one that joined since and knows nothing of the first
+// rotation included. All say so, and one more rotation makes everything whole.
+func TestNoHostGoesBackToWhatItDroppedWhenEtcdIsRestored(t *testing.T) {
+	for _, a := range rotation.Authorities() {
+		goesBackNever(t, a, `"phase":"done"`, true)
+	}
+	for _, phase := range []string{"trust", "sign", "drop"} { // the backup is from the middle of the first one
+		goesBackNever(t, rotation.FrontProxyCA, `"phase":"`+phase+`","turn":"cp-2"`, false)
+	}
+}
+
+// goesBackNever plays two rotations, and the restore of etcd with the wish of the first one.
+// forgets is true if one host came after both, and so remembers none.
+func goesBackNever(t *testing.T, a rotation.Authority, phase string, forgets bool) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 2)
+		c.rotate(a)
+		first, dropped := string(c.secret[string(a)]), c.hosts[0].files(a).Key
+		c.rotate(a)
+		if forgets {
+			if err := os.Remove(c.hosts[1].root + marks + string(a) + ".followed"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c.look()
+		files := func() (out string) {
+			for _, h := range c.hosts {
+				out += h.text(places[a].trusts) + h.text(places[a].key)
+			}
+			return out
+		}
+		before, ended := files(), len(c.ended)
+		c.secret[string(a)] = []byte(strings.Replace(first, `"phase":"done"`, phase, 1))
+		for range 3 {
+			c.look()
+			time.Sleep(reloadTime)
+		}
+		if files() != before || len(c.ended) != ended {
+			t.Fatalf("%s, %s: it went back, and restarted %q", a, phase, c.ended[ended:])
+		}
+		hosts, _ := rotation.HostsOf(c.nodes, a)
+		for _, h := range hosts {
+			if r := h.Report; !r.Restored || !r.ByPerson || !strings.Contains(r.Problem, "holdfast ca rotate "+string(a)) {
+				t.Errorf("%s, %s: %s says %+v", a, phase, h.Name, r)
+			}
+		}
+		if step := c.command(a, false); step.Kind != rotation.Due || !strings.HasPrefix(step.Why, "etcd was restored from before the last rotation") {
+			t.Errorf("%s, %s: %s: %s", a, phase, step.Kind, step.Why)
+		}
+		c.rotate(a)
+		c.same(a, dropped)
+	})
+}
+
 // An API server is restarted only while those of all other control planes are
 // ready.
 func TestNoAPIServerIsRestartedWhileAnotherOneIsDown(t *testing.T) {
@@ -327,6 +384,7 @@ func TestWhatIsInAHostsWayIsPublished(t *testing.T) {
 		"no key":           {func(c *cluster) { _ = os.Remove(c.hosts[0].root + "/etc/kubernetes/pki/sa.key") }, "sa.key: no such file"},
 		"a file of others": {func(c *cluster) { c.hosts[0].put("/etc/kubernetes/pki/sa.pub", "hush", 0o600) }, "sa.pub: is not PEM"},
 		"a strange wish":   {func(c *cluster) { c.secret["service-account-key"] = []byte(`{"phase":"x"}`) }, "has a wish that cannot be read"},
+		"a damaged past":   {func(c *cluster) { c.hosts[0].put(marks+"service-account-key.followed", "hush", 0o600) }, "which rotations this host has followed"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			cl := newCluster(t, 1)
@@ -343,6 +401,28 @@ func TestWhatIsInAHostsWayIsPublished(t *testing.T) {
 			if cl.hosts[0].cut.Effects != before {
 				t.Errorf("%s: it went on", what)
 			}
+		})
+	}
+}
+
+// The clock of the command is ahead: the new CA is not valid yet, and nobody would take what
+// it signs. A rotation begins once it is, and the key of tokens needs no time.
+func TestACAThatIsNotValidYetIsNotTrusted(t *testing.T) {
+	for _, a := range rotation.Authorities() {
+		synctest.Test(t, func(t *testing.T) {
+			c := newCluster(t, 1)
+			c.look()
+			before := c.hosts[0].files(a).Key
+			c.secret[string(a)] = []byte(rotation.Wish{Phase: rotation.Trust, Turn: "cp-1", Salt: bytes.Repeat([]byte{9}, 32), Began: time.Now().Add(2 * time.Hour).UTC()}.String())
+			c.look()
+			hosts, _ := rotation.HostsOf(c.nodes, a)
+			waits := strings.Contains(hosts[0].Report.Problem, "the new authority is valid from ")
+			if isKey := a == rotation.ServiceAccountKey; waits == isKey || (len(c.hosts[0].files(a).Trusts) == 2) != isKey {
+				t.Errorf("%s: %+v, trusts %v", a, hosts[0].Report, c.hosts[0].files(a).Trusts)
+			}
+			time.Sleep(time.Hour + time.Second)
+			c.rotate(a)
+			c.same(a, before)
 		})
 	}
 }

@@ -44,6 +44,8 @@ func agreed(hosts []Host) (out Order, err error) {
 		}
 		own := Order{r.Of, r.New, r.Phase, r.Turn}
 		switch {
+		case r.Restored:
+			return Order{}, fmt.Errorf("%s does not follow: %s", h.Name, r.Problem)
 		case own.Of != "" && (own.New == "" || !slices.Contains(phases, own.Phase)):
 			return Order{}, fmt.Errorf("%s does not say how far a rotation is", h.Name)
 		case i > 0 && own != out:

@@ -233,7 +233,7 @@ func (w world) command(a Authority, n int) world {
 		w.phase, w.turn, w.signed, w.known = step.Wish.Phase, step.Wish.Turn, !step.Wish.Signed.IsZero(), !step.Wish.Trusted.IsZero()
 	case Clean:
 		w.published = "n"
-	case Refuse, Wait, Hold, Settled, Inform:
+	case Refuse, Wait, Hold, Settled, Due, Inform:
 	}
 	return w
 }

@@ -40,8 +40,8 @@ type Seen struct {
 	// Etcd says why etcd could not do without one of the control planes now; empty if
 	// it could, or if the authority is not etcd's.
 	Etcd string
-	// Upgrade says why an upgrade of the site lets none begin, and AtWork why none goes
-	// on; both are empty without.
+	// Upgrade says why other work on the site lets none begin, an upgrade or hosts that
+	// come or go, and AtWork why none goes on; both are empty without.
 	Upgrade, AtWork string
 	// Published lists the authorities that the API publishes for other servers; nil
 	// for one that it does not publish.
@@ -84,6 +84,9 @@ const (
 	Inform Kind = "inform"
 	// Settled: no rotation is under way.
 	Settled Kind = "settled"
+	// Due: none is under way, and one is to begin: the hosts trust more than one authority,
+	// or the wish is older than what they have.
+	Due Kind = "due"
 )
 
 // Step is the next thing to do.
@@ -99,8 +102,12 @@ type Step struct {
 	Why string
 }
 
-// Next decides the next step. If no rotation is under way it is Settled, or begins
-// one if begin is set.
+// Begins reports whether a rotation may begin.
+func (s Step) Begins() bool { return s.Kind == Settled || s.Kind == Due }
+
+// Next decides the next step. If no rotation is under way it is Settled or Due, or begins
+// one if begin is set. A wish from an older copy of etcd is not under way: nobody follows
+// it.
 //
 // The wish changes only while every host of it is there, and one host has its
 // turn after the other. So a host that goes away holds a rotation where it is.
@@ -109,19 +116,20 @@ func Next(s Seen, begin bool) Step {
 		return Step{Kind: Refuse, Why: fmt.Sprintf("this release cannot replace the authority %s", s.Authority)}
 	}
 	why := s.missing()
+	running := s.Wish.Running() && !s.restored()
 	switch {
-	case !s.Wish.Running() && cmp.Or(why, s.Etcd, s.Upgrade) != "":
+	case !running && cmp.Or(why, s.Etcd, s.Upgrade) != "":
 		return Step{Kind: Refuse, Why: cmp.Or(why, s.Etcd, s.Upgrade)}
 	case why != "":
 		return Step{Kind: Wait, Why: why}
-	case s.Wish.Running():
+	case running:
 		step := s.goOn()
 		if wait := cmp.Or(s.Etcd, s.AtWork); step.Kind == Ask && wait != "" {
 			return Step{Kind: Wait, Why: wait}
 		}
 		return step
 	}
-	if step := s.settled(); step.Kind != Settled || !begin {
+	if step := s.settled(); !step.Begins() || !begin {
 		return step
 	}
 	return s.ask(Wish{Phase: Trust, Salt: s.Salt, Began: s.Now.UTC().Truncate(time.Second)})
@@ -287,19 +295,62 @@ func lacking(hosts []Host, of string, p Phase) []string {
 // fresh returns the new authority, as all hosts derive it.
 func (s Seen) fresh() ID { return s.Hosts[0].Report.New }
 
+// restored reports whether a control plane says that the wish is older than what it has.
+func (s Seen) restored() bool {
+	return slices.ContainsFunc(s.Hosts, func(h Host) bool {
+		return h.Report != nil && h.Report.Restored && h.Report.Of == s.Wish.Name()
+	})
+}
+
 // settled says what the hosts have while no rotation is under way.
 func (s Seen) settled() Step {
-	if s.Wish.Phase == Done {
-		if behind := s.behind(); len(behind) > 0 {
-			return Step{Kind: Wait, Why: "a rotation was completed without " + strings.Join(behind, " and ") + problems(s.all(), behind)}
-		}
+	restored, all := s.restored(), s.all()
+	if behind := s.behind(); s.Wish.Phase == Done && !restored && len(behind) > 0 {
+		return Step{Kind: Wait, Why: "a rotation was completed without " + strings.Join(behind, " and ") + problems(all, behind)}
 	}
-	for _, h := range s.all()[1:] {
-		if h.Report.Signs != s.Hosts[0].Report.Signs || !slices.Equal(h.Report.Trusts, s.Hosts[0].Report.Trusts) {
-			return Step{Kind: Refuse, Why: fmt.Sprintf("%s and %s have different authorities: compare their files", s.Hosts[0].Name, h.Name)}
+	first := all[0].Report
+	single := len(first.Trusts) == 1
+	for _, h := range all[1:] {
+		same := h.Report.Signs == first.Signs && slices.Equal(h.Report.Trusts, first.Trusts)
+		if !same && !eachTrusts(all, h.Report.Signs, first.Signs) {
+			return Step{Kind: Refuse, Why: fmt.Sprintf("%s and %s have different authorities: compare their files", all[0].Name, h.Name)}
 		}
+		single = single && same
+	}
+	anew := fmt.Sprintf(". Replace it, and each has the new one alone: holdfast ca rotate %s", s.Authority)
+	switch {
+	case restored:
+		return Step{Kind: Due, Why: "etcd was restored from before the last rotation, and the hosts keep what they have" + anew}
+	case !single:
+		return Step{Kind: Due, Why: "no single authority is trusted: " + trusting(all) + anew}
 	}
 	return Step{Kind: Settled, Why: "all have the same authority and no other one"}
+}
+
+// eachTrusts reports whether all hosts trust some authorities: only then nobody is shown
+// what he does not trust while a rotation begins.
+func eachTrusts(hosts []Host, ids ...ID) bool {
+	for _, h := range hosts {
+		for _, id := range ids {
+			if !slices.Contains(h.Report.Trusts, id) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// trusting says what each host trusts.
+func trusting(hosts []Host) string {
+	var out []string
+	for _, h := range hosts {
+		var ids []string
+		for _, id := range h.Report.Trusts {
+			ids = append(ids, id.Short())
+		}
+		out = append(out, h.Name+" trusts "+cmp.Or(strings.Join(ids, " and "), "what it does not say"))
+	}
+	return strings.Join(out, ", ")
 }
 
 // waiting says for what a host is waited for.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/noderole"
 	"github.com/holdfast/holdfast/internal/decide/rollout"
@@ -28,6 +29,29 @@ func FollowersOf(nodes []state.Node, a Authority) []Host {
 // server before its control-plane label.
 func controls(n state.Node) bool {
 	return n.ControlPlane() || n.Labels[noderole.Claim] == string(state.RoleMaster)
+}
+
+// Newcomer is a host that was let in, by a token for kubeadm.
+type Newcomer struct {
+	Name string
+	// Control is true for a control plane.
+	Control bool
+	// Token is the ID of the token, and Ends when it ends.
+	Token string
+	Ends  time.Time
+}
+
+// Joining says which host that is being installed a rotation waits for, empty for none:
+// one that was let in, and has no Node that is ready. It got the authorities once, before.
+// Workers got the Kubernetes CA alone.
+func Joining(a Authority, let []Newcomer, nodes []state.Node, now time.Time) string {
+	for _, h := range let {
+		ready := slices.ContainsFunc(nodes, func(n state.Node) bool { return n.Name == h.Name && n.Ready })
+		if (h.Control || a == KubernetesCA) && now.Before(h.Ends) && !ready {
+			return fmt.Sprintf("%s is being installed, with the authorities of now: wait until it is ready. Was its installation given up? Then its token ends at %s, or at once after kubectl -n kube-system delete secret bootstrap-token-%s", h.Name, h.Ends.UTC().Format(time.RFC3339), h.Token)
+		}
+	}
+	return ""
 }
 
 // Stale names those of the texts that do not hold the authorities which the first

@@ -2,6 +2,7 @@ package rotation
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -42,6 +43,32 @@ func TestWhichNodesARotationWaitsFor(t *testing.T) {
 	}
 	if hosts, _ := HostsOf([]state.Node{{Name: "x", Labels: control, Annotations: map[string]string{state.AnnotationTrust: said}}}, EtcdCA); hosts[0].Report != nil {
 		t.Error("a host that says nothing of an authority is taken to have said something")
+	}
+}
+
+func TestWhichHostThatIsInstalledARotationWaitsFor(t *testing.T) {
+	later := began.Add(time.Hour)
+	master := Newcomer{Name: "cp-3", Control: true, Token: "abcdef", Ends: later}
+	worker := Newcomer{Name: "worker-2", Token: "abcdef", Ends: later}
+	ended := master
+	ended.Ends = began
+	for what, c := range map[string]struct {
+		of    Authority
+		host  Newcomer
+		nodes []state.Node
+		want  string
+	}{
+		"a control plane":             {EtcdCA, master, nil, "cp-3"},
+		"its Node is not ready":       {EtcdCA, master, []state.Node{{Name: "cp-3"}}, "cp-3"},
+		"its Node is ready":           {EtcdCA, master, []state.Node{{Name: "cp-3", Ready: true}}, ""},
+		"it was given up":             {EtcdCA, ended, nil, ""},
+		"a worker, and the API's CA":  {KubernetesCA, worker, []state.Node{{Name: "cp-3", Ready: true}}, "worker-2"},
+		"a worker, and another one's": {ServiceAccountKey, worker, nil, ""},
+	} {
+		got := Joining(c.of, []Newcomer{c.host}, c.nodes, began)
+		if c.want == "" && got != "" || c.want != "" && (!strings.HasPrefix(got, c.want+" is being installed") || !strings.HasSuffix(got, " at 2026-11-23T19:00:00Z, or at once after kubectl -n kube-system delete secret bootstrap-token-abcdef")) {
+			t.Errorf("%s: %q", what, got)
+		}
 	}
 }
 

@@ -151,6 +151,9 @@ type Report struct {
 	// its way. ByPerson is true if it is something that a person has to do.
 	Problem  string `json:"problem,omitempty"`
 	ByPerson bool   `json:"byPerson,omitempty"`
+	// Restored is true if the wish is older than the last one that the host has followed:
+	// etcd was restored. The host keeps its authorities.
+	Restored bool `json:"restored,omitempty"`
 	// Unable says why the host can have no part in a rotation at all.
 	Unable string `json:"unable,omitempty"`
 }

@@ -36,6 +36,9 @@ func trustedAt(t time.Time) Wish {
 	return w
 }
 
+// restored has the last control plane say that it has followed a later rotation.
+func restored(s *Seen) { s.Hosts[len(s.Hosts)-1].Report.Restored = true }
+
 func turnOf(host string, w Wish) Wish {
 	w.Turn = host
 	return w
@@ -81,6 +84,17 @@ func TestWhatIsTheNextStepOfARotation(t *testing.T) {
 		"an upgrade waits for it":       {in(at(wished(Trust, "cp-1"), "on/o", "o/o"), func(s *Seen) { s.Upgrade = "waits for the upgrade" }), false, "ask trust cp-2: waiting for cp-2 to trust the new authority beside the old one"},
 		"a host is at work":             {in(at(wished(Trust, "cp-1"), "on/o", "o/o"), func(s *Seen) { s.AtWork = "waits for the upgrade: cp-1 at work" }), false, "wait: waits for the upgrade: cp-1 at work"},
 		"they differ":                   {at(Wish{}, "o/o", "n/n"), true, "refuse: cp-1 and cp-2 have different authorities: compare their files"},
+		"two are trusted for ever":      {at(Wish{}, "on/n", "on/n"), false, "due: no single authority is trusted: cp-1 trusts old and new, cp-2 trusts old and new. Replace it, and each has the new one alone: holdfast ca rotate service-account-key"},
+		"one of two trusts two":         {at(Wish{}, "on/n", "n/n"), false, "due: no single authority is trusted: cp-1 trusts old and new, cp-2 trusts new. Replace it, and each has the new one alone: holdfast ca rotate service-account-key"},
+		"one trusts not what is shown":  {at(Wish{}, "on/o", "n/n"), true, "refuse: cp-1 and cp-2 have different authorities: compare their files"},
+		"a host says nothing of files":  {in(at(Wish{}, "o/o"), func(s *Seen) { s.Hosts[0].ControlPlanes, s.Hosts[0].Report.Trusts = 1, nil }), false, "due: no single authority is trusted: cp-1 trusts what it does not say. Replace it, and each has the new one alone: holdfast ca rotate service-account-key"},
+		"one of several is left":        {at(Wish{}, "on/n", "on/n"), true, "ask trust cp-1: waiting for cp-1 to trust the new authority beside the old one"},
+		"etcd was restored":             {in(at(wished(Done, ""), "o/o", "o/o"), restored), false, "due: etcd was restored from before the last rotation, and the hosts keep what they have. Replace it, and each has the new one alone: holdfast ca rotate service-account-key"},
+		"in the middle of an older one": {in(at(wished(Sign, "cp-1"), "o/o", "o/o"), restored), false, "due: etcd was restored from before the last rotation, and the hosts keep what they have. Replace it, and each has the new one alone: holdfast ca rotate service-account-key"},
+		"it is replaced once more":      {in(at(wished(Sign, "cp-1"), "o/o", "o/o"), func(s *Seen) { restored(s); s.Salt = slices.Repeat([]byte{8}, saltBytes) }), true, "ask trust cp-1: waiting for cp-1 to trust the new authority beside the old one"},
+		"restored, and one is away":     {in(at(wished(Sign, "cp-1"), "o/o", "o/o"), func(s *Seen) { restored(s); s.Hosts[0].Ready = false }), true, "refuse: cp-1 has its turn and is not ready: programs of it start again. Does it last for minutes? Look at that host: holdfast status"},
+		"restored, and they differ":     {in(at(wished(Done, ""), "o/o", "n/n"), restored), true, "refuse: cp-1 and cp-2 have different authorities: compare their files"},
+		"restored before another one":   {in(at(wished(Trust, "cp-1"), "o/o", "o/o"), func(s *Seen) { restored(s); s.Hosts[1].Report.Of = "before" }), false, "wait: waiting for cp-1 to trust the new authority beside the old one"},
 		"an authority of no code":       {in(at(Wish{}, "o/o", "o/o"), func(s *Seen) { s.Authority = "join-key" }), true, "refuse: this release cannot replace the authority join-key"},
 		"a host is of before":           {in(kubernetes(Wish{}, "o/o", "o/o"), func(s *Seen) { s.Hosts[1].Report.Unable = "it signs by ca.crt" }), true, "refuse: cp-2: it signs by ca.crt"},
 		"a worker is absent":            {in(kubernetes(Wish{}, "o/o", "o/o"), func(s *Seen) { s.Followers = []Host{{Name: "worker-1", Report: s.Hosts[0].Report}} }), true, "refuse: worker-1 not ready: an absent host would not trust what the others sign; bring it back, or delete its Node if it is gone for good"},
@@ -148,7 +162,7 @@ func words(s Step) string {
 		}
 	case Clean:
 		out += " " + text([]ID{s.Keep})
-	case Refuse, Wait, Hold, Settled, Inform:
+	case Refuse, Wait, Hold, Settled, Due, Inform:
 	}
 	return out + ": " + s.Why
 }

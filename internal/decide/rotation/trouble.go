@@ -25,6 +25,9 @@ type Trouble struct {
 	Began time.Time
 	// Late is true if a person should look at it today.
 	Late bool
+	// Restored is true if etcd was restored from before a rotation that hosts have
+	// followed. Host is empty then.
+	Restored bool
 	// Why says for what it waits.
 	Why string
 }
@@ -66,6 +69,8 @@ func Troubles(now time.Time, hosts []Said) []Trouble {
 		lead := leading(concerned, hosts)
 		switch {
 		case lead == nil:
+		case lead.Restored:
+			out = append(out, Trouble{Authority: a, Phase: lead.Phase, Late: true, Restored: true, Why: lead.Problem})
 		case lead.Phase == Done:
 			out = append(out, without(a, *lead, concerned)...)
 		default:
@@ -94,7 +99,8 @@ func ofAuthority(a Authority, all []Said) []Host {
 }
 
 // leading returns the report of the control plane that knows most of a rotation; nil if
-// there never was one. A host that is away may say what was true before.
+// there never was one. A host that is away may say what was true before. One that has
+// followed a later one than the wish knows most.
 func leading(concerned []Host, all []Said) *Report {
 	var best Host
 	for _, h := range concerned {
@@ -110,6 +116,8 @@ func (h Host) knowsMore(o Host) bool {
 	switch {
 	case h.Ready != o.Ready:
 		return h.Ready
+	case h.Report.Restored != o.Report.Restored:
+		return h.Report.Restored
 	case !h.Report.Began.Equal(o.Report.Began):
 		return h.Report.Began.After(o.Report.Began)
 	}

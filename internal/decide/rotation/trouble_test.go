@@ -36,6 +36,9 @@ func troubleWords(list []Trouble) string {
 		if t.Late {
 			late = " late"
 		}
+		if t.Restored {
+			late += " restored"
+		}
 		out = append(out, strings.TrimSpace(fmt.Sprintf("%s %s%s %s", t.Authority, t.Phase, late, strings.TrimSpace(t.Host+" "+t.Why))))
 	}
 	return strings.Join(out, "\n")
@@ -47,6 +50,7 @@ func TestWhatPeopleAreToldOfARotation(t *testing.T) {
 	problem := func(_ *Said, r *Report) {
 		r.Problem, r.ByPerson = "kubelet reads it when it starts: holdfast host reboot cp-1", true
 	}
+	restored := func(_ *Said, r *Report) { r.Problem, r.Restored = "replace it", true }
 	silent := func(s *Said, _ *Report) { s.Reports = Reports{} }
 	unread := func(_ *Said, r *Report) { r.Trusts, r.Signs = nil, "" }
 	soon, later := began.Add(time.Hour), began.Add(3*time.Hour)
@@ -75,6 +79,8 @@ func TestWhatPeopleAreToldOfARotation(t *testing.T) {
 		"one still trusts both":  {later, []Said{says("cp-1", EtcdCA, Done, "", "n/n"), says("cp-2", EtcdCA, Done, "", "no/n")}, "etcd-ca done late cp-2"},
 		"one does not know yet":  {later, []Said{says("cp-1", EtcdCA, Done, "", "n/n"), says("cp-2", EtcdCA, Done, "", "n/n").change(unread)}, ""},
 		"it comes back later":    {later, []Said{says("cp-1", EtcdCA, Done, "", "n/n"), says("cp-2", EtcdCA, Done, "", "o/o").change(away)}, ""},
+		"etcd was restored":      {soon, []Said{says("cp-1", EtcdCA, Done, "", "o/o").change(restored), says("cp-2", EtcdCA, Done, "", "o/o").change(restored)}, "etcd-ca done late restored replace it"},
+		"one knows of no other":  {soon, []Said{says("cp-1", EtcdCA, Sign, "cp-1", "o/o"), says("cp-2", EtcdCA, Sign, "cp-1", "o/o").change(restored)}, "etcd-ca sign late restored replace it"},
 		"all are away":           {later, []Said{says("cp-1", EtcdCA, Trust, "cp-1", "o/o").change(away)}, "etcd-ca trust late waiting for cp-1, not ready"},
 	} {
 		if got := troubleWords(Troubles(c.now, c.hosts)); got != c.want {

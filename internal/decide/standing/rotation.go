@@ -30,6 +30,13 @@ func (d describer) rotation(t rotation.Trouble) finding.Finding {
 	if t.Late {
 		f.Severity = finding.Warning
 	}
+	if t.Restored {
+		f.Variant = "restored"
+		f.Problem = fmt.Sprintf("etcd was restored from before the last rotation of %s", t.Authority)
+		f.Meaning = "The control planes keep the authority that they have: the one that etcd names was replaced. Replace it once more, so that what lies in etcd follows."
+		f.Commands = append(finding.Anywhere("holdfast ca show"), continues(t.Authority)...)
+		return f
+	}
 	if t.Phase == rotation.Done {
 		f.Variant = t.Host
 		f.Problem = fmt.Sprintf("%s was replaced, and %s uses another one", t.Authority, t.Host)

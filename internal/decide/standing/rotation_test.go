@@ -73,9 +73,16 @@ func TestAHostThatARotationLeftOutIsNamed(t *testing.T) {
 	if found := (describer{Facts: f}).ofRotations(); len(found) > 0 {
 		t.Errorf("all is well: %+v", found)
 	}
+	older := done
+	older.New, older.Restored = "former", true
+	f.Hosts[1].Authorities.Value.Authorities[rotation.FrontProxyCA] = older
+	found := describer{Facts: f}.ofRotations()
+	if len(found) != 1 || found[0].Problem != "etcd was restored from before the last rotation of front-proxy-ca" || found[0].Severity != finding.Warning || found[0].Commands[1].Line != "holdfast ca rotate front-proxy-ca" {
+		t.Errorf("%+v", found)
+	}
 	done.Trusts, done.Signs, done.Problem = []rotation.ID{"old"}, "old", "no space left on device"
 	f.Hosts[1].Authorities.Value.Authorities[rotation.FrontProxyCA] = done
-	found := describer{Facts: f}.ofRotations()
+	found = describer{Facts: f}.ofRotations()
 	if len(found) != 1 || found[0].Problem != "front-proxy-ca was replaced, and cp-2 uses another one: no space left on device" || found[0].Severity != finding.Warning || found[0].Commands[0].Host != "cp-2" {
 		t.Errorf("%+v", found)
 	}
