@@ -20,6 +20,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/adapter/eviction"
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/gate"
 	"github.com/holdfast/holdfast/internal/install/release"
@@ -37,7 +38,7 @@ func lineOf(thresholds map[string]string, size uint64) uint64 {
 	out := uint64(line)
 	for _, signal := range []string{"nodefs.available", "imagefs.available"} {
 		if t := thresholds[signal]; t != "" {
-			out = max(out, host.EvictionLine(t, size, 0))
+			out = max(out, eviction.Line(t, size, 0))
 		}
 	}
 	return out
@@ -51,7 +52,7 @@ func ownLine() uint64 {
 			size = max(size, s)
 		}
 	}
-	return lineOf(host.Eviction("/"), size)
+	return lineOf(eviction.Thresholds("/"), size)
 }
 
 // answerIn is how long containerd may take to list its images. It takes milliseconds. One that

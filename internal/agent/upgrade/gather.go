@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 
 	"github.com/holdfast/holdfast/internal/adapter/clock"
+	"github.com/holdfast/holdfast/internal/adapter/eviction"
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/decide/updates"
@@ -228,7 +229,7 @@ var filesystems = []struct {
 func (g *Gatherer) disks(running string) ([]gate.Disk, error) {
 	var out []gate.Disk
 	seen := map[uint64]int{}
-	need, evicts := g.need(running), host.Eviction("/")
+	need, evicts := g.need(running), eviction.Thresholds("/")
 	for _, f := range filesystems {
 		var fsys unix.Statfs_t
 		var st unix.Stat_t
@@ -240,7 +241,7 @@ func (g *Gatherer) disks(running string) ([]gate.Disk, error) {
 			return nil, fmt.Errorf("free space of %s: %w", f.path, err)
 		}
 		block := uint64(max(fsys.Bsize, 0))
-		d := gate.Disk{Path: f.path, Free: fsys.Bavail * block, Need: need[f.path], Line: host.EvictionLine(evicts[f.signal], fsys.Blocks*block, f.share)}
+		d := gate.Disk{Path: f.path, Free: fsys.Bavail * block, Need: need[f.path], Line: eviction.Line(evicts[f.signal], fsys.Blocks*block, f.share)}
 		if i, known := seen[st.Dev]; known { // two folders of one file system
 			out[i].Need += d.Need
 			out[i].Line = max(out[i].Line, d.Line)

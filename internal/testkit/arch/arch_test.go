@@ -57,6 +57,7 @@ var layers = map[string]layer{
 	"internal/model/jointoken":      pure,
 	"internal/model/retired":        pure,
 	"internal/model/workload":       pure,
+	"internal/adapter/eviction":     effect,
 	"internal/adapter/host":         effect,
 	"internal/adapter/hostconfig":   effect,
 	"internal/adapter/updates":      effect,

@@ -1,4 +1,4 @@
-package host
+package eviction
 
 import (
 	"os"
@@ -34,7 +34,7 @@ func TestTheGateOfTheDiskGoesByKubeletsOwnThresholds(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got := EvictionLine(Eviction(root)["imagefs.available"], size, 15); got != c.want {
+		if got := Line(Thresholds(root)["imagefs.available"], size, 15); got != c.want {
 			t.Errorf("%s: %d, want %d", what, got, c.want)
 		}
 	}
@@ -57,7 +57,7 @@ func TestWhatASiteSetsByAKubeletConfigCountsToo(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := Eviction(root); len(got) != 2 || got["nodefs.available"] != "20Gi" || got["imagefs.available"] != "2Gi" {
+	if got := Thresholds(root); len(got) != 2 || got["nodefs.available"] != "20Gi" || got["imagefs.available"] != "2Gi" {
 		t.Errorf("%v", got)
 	}
 }

@@ -1,4 +1,5 @@
-package host
+// Package eviction reads below which free space kubelet of this host ends pods and removes images.
+package eviction
 
 import (
 	"maps"
@@ -16,11 +17,11 @@ import (
 // kubeletConfig is the file that kubelet of a host reads first.
 const kubeletConfig = "/var/lib/kubelet/config.yaml"
 
-// Eviction returns kubelet's thresholds by their signals, such as nodefs.available. As kubelet does,
+// Thresholds returns kubelet's thresholds by their signals, such as nodefs.available. As kubelet does,
 // it reads the files in state.KubeletFolder after its first one, in the order of their names: a
-// later file replaces the thresholds that it names. Eviction is empty where no file says one; a file
+// later file replaces the thresholds that it names. The result is empty where no file says one; a file
 // that cannot be read says none.
-func Eviction(root string) map[string]string {
+func Thresholds(root string) map[string]string {
 	files, _ := filepath.Glob(filepath.Join(root, state.KubeletFolder, "*.conf")) // sorted; its only error is a bad pattern
 	out := map[string]string{}
 	for _, path := range append([]string{filepath.Join(root, kubeletConfig)}, files...) {
@@ -38,10 +39,10 @@ func Eviction(root string) map[string]string {
 	return out
 }
 
-// EvictionLine returns the free bytes of a file system of a size below which kubelet ends pods and
+// Line returns the free bytes of a file system of a size below which kubelet ends pods and
 // removes images, by a threshold: an amount, or a share of the size. Without one that can be read it
 // is kubelet's own share of the hundred, which asks for more than any threshold of ours.
-func EvictionLine(threshold string, size, share uint64) uint64 {
+func Line(threshold string, size, share uint64) uint64 {
 	if percent, is := strings.CutSuffix(threshold, "%"); is {
 		if p, err := strconv.ParseFloat(percent, 64); err == nil && p >= 0 && p <= 100 {
 			return uint64(p / 100 * float64(size))
