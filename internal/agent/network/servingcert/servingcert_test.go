@@ -280,7 +280,7 @@ func TestAnAPIServerThatDoesNotFollowIsTold(t *testing.T) {
 	p, c := newPiece(t, dir, endpoint)
 	reconcile(t, p, view("10.98.0.5"))
 	follows.Store(false)
-	ctx, stop := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	ctx, stop := context.WithTimeout(t.Context(), 2*time.Second)
 	defer stop()
 	if _, err := p.Reconcile(ctx, view("10.98.0.5", "fd98::5")); err == nil || !strings.Contains(err.Error(), "still shows a certificate for") {
 		t.Errorf("got %v", err)
