@@ -538,8 +538,8 @@ func TestARotationWaitsForAHostThatComes(t *testing.T) {
 	}
 }
 
-// What a wish from an older copy of etcd says is not gone on with. The command begins a new
-// rotation, and `ca show` asks for one.
+// The command does not go on with a wish from an older copy of etcd: it begins a new rotation,
+// and `ca show` asks for one.
 func TestAWishFromBeforeTheLastRotationIsReplaced(t *testing.T) {
 	for _, phase := range []decide.Phase{decide.Done, decide.Sign} {
 		synctest.Test(t, func(t *testing.T) {

@@ -142,20 +142,18 @@ func sameFile(path string, want state.File) bool {
 // FreeSpace returns how many bytes root may still write to the file system of
 // dir.
 func FreeSpace(dir string) (uint64, error) {
-	var st unix.Statfs_t
-	if err := unix.Statfs(dir, &st); err != nil {
-		return 0, fmt.Errorf("free space of %s: %w", dir, err)
-	}
-	return st.Bavail * uint64(st.Bsize), nil //nolint:gosec // a block has a size
+	free, _, err := Space(dir)
+	return free, err
 }
 
-// Size returns the bytes of the file system of dir, whether they are free or not.
-func Size(dir string) (uint64, error) {
+// Space returns FreeSpace, and the size of that file system in bytes.
+func Space(dir string) (free, size uint64, err error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {
-		return 0, fmt.Errorf("size of the file system of %s: %w", dir, err)
+		return 0, 0, fmt.Errorf("free space of %s: %w", dir, err)
 	}
-	return st.Blocks * uint64(st.Bsize), nil //nolint:gosec // a block has a size
+	block := uint64(st.Bsize) //nolint:gosec // a block has a size
+	return st.Bavail * block, st.Blocks * block, nil
 }
 
 // Exists reports whether a path leads to something that can be read with stat.

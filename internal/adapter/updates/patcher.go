@@ -88,11 +88,10 @@ func ThisHost(pair bool, prepare func(context.Context) error) Patcher {
 func free() (map[string]uint64, error) {
 	out := map[string]uint64{}
 	for _, folder := range []string{"/", "/boot", "/usr", "/var"} {
-		var s unix.Statfs_t
-		if err := unix.Statfs(folder, &s); err == nil {
-			out[folder] = s.Bavail * uint64(s.Bsize) //nolint:gosec // a size of blocks
+		if space, err := host.FreeSpace(folder); err == nil {
+			out[folder] = space
 		} else if !errors.Is(err, unix.ENOENT) {
-			return nil, fmt.Errorf("how much room %s has: %w", folder, err)
+			return nil, err
 		}
 	}
 	return out, nil

@@ -67,6 +67,7 @@ type Fetcher struct {
 // NewFetcher returns the one of this host. pair is true for a control plane of two.
 func NewFetcher(controlPlane, pair bool) *Fetcher {
 	h := ThisHost(controlPlane)
+	h.Shelf.Line = ownLine()
 	f := &Fetcher{
 		Host: h, Sources: h.sources, Remove: func(digest string) error { return release.Remove(h.Root, digest) },
 		Place: func(ctx context.Context, s *release.Store) error { return s.Place(ctx, h.Root) },

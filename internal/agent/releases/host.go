@@ -48,7 +48,7 @@ func lineOf(thresholds map[string]string, size uint64) uint64 {
 func ownLine() uint64 {
 	var size uint64
 	for _, dir := range []string{"/var/lib/holdfast", "/var/lib/containerd"} {
-		if s, err := host.Size(dir); err == nil {
+		if _, s, err := host.Space(dir); err == nil {
 			size = max(size, s)
 		}
 	}
@@ -90,7 +90,7 @@ type Host struct {
 
 // ThisHost returns the releases of this host.
 func ThisHost(controlPlane bool) Host {
-	return Host{Root: "/", Shelf: release.NewShelf("/", ownLine()), Installed: release.Installed("/"), ControlPlane: controlPlane, Images: Containerd{}}
+	return Host{Root: "/", Shelf: release.NewShelf("/", line), Installed: release.Installed("/"), ControlPlane: controlPlane, Images: Containerd{}}
 }
 
 // Whole lists the digests of the releases that lie here whole: the layout, which was

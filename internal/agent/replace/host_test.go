@@ -499,7 +499,7 @@ func TestALookThatRanOutOfTimeHasNoSilentBMC(t *testing.T) {
 	}
 }
 
-// What a person named is compared with the machine that asks, and not with this host, which has another name.
+// The name that a person gave is that of the machine that asks; this host has another one.
 func TestANewcomerMayBeKnownByItsSystemIDAlone(t *testing.T) {
 	l, job := newLab(t)
 	named := order

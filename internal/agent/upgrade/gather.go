@@ -231,17 +231,16 @@ func (g *Gatherer) disks(running string) ([]gate.Disk, error) {
 	seen := map[uint64]int{}
 	need, evicts := g.need(running), eviction.Thresholds("/")
 	for _, f := range filesystems {
-		var fsys unix.Statfs_t
 		var st unix.Stat_t
 		path := f.path
 		for ; path != "/" && !host.Exists(path); path = filepath.Dir(path) {
 			continue
 		}
-		if err := errors.Join(unix.Statfs(path, &fsys), unix.Stat(path, &st)); err != nil {
-			return nil, fmt.Errorf("free space of %s: %w", f.path, err)
+		free, size, err := host.Space(path)
+		if err := errors.Join(err, unix.Stat(path, &st)); err != nil {
+			return nil, fmt.Errorf("file system of %s: %w", f.path, err)
 		}
-		block := uint64(max(fsys.Bsize, 0))
-		d := gate.Disk{Path: f.path, Free: fsys.Bavail * block, Need: need[f.path], Line: eviction.Line(evicts[f.signal], fsys.Blocks*block, f.share)}
+		d := gate.Disk{Path: f.path, Free: free, Need: need[f.path], Line: eviction.Line(evicts[f.signal], size, f.share)}
 		if i, known := seen[st.Dev]; known { // two folders of one file system
 			out[i].Need += d.Need
 			out[i].Line = max(out[i].Line, d.Line)

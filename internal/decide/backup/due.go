@@ -226,9 +226,9 @@ func (f Facts) due() (Begun, time.Time) {
 }
 
 // turn returns when a run that is due may begin: now, but for a backup of the schedule that is late.
-// That one begins in this host's part of an hour. What kept one host from its backup mostly kept the
-// others, too, such as a night without power or an etcd without a quorum; and hosts that find
-// themselves fit in the same moment would begin together, before either can say so.
+// Such a backup begins in this host's part of an hour. A night without power, or an etcd without a
+// quorum, mostly kept the other hosts from their backups too; and hosts that find themselves fit in
+// the same moment would begin together, before either can say so.
 func (f Facts) turn(b Begun, due time.Time) time.Time {
 	late := f.Now.Sub(due)
 	if b.Reason != BySchedule || f.Part <= 0 || late%closest < f.Part {

@@ -8,7 +8,7 @@ import (
 // RefusedError lists everything for which a living site cannot become what a file says. No
 // value in it is a secret.
 type RefusedError struct {
-	// What begins the text, for example "this site cannot move as the file says".
+	// What is the beginning of the text, for example "this site cannot move as the file says".
 	What        string
 	Differences []Difference
 }
