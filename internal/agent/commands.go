@@ -21,6 +21,7 @@ func commands(streams command.Streams) []*cobra.Command {
 		newBring(streams),
 		newBackup(streams),
 		newLeave(streams),
+		newLife(streams),
 		newPair(streams),
 		newParachute(streams),
 		newTrust(streams),

@@ -21,7 +21,7 @@ func TestAnOustedHostWritesItDownAndSwitchesItselfOff(t *testing.T) {
 	member.Node = state.Known("old")
 	var self replace.Self
 	var did []string
-	full := true
+	full, unarmed := true, errors.New("no space left on device")
 	p := &place{
 		log: slog.New(slog.DiscardHandler), self: func(context.Context, bool) replace.Self { return self },
 		note: func(string) error {
@@ -32,6 +32,7 @@ func TestAnOustedHostWritesItDownAndSwitchesItselfOff(t *testing.T) {
 			return nil
 		},
 		off: func(context.Context) error { did = append(did, "off"); return nil },
+		arm: func(context.Context) (bool, error) { return !full, unarmed },
 	}
 	look := func(s replace.Self, wantErr bool, want ...string) {
 		t.Helper()
@@ -40,12 +41,14 @@ func TestAnOustedHostWritesItDownAndSwitchesItselfOff(t *testing.T) {
 			t.Errorf("%v, %v, want %v", did, err, want)
 		}
 	}
-	look(out, false) // two looks have to agree
+	look(out, true) // two looks have to agree; the unit of the next boot is not written yet
+	unarmed = nil
 	look(member, false)
 	look(out, false)
 	look(out, true) // it stays on until it has written it down, or it would act again after a boot
+	unarmed = errors.New("no space left on device")
 	full = false
-	look(out, false, "note", "off")
+	look(out, false, "note", "off") // no error of that unit keeps it on
 }
 
 // docs/facts/loss.md#hard-cases-of-loss, L4: somebody confirmed on the old host before it could
@@ -66,6 +69,7 @@ func TestL4AReplacedHostWhoseEtcdRunsIsToldAndLeftAlone(t *testing.T) {
 		},
 		note: func(string) error { t.Error("it is written down as out"); return nil },
 		off:  func(context.Context) error { t.Error("it is switched off"); return nil },
+		arm:  func(context.Context) (bool, error) { return true, nil },
 	}
 	looks := func(n int, want string) {
 		t.Helper()

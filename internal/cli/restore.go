@@ -37,10 +37,11 @@ nodes, pods and leases. CronJobs are suspended and volumes are kept until you sa
 otherwise: the first host writes the list to /var/lib/etcd/holdfast-restore/report.json.
 
 Everything that was written after the backup is lost. Never restore a site while a host of
-it still serves: both would answer at its addresses. Wipe the former hosts before you switch
-one on again. Only one that was half of a whole pair, and that is switched on alone, waits;
-the survivor of a pair, two together and a lone control plane would serve the old data. None
-of them joins the new site: etcd, Corosync's key and the join secrets are others now.
+it still serves: both would answer at its addresses. Wipe the former hosts. A former
+control plane that is switched on before, and that the restored site answers, switches
+itself off. One that reaches nobody starts and serves the old data, and so does a lone one
+whose own address the restored one has. None of them joins the new site: etcd, Corosync's
+key and the join secrets are others now.
 
 A restored site sends its backups to the targets of the former one, into the same folders: keep
 a trial beside a living site from them.

@@ -60,6 +60,7 @@ func (r *Agent) serveConfig(ctx context.Context) error {
 		Bootstrap: give.Bootstrap,
 		Enter:     r.enter,
 		Place:     r.out,
+		Life:      r.Site.Life,
 		Renew:     r.renewer().Renew,
 		Progress:  progress,
 		ReadToken: r.Site.Identity.ProgressToken,

@@ -1,6 +1,7 @@
 package replace
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/model/retired"
@@ -27,6 +28,9 @@ type Self struct {
 	// if it says nothing. It needs no API: a site whose new host has lost its packets to this
 	// one may have none.
 	Told string
+	// Succeeded is what control planes of a later life of the site say (decide/life), empty if
+	// none of them answers.
+	Succeeded string
 }
 
 // Displaces reports whether a machine is not the one that the old host was. The same machine may be
@@ -54,14 +58,21 @@ func (p Plan) Ousts(name string, m state.Machine) string {
 }
 
 // Ousted says that another machine has taken the place of this host, or will: it was
-// retired as the lost control plane, and woke up. It is empty if that is not so, or not known.
+// retired as the lost control plane, and woke up; or the site was restored without it. It is empty if
+// that is not so, or not known.
 //
 // A host that is ousted still has its addresses, and accounts that the API takes. So it takes the
 // packets of the machine that has its address now, and its agent writes as that machine. Nobody
 // but its own agent can end that. A host whose etcd runs is never ousted, whatever the
 // list says: Overtaken tells of it.
 func Ousted(s Self) string {
-	if !s.Installed || s.MachineID == "" || !no(s.Etcd) || state.Is(s.Node, s.MachineID) {
+	if !s.Installed || s.MachineID == "" || !no(s.Etcd) {
+		return ""
+	}
+	if s.Succeeded != "" { // the lists of that life know nothing of this host
+		return s.Succeeded
+	}
+	if state.Is(s.Node, s.MachineID) {
 		return ""
 	}
 	if s.Told != "" {
@@ -83,11 +94,12 @@ func Ousted(s Self) string {
 }
 
 // Overtaken says that another machine has taken the place of this host although etcd runs here:
-// a person confirmed there before the host could learn of it. Then there are two clusters, and
-// only a person can choose between them. The API is not asked: it may be this host's own.
+// a person confirmed there before the host could learn of it, or the restored site did not answer
+// while the host booted. Then there are two clusters, and only a person can choose between them. The
+// API is not asked: it may be this host's own.
 func Overtaken(s Self) string {
 	if !s.Installed || !state.Is(s.Etcd, true) {
 		return ""
 	}
-	return s.Told
+	return cmp.Or(s.Told, s.Succeeded)
 }

@@ -40,7 +40,12 @@ func TestAHostIsOustedOnlyIfTheClusterHasAnotherMachineInItsPlace(t *testing.T) 
 		"whether its etcd runs is unknown":                      {with(func(s *Self) { s.Etcd = state.Fact[bool]{} }), false},
 		"the list is unknown":                                   {with(func(s *Self) { s.Entry = state.Fact[*retired.Host]{} }), false},
 		"the Node is unknown":                                   {with(func(s *Self) { s.Node = state.Fact[string]{} }), false},
-		"its own machine id is unknown":                         {with(func(s *Self) { s.MachineID = "" }), false},
+		"the site was restored: its list knows nothing of this host": {with(func(s *Self) {
+			s.Entry, s.Node, s.Succeeded = state.Known[*retired.Host](nil), state.Known("old"), "restored"
+		}), true},
+		"the site was restored, and its etcd runs":   {with(func(s *Self) { s.Etcd, s.Succeeded = state.Known(true), "restored" }), false},
+		"the site was restored while this one joins": {with(func(s *Self) { s.Installed, s.Succeeded = false, "restored" }), false},
+		"its own machine id is unknown":              {with(func(s *Self) { s.MachineID = "" }), false},
 	} {
 		if got := Ousted(c.self); got != "" != c.want {
 			t.Errorf("%s: %q", name, got)
@@ -80,10 +85,11 @@ func TestL4AHostIsOvertakenOnlyWhileItsEtcdRuns(t *testing.T) {
 		want bool
 	}{
 		"its etcd runs, and the other control plane says so": {told, true},
-		"nobody says so":                        {with(func(s *Self) { s.Told = "" }), false},
-		"its etcd is stopped: it is ousted":     {with(func(s *Self) { s.Etcd = state.Known(false) }), false},
-		"whether its etcd runs is unknown":      {with(func(s *Self) { s.Etcd = state.Fact[bool]{} }), false},
-		"a newcomer whose installation goes on": {with(func(s *Self) { s.Installed = false }), false},
+		"nobody says so":                           {with(func(s *Self) { s.Told = "" }), false},
+		"its etcd is stopped: it is ousted":        {with(func(s *Self) { s.Etcd = state.Known(false) }), false},
+		"whether its etcd runs is unknown":         {with(func(s *Self) { s.Etcd = state.Fact[bool]{} }), false},
+		"a newcomer whose installation goes on":    {with(func(s *Self) { s.Installed = false }), false},
+		"its etcd runs, and the site was restored": {with(func(s *Self) { s.Told, s.Succeeded = "", "restored" }), true},
 	} {
 		if got := Overtaken(c.self); got != "" != c.want {
 			t.Errorf("%s: %q", name, got)

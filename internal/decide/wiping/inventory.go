@@ -41,7 +41,7 @@ func All() Inventory {
 		},
 		Units: []string{
 			"holdfast-*.service", "holdfast-*.timer", "holdfast-*.path", "kubelet.service", "kubelet.service.d", "containerd.service", "containerd.service.d", "podman-etcd.service",
-			"*.service.d/10-holdfast.conf", "*.service.d/10-proxy.conf", "*.service.d/50-holdfast-release.conf", "holdfast-*.service.d",
+			"*.service.d/10-holdfast.conf", "*.service.d/10-holdfast-life.conf", "*.service.d/10-proxy.conf", "*.service.d/50-holdfast-release.conf", "holdfast-*.service.d",
 		},
 		Emptied: []string{"/var/lib/kubelet", "/run/containerd", "/var/lib/containerd", "/run/netns"},
 		Paths: []string{

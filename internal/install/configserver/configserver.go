@@ -6,6 +6,7 @@
 //	POST      /hosts/<host>/bootstrap-token   the host's own token, of its admission
 //	POST      /hosts/<host>/enter             the host's own token
 //	GET, HEAD /hosts/<host>/place             nothing
+//	GET, HEAD /life                           nothing
 //	POST      /certificate                    the key of a worker's expired certificate
 //	POST      /progress/<host>                the host's own token
 //	GET, HEAD /progress                       read token
@@ -67,6 +68,8 @@ type Options struct {
 	// Place says that another machine has the place of this machine of a host; empty if it has
 	// not. nil means that nobody is told.
 	Place func(host string, machine state.Machine) (string, error)
+	// Life is the one that the site of this control plane is of.
+	Life state.Life
 	// Renew returns the certificate that a worker requests with an expired one. The
 	// host has proved that it has the key of the shown certificate, and nothing else
 	// about that is checked before. nil means that nobody gets one.
@@ -116,11 +119,15 @@ func New(o Options) http.Handler {
 	mux.Handle("/hosts/{host}/bootstrap-token", allowing(http.HandlerFunc(s.bootstrapToken), http.MethodPost))
 	mux.Handle("/hosts/{host}/enter", allowing(http.HandlerFunc(s.enter), http.MethodPost))
 	mux.Handle("/hosts/{host}/place", reading(http.HandlerFunc(s.place)))
+	mux.Handle(lifePath, reading(http.HandlerFunc(s.life)))
 	mux.Handle(certificatePath, allowing(http.HandlerFunc(s.certificate), http.MethodPost))
 	mux.Handle("/progress", reading(http.HandlerFunc(s.readProgress)))
 	mux.Handle("/progress/{host}", allowing(http.HandlerFunc(s.postProgress), http.MethodPost))
 	return s.private(mux)
 }
+
+// lifePath is asked by hosts that boot.
+const lifePath = "/life"
 
 // Limits of a connection: a client that is slow or large must not hold one.
 const (

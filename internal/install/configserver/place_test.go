@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/holdfast/holdfast/internal/model/state"
 )
@@ -35,5 +36,19 @@ func TestAServerThatKnowsNoPlacesSaysNothingOfThem(t *testing.T) {
 	s := newSite(t, nil)
 	if status, _, _ := s.ask(t, "GET", "/hosts/cp-2/place?uuid=aa-1", "", ""); status != 404 {
 		t.Error(status)
+	}
+}
+
+func TestAHostIsToldWithoutATokenWhichLifeOfItsSiteServes(t *testing.T) {
+	want := state.Life{ID: "a", Began: time.Date(2026, 11, 28, 10, 0, 0, 0, time.UTC)}
+	for _, l := range []state.Life{want, {}} {
+		s := newSite(t, func(o *Options) { o.Life = l })
+		got, known, err := newClient(s).Life(t.Context())
+		if got != l || !known || err != nil {
+			t.Errorf("%+v, %v, %v, want %+v", got, known, err, l)
+		}
+		if status, _, _ := s.ask(t, "POST", lifePath, "", "x"); status != 405 {
+			t.Errorf("a life is written: %d", status)
+		}
 	}
 }

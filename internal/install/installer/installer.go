@@ -63,6 +63,8 @@ type saved struct {
 	Manifests map[string]string `json:"manifests,omitempty"`
 	// Restore is the backup with which the site begins; see site.Site.Restore.
 	Restore *site.Restore `json:"restore,omitempty"`
+	// Life is the one that the restore begins; see site.Site.Life.
+	Life state.Life `json:"life,omitzero"`
 }
 
 // InputError reports a mistake in a file that the administrator wrote. Nothing
@@ -87,7 +89,7 @@ func (in *Installer) Made() (*site.Site, error) {
 	if err != nil {
 		return nil, errUnreadableState(err)
 	}
-	return &site.Site{Config: cfg, Identity: st.Identity, Restore: st.Restore}, nil
+	return &site.Site{Config: cfg, Identity: st.Identity, Restore: st.Restore, Life: st.Life}, nil
 }
 
 func errUnreadableState(err error) error {
@@ -117,7 +119,7 @@ func (in *Installer) open() (*site.Site, *saved, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return &site.Site{Config: cfg, Identity: st.Identity, Restore: st.Restore}, st, nil
+	return &site.Site{Config: cfg, Identity: st.Identity, Restore: st.Restore, Life: st.Life}, st, nil
 }
 
 // builtFor refuses hosts that cannot run the release's programs.

@@ -73,6 +73,11 @@ func (in *Installer) Restore(b Backup) (missing []string, err error) {
 		return nil, err
 	}
 	st.Restore.Former = former(s, b.ControlPlanes)
+	id, err := keys.Life(in.Random)
+	if err != nil {
+		return nil, err
+	}
+	st.Life = s.Life.Next(id, in.Now())
 	text, err := config.Marshal(s.Config)
 	if err != nil {
 		return nil, err

@@ -103,6 +103,14 @@ func TestARestoredSiteHasTheKeysOfItsBackupAndNewSecretsForHostsThatJoin(t *test
 	if other := first.For(state.RoleMaster); other.Restore != nil {
 		t.Errorf("a further control plane restores %+v: it joins", other.Restore)
 	}
+	if l := first.Life; l.ID == "" || l.ID == first.Restore.Token || !l.Began.After(before.Life.Began) {
+		t.Errorf("the life of the restored site is %+v", l)
+	}
+	for _, role := range []state.Role{state.RoleMaster, state.RoleWorker} {
+		if first.For(role).Life != first.Life {
+			t.Errorf("a %s is of life %+v, want that of the first host", role, first.For(role).Life)
+		}
+	}
 	was, is := before.Identity, first.Identity
 	for what, same := range map[string]bool{
 		"Kubernetes' CA": was.KubernetesCA == is.KubernetesCA, "etcd's CA": was.EtcdCA == is.EtcdCA,

@@ -55,6 +55,8 @@ type Site struct {
 	// Restore names the backup with which etcd of the first host begins. It is nil for a
 	// new site, and in the copies of all other hosts.
 	Restore *Restore
+	// Life tells the lives of a site apart. It is zero until the site is restored.
+	Life state.Life
 }
 
 // RestorePath is the path at which the first host of a restored site waits for the snapshot.
@@ -141,7 +143,7 @@ func (s *Site) RendezvousIP() (netip.Addr, bool) {
 // A worker gets no private key either, and of the pull secret only the part for
 // the release's registry.
 func (s *Site) For(role state.Role) *Site {
-	out := &Site{Role: role, Config: withoutAccounts(s.Config), Identity: s.Identity, BMCs: s.BMCHosts(), Release: s.Release}
+	out := &Site{Role: role, Config: withoutAccounts(s.Config), Identity: s.Identity, BMCs: s.BMCHosts(), Release: s.Release, Life: s.Life}
 	out.Identity.AdmissionToken = "" // a control plane mints the tokens that it needs
 	out.Identity.Admin = KeyPair{}   // no host acts as the administrator
 	if role == state.RoleBootstrap {
@@ -256,6 +258,7 @@ type wire struct {
 	BMCs     []string   `json:"bmcs,omitempty"`
 	Release  string     `json:"release,omitempty"`
 	Restore  *Restore   `json:"restore,omitempty"`
+	Life     state.Life `json:"life,omitzero"`
 }
 
 // Marshal returns the site as JSON. It holds secrets: mode 0600.
@@ -264,7 +267,7 @@ func (s *Site) Marshal() ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode site: %w", err)
 	}
-	data, err := json.MarshalIndent(wire{Role: s.Role, Config: string(text), Identity: s.Identity, BMCs: s.BMCs, Release: s.Release, Restore: s.Restore}, "", "  ")
+	data, err := json.MarshalIndent(wire{Role: s.Role, Config: string(text), Identity: s.Identity, BMCs: s.BMCs, Release: s.Release, Restore: s.Restore, Life: s.Life}, "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("encode site: %w", err)
 	}
@@ -283,7 +286,7 @@ func Unmarshal(data []byte) (*Site, error) {
 	if err != nil {
 		return nil, errDamaged
 	}
-	return &Site{Role: w.Role, Config: cfg, Identity: w.Identity, BMCs: w.BMCs, Release: w.Release, Restore: w.Restore}, nil
+	return &Site{Role: w.Role, Config: cfg, Identity: w.Identity, BMCs: w.BMCs, Release: w.Release, Restore: w.Restore, Life: w.Life}, nil
 }
 
 // errDamaged replaces the errors of decoders, which quote their input.

@@ -34,6 +34,7 @@ var stays = map[string]string{
 		"and kernel arguments in `/boot` and `/efi`, for which GRUB's tools read disks and volumes (no `PrivateDevices`, `CAP_SYS_ADMIN`). It has no network.",
 	PatchUnit:     "It runs as root, only when somebody wants updates of the distribution and the host has its turn: scripts of packages do what they do anywhere else.",
 	LeaveUnit:     "It runs once in each shutdown. It reads the agent's access to the API as root (`CAP_DAC_READ_SEARCH`), talks to systemd, to the API and to the agent's socket, and writes nothing.",
+	LifeUnit:      "It runs once at each boot of a control plane. It reads the site's authorities as root (`CAP_DAC_READ_SEARCH`), asks other control planes, and may write one file below `/var/lib/holdfast` and ask systemd to switch the host off.",
 	TrustUnit:     "It runs once at each boot, and after a change of the authorities that the site adds, as root over `/etc`, `/var` and `/usr/local/share`. It has no network.",
 	ParachuteUnit: "It is there only while a host is on its way to another release, and runs the program of the old one: it writes where programs lie, ends and starts daemons through systemd, and asks API servers whether they serve.",
 	BringUnit:     "It runs for minutes, only on the control plane that brings a part of a release to the cluster. It reads the administrator's access to the API as root (`CAP_DAC_READ_SEARCH`), talks to the API, and writes how it ended below `/run`.",
@@ -58,6 +59,7 @@ func everyUnit(t *testing.T) []ignition.Unit {
 			out = append(out, ignition.Unit{Name: name, Contents: string(f.Data)})
 		}
 	}
+	out = append(out, ignition.Unit{Name: LifeUnit, Contents: string(LifeUnits("/out")[0].Data)})
 	out = append(out, ignition.Unit{Name: BringUnit, Contents: string(Bring("sha256:"+strings.Repeat("0", 64), "objects").Data)})
 	return out
 }

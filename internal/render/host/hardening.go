@@ -93,6 +93,29 @@ SystemCallFilter=@system-service
 SystemCallErrorNumber=EPERM
 `
 
+// lifeConfinement is for a program that reads what a host knows of its site, asks control planes, and
+// may write one file and ask systemd to switch the host off.
+const lifeConfinement = `NoNewPrivileges=yes
+ProtectSystem=strict
+ReadWritePaths=/var/lib/holdfast
+ProtectHome=yes
+PrivateTmp=yes
+PrivateDevices=yes
+ProtectKernelModules=yes
+ProtectKernelTunables=yes
+ProtectKernelLogs=yes
+ProtectControlGroups=yes
+ProtectClock=yes
+ProtectHostname=yes
+RestrictNamespaces=yes
+RestrictRealtime=yes
+RestrictSUIDSGID=yes
+RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK
+CapabilityBoundingSet=CAP_DAC_OVERRIDE CAP_DAC_READ_SEARCH
+SystemCallFilter=@system-service
+SystemCallErrorNumber=EPERM
+`
+
 // trustConfinement is for a program of ours and the distribution's tool that it runs: they
 // read certificates, and write files and lists of them.
 const trustConfinement = plain + `NoNewPrivileges=yes

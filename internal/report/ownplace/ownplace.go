@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/kube"
+	"github.com/holdfast/holdfast/internal/adapter/replacement"
 	"github.com/holdfast/holdfast/internal/decide/replace"
 	"github.com/holdfast/holdfast/internal/fence"
 	"github.com/holdfast/holdfast/internal/install/configserver"
@@ -29,17 +30,32 @@ const askTime = 5 * time.Second
 // here it asks the other control plane alone, and that only if serving is true: the API may be
 // this host's own.
 func Look(ctx context.Context, of *site.Site, name string, serving bool) replace.Self {
-	s := replace.Self{Installed: host.Exists(state.InstalledPath), MachineID: Machine()}
-	if report, err := keeperclient.Report(ctx, state.EtcdSocketPath); err == nil {
-		s.Etcd = report.Snapshot.Local.Running
-	}
+	s := replace.Self{Installed: host.Exists(state.InstalledPath), MachineID: Machine(), Etcd: runs(ctx, of)}
 	if state.Is(s.Etcd, true) && serving || state.Is(s.Etcd, false) {
 		s.Told = told(ctx, of, name)
+		s.Succeeded = Succeeded(ctx, of, name)
 	}
 	if state.Is(s.Etcd, false) {
 		askAPI(ctx, of, name, &s)
 	}
 	return s
+}
+
+// runs reports whether etcd runs here. One of two asks its etcd keeper. Elsewhere kubelet runs etcd. On
+// a host that is out of its site systemd starts neither (render/host.LifeUnits).
+func runs(ctx context.Context, of *site.Site) (is state.Fact[bool]) {
+	if of.Topology().Fencing {
+		if report, err := keeperclient.Report(ctx, state.EtcdSocketPath); err == nil {
+			return report.Snapshot.Local.Running
+		}
+	}
+	switch out := host.Exists(replacement.OustedPath); {
+	case out:
+		return state.Known(false)
+	case of.Topology().Fencing:
+		return is
+	}
+	return state.Known(true)
 }
 
 // askAPI adds what the API says.

@@ -1,0 +1,97 @@
+package ownplace
+
+import (
+	"context"
+	"encoding/json"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"sync"
+
+	"github.com/holdfast/holdfast/internal/adapter/observe/settings"
+	"github.com/holdfast/holdfast/internal/decide/life"
+	"github.com/holdfast/holdfast/internal/install/configserver"
+	"github.com/holdfast/holdfast/internal/model/corosync"
+	"github.com/holdfast/holdfast/internal/model/site"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// Succeeded asks whether the site of this host was restored and serves without it, and returns what
+// decide/life says. It asks all at once, and needs no API. An address of this host is not asked: it
+// would answer itself, or nobody.
+func Succeeded(ctx context.Context, of *site.Site, name string) string {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	return life.Succeeded(of.Life, lives(ctx, of, elsewhere(known(of, name))))
+}
+
+// known returns the addresses at which control planes of the site answer, as far as this host's disk
+// says.
+func known(of *site.Site, name string) []netip.Addr {
+	out := of.Config.APIVIPs()
+	if now, err := settings.Load(of, settings.Path); err == nil {
+		out = append(out, now.APIVIPs...)
+	}
+	var nodes []state.Node
+	if data, err := os.ReadFile(state.NodesPath); err == nil && json.Unmarshal(data, &nodes) == nil {
+		for _, n := range nodes {
+			if n.ControlPlane() && n.Name != name {
+				out = append(out, n.Addresses...)
+			}
+		}
+	}
+	if text, err := os.ReadFile(corosync.Path); err == nil {
+		if conf, err := corosync.Parse(text); err == nil {
+			for _, n := range conf.Nodes {
+				for _, a := range n.Addresses {
+					if at, err := netip.ParseAddr(a); err == nil && n.Name != name {
+						out = append(out, at)
+					}
+				}
+			}
+		}
+	}
+	slices.SortFunc(out, netip.Addr.Compare)
+	return slices.Compact(out)
+}
+
+// elsewhere leaves out the addresses that an interface of this host has.
+func elsewhere(addresses []netip.Addr) []netip.Addr {
+	have, err := net.InterfaceAddrs()
+	if err != nil {
+		return addresses
+	}
+	return slices.DeleteFunc(addresses, func(a netip.Addr) bool {
+		return slices.ContainsFunc(have, func(h net.Addr) bool {
+			p, err := netip.ParsePrefix(h.String())
+			return err == nil && p.Addr() == a
+		})
+	})
+}
+
+// lives asks each address for the life of the site. Who does not answer in time, has another
+// authority or runs a build that knows of no lives says nothing.
+func lives(ctx context.Context, of *site.Site, at []netip.Addr) []state.Life {
+	heard := make([]*state.Life, len(at))
+	var all sync.WaitGroup
+	for i, a := range at {
+		all.Go(func() {
+			c := &configserver.Client{
+				Addresses: []string{site.HostPort(a.String(), site.ConfigServerPort)}, ServerName: of.APIName(), CA: of.Identity.ConfigCA.Cert,
+			}
+			defer c.Close()
+			if l, knows, err := c.Life(ctx); err == nil && knows {
+				heard[i] = &l
+			}
+		})
+	}
+	all.Wait()
+	var out []state.Life
+	for _, l := range heard {
+		if l != nil {
+			out = append(out, *l)
+		}
+	}
+	return out
+}
