@@ -131,21 +131,29 @@ func (f *Fetcher) Run(ctx context.Context) error {
 	return f.Do(ctx, string(text))
 }
 
-// Do brings all releases of a request, which has the form of annotation.Fetch, to this
-// host, one after the other, and takes away those that nobody needs.
+// Do takes away the releases that nobody needs, so that their room is for what comes, and
+// brings all releases of a request, which has the form of annotation.Fetch, to this host,
+// one after the other. What cannot be taken away stops none of them.
 func (f *Fetcher) Do(ctx context.Context, request string) error {
 	f.state = State{Request: request}
 	wish, err := annotation.Decode[annotation.Fetch](request)
 	if err != nil {
 		err = fmt.Errorf("which releases are wanted: %w", err)
 	}
+	var left error
+	if len(wish.Wanted) > 0 && err == nil {
+		left = f.tidy(ctx, wish.Wanted)
+	}
 	for _, digest := range wish.Wanted {
 		if e := f.bring(ctx, digest, f.Sources(wish.Sources)); e != nil {
 			err = errors.Join(err, fmt.Errorf("release %s: %w", digest, e))
 		}
 	}
-	if len(wish.Wanted) > 0 && err == nil {
-		err = f.tidy(ctx, wish.Wanted)
+	switch {
+	case err != nil:
+		err = errors.Join(err, left)
+	case len(wish.Wanted) > 0:
+		err = f.tidy(ctx, wish.Wanted) // programs may have ended meanwhile
 	}
 	f.state.Doing = ""
 	if err != nil {
@@ -289,14 +297,13 @@ func (f *Fetcher) tidy(ctx context.Context, wanted []string) error {
 	if err != nil {
 		return err
 	}
-	kept = append(kept, wanted...)
 	all, err := f.all()
 	if err != nil {
 		return err
 	}
 	var stays []string
 	for _, digest := range all {
-		if slices.Contains(kept, digest) {
+		if slices.Contains(kept, digest) || slices.Contains(wanted, digest) {
 			continue
 		}
 		f.doing("takes %s away", digest)
@@ -304,7 +311,7 @@ func (f *Fetcher) tidy(ctx context.Context, wanted []string) error {
 			stays = append(stays, err.Error())
 			continue
 		}
-		err := f.unpin(ctx, digest, kept)
+		err := f.unpin(ctx, digest, kept, wanted)
 		if err == nil {
 			err = f.Shelf.Remove(digest)
 		}
@@ -332,17 +339,18 @@ func (f *Fetcher) all() ([]string, error) {
 	return slices.Compact(out), err
 }
 
-// unpin lets kubelet remove the images of a release that no kept one has.
-func (f *Fetcher) unpin(ctx context.Context, digest string, kept []string) error {
+// unpin lets kubelet remove the images of a release that neither a kept one has nor one that is
+// wanted and lies here: one that comes has its images pinned then.
+func (f *Fetcher) unpin(ctx context.Context, digest string, kept, wanted []string) error {
 	store, err := f.Shelf.Open(digest)
 	if err != nil {
 		return nil //nolint:nilerr // nobody knows its images; a pin that is left does no harm
 	}
 	stay := map[string]bool{}
-	for _, k := range kept {
+	for _, k := range slices.Concat(kept, wanted) {
 		s, err := f.open(k)
 		if err != nil {
-			if k == "" {
+			if k == "" || !slices.Contains(kept, k) {
 				continue
 			}
 			return nil // it may have any of these images

@@ -157,6 +157,54 @@ func TestWhatNobodyNeedsIsTakenAwayAndTheWayBackIsNot(t *testing.T) {
 	}
 }
 
+// TestWhatNobodyNeedsMakesRoomForWhatComes: a disk that has room for one release more takes each
+// upgrade. What cannot be taken away stops none.
+func TestWhatNobodyNeedsMakesRoomForWhatComes(t *testing.T) {
+	old, next, _ := digests(t)
+	third := opened(t, thirdRelease)
+	for name, c := range map[string]struct {
+		runs  bool
+		kept  error
+		whole []string
+		want  string
+	}{
+		"it goes":                       {whole: sorted(old, third.Manifest().Digest)},
+		"its programs run":              {runs: true, whole: sorted(old, next), want: "make room on that file system"},
+		"what stays is known to nobody": {kept: errors.New("no link"), whole: sorted(old, next), want: "no link"},
+	} {
+		w := newWorld(t)
+		if err := w.Do(t.Context(), wants(t, next)); err != nil {
+			t.Fatal(err)
+		}
+		w.Free = func() (uint64, error) {
+			if layouts, err := w.Shelf.Digests(); slices.Contains(layouts, next) {
+				return 0, err
+			}
+			return 1 << 40, nil
+		}
+		kept := w.Kept
+		w.runs[next], w.from = c.runs, []release.Source{release.Folder(thirdRelease)}
+		w.Kept = func() ([]string, error) { list, err := kept(); return list, errors.Join(err, c.kept) }
+		err := w.Do(t.Context(), wants(t, third.Manifest().Digest))
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if got := w.whole(); !slices.Equal(got, c.whole) {
+			t.Errorf("%s: %q lie there whole, want %q", name, got, c.whole)
+		}
+		for _, i := range opened(t, newRelease).Manifest().Images {
+			if have, is := w.images[i.Ref]; is && have.Pinned != (i.Name == "pause" || c.want != "") {
+				t.Errorf("%s: %s is pinned: %v", name, i.Ref, have.Pinned)
+			}
+		}
+		// With room all the same it comes, whatever is left.
+		w.Free = func() (uint64, error) { return 1 << 40, nil }
+		if err := w.Do(t.Context(), wants(t, third.Manifest().Digest)); (err == nil) != (c.kept == nil) || !slices.Contains(w.whole(), third.Manifest().Digest) {
+			t.Errorf("%s: %v, %q lie there whole", name, err, w.whole())
+		}
+	}
+}
+
 func TestAReleaseGoesWithTheImagesThatItAloneHas(t *testing.T) {
 	old, next, _ := digests(t)
 	for at := range 5 {
