@@ -187,6 +187,9 @@ func (f *Fetcher) bring(ctx context.Context, digest string, from []release.Sourc
 // layout returns the layout of a release, compared with its digest. One on the shelf
 // that is damaged is mended, and one elsewhere is fetched.
 func (f *Fetcher) layout(ctx context.Context, digest string, from []release.Source) (*release.Store, error) {
+	if err := f.clear(digest); err != nil {
+		return nil, err
+	}
 	store, err := f.open(digest)
 	if err == nil {
 		f.doing("compares %s with its digest", digest)
@@ -202,6 +205,19 @@ func (f *Fetcher) layout(ctx context.Context, digest string, from []release.Sour
 	return f.Shelf.Fetch(ctx, digest, from, func(have, all int64) {
 		f.doing("fetches %s: %d of %d MiB", digest, have>>20, all>>20)
 	})
+}
+
+// clear takes a release off the shelf whose folder does not open as what its name says: its
+// index is damaged, and nobody knows its blobs.
+func (f *Fetcher) clear(digest string) error {
+	if _, err := f.Shelf.Open(digest); err == nil {
+		return nil
+	}
+	lie, err := f.Shelf.Digests()
+	if err != nil || !slices.Contains(lie, digest) {
+		return err
+	}
+	return f.Shelf.Remove(digest)
 }
 
 // images gives the images of a release to containerd, and to podman.

@@ -326,10 +326,36 @@ func TestADamagedReleaseIsMendedFromItsSources(t *testing.T) {
 	if err := w.Do(t.Context(), wants(t, old, next)); err != nil {
 		t.Fatal(err)
 	}
-	for _, digest := range []string{old, next} {
-		if s, err := w.Shelf.Open(digest); err != nil || s.Compare(t.Context()) != nil {
-			t.Errorf("%s: %v", digest, err)
+	sound := func(what string) {
+		t.Helper()
+		for _, digest := range []string{old, next} {
+			if s, err := w.Shelf.Open(digest); err != nil || s.Compare(t.Context()) != nil {
+				t.Errorf("%s: %s: %v", what, digest, err)
+			}
 		}
+	}
+	sound("blobs")
+	index := filepath.Join(w.Root, payload.LayoutsDir, strings.TrimPrefix(next, "sha256:"), "index.json")
+	whole, err := os.ReadFile(index)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := os.ReadFile(filepath.Join(oldRelease, "index.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, text := range map[string][]byte{"half an index": whole[:len(whole)/2], "an empty one": {}, "that of another release": other, "none": nil} {
+		err := os.Remove(index)
+		if text != nil {
+			err = errors.Join(err, os.WriteFile(index, text, 0o444))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Do(t.Context(), wants(t, old, next)); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		sound(what)
 	}
 }
 
