@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
 	"github.com/holdfast/holdfast/internal/install/release"
 	"github.com/holdfast/holdfast/internal/model/payload"
+	renderhost "github.com/holdfast/holdfast/internal/render/host"
 )
 
 // The files between the agent and the unit. They go with the boot: what was compared
@@ -339,9 +340,10 @@ func (f *Fetcher) tidy(ctx context.Context, wanted []string) error {
 	return nil
 }
 
-// all lists every release of which something lies here that may be taken away.
+// all lists every release of which something lies here that may be taken away. Of the one
+// that an installation left those are programs and pins, also if the programs are gone.
 func (f *Fetcher) all() ([]string, error) {
-	whole, err := f.Shelf.Digests()
+	whole, err := f.layouts()
 	if err != nil {
 		return nil, err
 	}
@@ -356,13 +358,18 @@ func (f *Fetcher) all() ([]string, error) {
 }
 
 // unpin lets kubelet remove the images of a release that neither a kept one has nor one that is
-// wanted and lies here: one that comes has its images pinned then.
+// wanted and lies here: one that comes has its images pinned then. What every pod's sandbox
+// is made of stays.
 func (f *Fetcher) unpin(ctx context.Context, digest string, kept, wanted []string) error {
-	store, err := f.Shelf.Open(digest)
+	store, err := f.open(digest)
 	if err != nil {
 		return nil //nolint:nilerr // nobody knows its images; a pin that is left does no harm
 	}
-	stay := map[string]bool{}
+	sandbox, err := f.sandbox()
+	if err != nil {
+		return err
+	}
+	stay := map[string]bool{sandbox: true}
 	for _, k := range slices.Concat(kept, wanted) {
 		s, err := f.open(k)
 		if err != nil {
@@ -388,4 +395,14 @@ func (f *Fetcher) unpin(ctx context.Context, digest string, kept, wanted []strin
 		}
 	}
 	return nil
+}
+
+// sandbox returns the image of which containerd makes every pod's sandbox. Its configuration
+// is that of the installation for good, whichever releases follow.
+func (h Host) sandbox() (string, error) {
+	text, err := os.ReadFile(filepath.Join(h.Root, renderhost.ContainerdPath))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return renderhost.Sandbox(text), err
 }

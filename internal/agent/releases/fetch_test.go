@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/install/release"
 	"github.com/holdfast/holdfast/internal/model/payload"
+	renderhost "github.com/holdfast/holdfast/internal/render/host"
 	"github.com/holdfast/holdfast/internal/testkit/powercut"
 )
 
@@ -228,6 +229,60 @@ func TestAReleaseGoesWithTheImagesThatItAloneHas(t *testing.T) {
 		}
 		if left, err := w.all(); err != nil || !slices.Equal(left, []string{old}) {
 			t.Errorf("cut at %d: %q is left, %v", at, left, err)
+		}
+	}
+}
+
+// TestTheImagesOfAnInstallationGoWhenNobodyNeedsThem: its layout stays where it is, and its programs
+// may be gone already. The image of which sandboxes are made is needed for good.
+func TestTheImagesOfAnInstallationGoWhenNobodyNeedsThem(t *testing.T) {
+	old, next, _ := digests(t)
+	third := opened(t, thirdRelease).Manifest().Digest
+	etcd, _ := opened(t, oldRelease).Manifest().Image("etcd")
+	for at := range 5 {
+		for _, gone := range []bool{false, true} {
+			w := newWorld(t)
+			config := filepath.Join(w.Root, renderhost.ContainerdPath)
+			if err := errors.Join(os.MkdirAll(filepath.Dir(config), 0o755), os.WriteFile(config, []byte("version = 3\nsandbox = '"+etcd.Ref+"'\n"), 0o644)); err != nil {
+				t.Fatal(err)
+			}
+			w.from = append(w.from, release.Folder(thirdRelease))
+			for _, digest := range []string{next, third} {
+				if err := errors.Join(w.Do(t.Context(), wants(t, digest)), release.Switch(w.Root, digest)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if have := w.images[etcd.Ref]; !have.Pinned {
+				t.Fatal("an image of the previous release is not pinned")
+			}
+			if gone {
+				if err := w.remove(old); err != nil {
+					t.Fatal(err)
+				}
+			} else if w.runs[old] = true; w.Do(t.Context(), wants(t, third)) != nil || !w.images[etcd.Ref].Pinned {
+				t.Fatal("an image of programs that run lost its pin")
+			}
+			w.runs[old] = false
+			w.cut = powercut.Cut{At: at}
+			if err := w.Do(t.Context(), wants(t, third)); err != nil && !w.cut.Dead {
+				t.Fatal(err)
+			}
+			w.cut = powercut.Cut{}
+			if err := w.Do(t.Context(), wants(t, third)); err != nil {
+				t.Fatal(err)
+			}
+			for _, i := range opened(t, oldRelease).Manifest().Images {
+				stays := i.Name == "pause" || i.Name == "etcd"
+				if have, is := w.images[i.Ref]; is && have.Pinned != stays {
+					t.Errorf("cut at %d, the programs are gone: %v: %s is pinned: %v", at, gone, i.Ref, have.Pinned)
+				}
+			}
+			if got := w.whole(); !slices.Equal(got, sorted(next, third)) {
+				t.Errorf("cut at %d: %q lie there whole", at, got)
+			}
+			if _, err := release.Open(w.Installed[0]); err != nil {
+				t.Errorf("cut at %d: the layout of the installation: %v", at, err)
+			}
 		}
 	}
 }
