@@ -96,9 +96,12 @@ func TestKubeadmTakesTheImagesOfPatches(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	installed := strings.NewReplacer("imageTag: "+payload.ImageTag("etcd"), "imageTag: elsewhere", "imageRepository: "+payload.Registry, "imageRepository: elsewhere.example").Replace(string(conf))
 	dir := t.TempDir()
 	path, folder := filepath.Join(dir, "kubeadm.yaml"), filepath.Join(dir, "patches")
+	installed := strings.NewReplacer(
+		"kind: InitConfiguration\n", "kind: InitConfiguration\npatches: {directory: "+folder+"}\n",
+		"imageTag: "+payload.ImageTag("etcd"), "imageTag: elsewhere", "imageRepository: "+payload.Registry, "imageRepository: elsewhere.example",
+	).Replace(string(conf))
 	files := map[string][]byte{path: []byte(installed)}
 	for name, patch := range patches(t) {
 		files[filepath.Join(folder, name+"0+strategic.yaml")] = patch
@@ -113,7 +116,7 @@ func TestKubeadmTakesTheImagesOfPatches(t *testing.T) {
 	}
 	for _, phase := range [][]string{{"control-plane", "all"}, {"etcd", "local"}} {
 		_, err := host.Run(t.Context(), host.Cmd{
-			Name: program, Args: append([]string{"init", "phase"}, append(phase, "--dry-run", "--config", path, "--patches", folder)...),
+			Name: program, Args: append([]string{"init", "phase"}, append(phase, "--dry-run", "--config", path)...),
 			Env: []string{"KUBEADM_INIT_DRYRUN_DIR=" + dir, "HTTP_PROXY=", "http_proxy=", "HTTPS_PROXY=", "https_proxy=", "NO_PROXY=", "no_proxy="},
 		})
 		if err != nil {
