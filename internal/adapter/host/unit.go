@@ -14,13 +14,18 @@ import (
 )
 
 // StartUnit writes the file of a unit of systemd, where it differs, and starts the unit
-// without waiting for its end.
+// without waiting for its end. systemd reads the file anew also if it did not after an
+// earlier write: it would run what the file said before.
 func StartUnit(ctx context.Context, unit string, file state.File) error {
 	wrote, err := WriteFiles("/", []state.File{file})
 	if err != nil {
 		return err
 	}
-	if len(wrote) > 0 {
+	stale, err := UnitProperty(ctx, unit, "NeedDaemonReload")
+	if err != nil {
+		return err
+	}
+	if len(wrote) > 0 || stale == "yes" {
 		if _, err := Run(ctx, Command("systemctl", "daemon-reload")); err != nil {
 			return err
 		}

@@ -66,11 +66,7 @@ func (r *run) kubeadmJoin(ctx context.Context) error {
 		return err
 	}
 	before := kubeadm.Progress{Resuming: resuming, KubeletBootstrapped: host.Exists(kubeletConfig) && host.Exists(kubeadm.KubeletCertificate), Pair: host.Exists(placePath)}
-	conf, err := kubeadm.Join(r.Site, r.Site.Role, r.facts, before)
-	if err != nil {
-		return err
-	}
-	if err := r.writeKubeadmConfig(conf); err != nil {
+	if err := r.writeJoin(before); err != nil {
 		return err
 	}
 	if err := r.writeAccess(ctx, before); err != nil {
@@ -80,6 +76,20 @@ func (r *run) kubeadmJoin(ctx context.Context) error {
 		return err
 	}
 	return errors.Join(r.kubeadm(ctx, "join", "--config", kubeadmConfig), os.Remove(kubeadm.AccessPath))
+}
+
+// writeJoin writes kubeadm's configuration of a join, and its patches.
+func (r *run) writeJoin(before kubeadm.Progress) error {
+	conf, err := kubeadm.Join(r.Site, r.Site.Role, r.facts, before)
+	if err != nil {
+		return err
+	}
+	if r.Site.Role.ControlPlane() {
+		if _, err := host.WriteFiles("/", kubeadm.Patches()); err != nil {
+			return err
+		}
+	}
+	return r.writeKubeadmConfig(conf)
 }
 
 // tokenInterval is the pause between two requests for a bootstrap token.

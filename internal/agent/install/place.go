@@ -82,11 +82,7 @@ func (r *run) prepare(ctx context.Context) error {
 	if err := r.systemctl(ctx, "start", renderhost.ContainerdUnit); err != nil {
 		return err
 	}
-	conf, err := kubeadm.Join(r.Site, r.Site.Role, r.facts, kubeadm.Progress{Resuming: true})
-	if err != nil {
-		return err
-	}
-	if err := r.writeKubeadmConfig(conf); err != nil {
+	if err := r.writeJoin(kubeadm.Progress{Resuming: true}); err != nil {
 		return err
 	}
 	if err := r.writeAccess(ctx, kubeadm.Progress{}); err != nil {

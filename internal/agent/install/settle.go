@@ -17,12 +17,12 @@ import (
 )
 
 // leftovers are the files that only an installation needs: kubeadm's
-// configuration, the access of kubeadm and kubelet to the cluster before the host
-// had its certificate, the host's own token, the machine configuration that it began
-// with, and the objects of the cluster as they were applied, accounts of BMCs among
-// them.
+// configuration and patches, the access of kubeadm and kubelet to the cluster before
+// the host had its certificate, the host's own token, the machine configuration that it
+// began with, and the objects of the cluster as they were applied, accounts of BMCs
+// among them.
 var leftovers = []string{
-	kubeadmConfig, kubeadm.AccessPath, "/etc/kubernetes/bootstrap-kubelet.conf", ownTokenPath, hostconfig.FirstPath, renderhost.ManifestDir,
+	kubeadmConfig, kubeadm.PatchesDir, kubeadm.AccessPath, "/etc/kubernetes/bootstrap-kubelet.conf", ownTokenPath, hostconfig.FirstPath, renderhost.ManifestDir,
 }
 
 // Settle removes from an installed host what only its installation needed,

@@ -15,6 +15,7 @@ import (
 // ofAnOlderBuild has the files that an older build left on a control plane.
 var ofAnOlderBuild = map[string]string{
 	"/etc/holdfast/kubeadm.yaml":                                         "tlsBootstrapToken: abcdef.hush-token",
+	"/etc/holdfast/kubeadm-patches/etcd0+strategic.yaml":                 "image: hush",
 	"/etc/holdfast/manifests/manifests/20-fencing-credentials-cp-1.yaml": "password: aHVzaC0x", // hush-1
 	"/etc/kubernetes/bootstrap-kubelet.conf":                             "token: abcdef.hush-token",
 	"/etc/holdfast/join.kubeconfig":                                      "token: abcdef.hush-token",

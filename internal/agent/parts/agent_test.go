@@ -193,6 +193,27 @@ func TestAnAnnotationThatNamesNoPartStartsNothing(t *testing.T) {
 	}
 }
 
+// TestARunOfAnotherPartOrReleaseSaysNothing: systemd may run what the unit's file said before, and a
+// person may run the program by hand. The agent would take it for what it asked for.
+func TestARunOfAnotherPartOrReleaseSaysNothing(t *testing.T) {
+	for _, c := range []struct {
+		request, digest, part string
+		want                  bool
+	}{
+		{request(t, "objects"), newer, "objects", true},
+		{strings.Replace(request(t, "objects"), newer, "registry.example/release@"+newer, 1), newer, "objects", true},
+		{request(t, "objects"), older, "objects", false},
+		{request(t, "objects"), newer, "operator", false},
+		{request(t, "objects"), "", "objects", false}, // a program that is of no release
+		{"", newer, "objects", false},
+		{`{"format":9}`, newer, "objects", true}, // of a later agent
+	} {
+		if got := asks(c.request, c.digest, c.part); got != c.want {
+			t.Errorf("%s of %q says how it ended to %s: %v", c.part, c.digest, c.request, got)
+		}
+	}
+}
+
 func TestTheUnitRunsTheProgramOfTheReleaseThatIsBrought(t *testing.T) {
 	hex := strings.TrimPrefix(newer, "sha256:")
 	f := renderhost.Bring(newer, "objects")

@@ -1,17 +1,19 @@
 // Package parts brings what of a release runs in the cluster and not on a host: its
 // objects, kube-proxy and the operator (decide/upgrade/parts).
 //
-// It owns the fields of these objects as kube.InstallManager, the ConfigMap
-// kube-system/holdfast-release, the unit render/host.BringUnit, and Folder. The Agent
-// follows the annotation annotation.PartOf of this host's node and starts the unit; the
-// Bringer is what the unit runs, a program of the release that is brought. An installation
-// writes the same ConfigMap. While no annotation asks for it, nothing is changed.
+// It owns the fields of these objects as kube.InstallManager, the versions in kubeadm's
+// configuration, the ConfigMap kube-system/holdfast-release, the unit
+// render/host.BringUnit, and Folder. The Agent follows the annotation annotation.PartOf of
+// this host's node and starts the unit; the Bringer is what the unit runs, a program of the
+// release that is brought. An installation writes the same ConfigMap. While no annotation
+// asks for it, nothing is changed.
 package parts
 
 import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -63,6 +65,8 @@ type Bringer struct {
 	Digest string
 	// Has is what the release has for this site.
 	Has manifests.Release
+	// Versions are those that kubeadm's configuration gets.
+	Versions parts.Versions
 	// OperatorLimit is the time in which the operator has to run; operatorLimit if zero.
 	OperatorLimit time.Duration
 	// Left names the objects that were left as somebody has changed them.
@@ -72,7 +76,7 @@ type Bringer struct {
 // NewBringer returns the one of a site.
 func NewBringer(api API, s *site.Site, digest string) (*Bringer, error) {
 	has, err := manifests.ReleaseOf(s)
-	return &Bringer{API: api, Digest: digest, Has: has}, err
+	return &Bringer{API: api, Digest: digest, Has: has, Versions: parts.Versions{Kubernetes: payload.KubernetesVersion, EtcdTag: payload.ImageTag("etcd")}}, err
 }
 
 // Bring brings a part. Its last write says in the cluster that it is brought.
@@ -150,7 +154,8 @@ func (b *Bringer) marked(ctx context.Context, part string, list []state.ObjectRe
 	return b.write(ctx, w)
 }
 
-// objects applies kinds, what is made of them, and takes away what no release has any more.
+// objects applies kinds, what is made of them, and takes away what no release has any more. Then
+// it gives kubeadm's configuration the versions of the release.
 func (b *Bringer) objects(ctx context.Context, w *work) error {
 	if err := b.apply(ctx, w, b.Has.Kinds); err != nil {
 		return err
@@ -169,7 +174,27 @@ func (b *Bringer) objects(ctx context.Context, w *work) error {
 			return err
 		}
 	}
-	return nil
+	return b.kubeadm(ctx, w)
+}
+
+// kubeadm gives kubeadm's configuration the versions of the release: nobody runs its own upgrade,
+// which would. One that somebody deleted is not made here: control planes make it again.
+func (b *Bringer) kubeadm(ctx context.Context, w *work) error {
+	at, err := b.Mark(ctx, parts.KubeadmNamespace, parts.KubeadmName)
+	if err != nil || at.Data == nil {
+		return err
+	}
+	text, err := parts.Kubeadm(at.Data[parts.KubeadmKey], b.Versions)
+	if err != nil {
+		return fmt.Errorf("ConfigMap %s/%s, %s: %w", parts.KubeadmNamespace, parts.KubeadmName, parts.KubeadmKey, err)
+	}
+	if err := b.Unchanged(ctx, w.at); err != nil {
+		return err
+	}
+	data := maps.Clone(at.Data)
+	data[parts.KubeadmKey] = text
+	_, err = b.PutMark(ctx, at, data)
+	return err
 }
 
 // operator applies the operator and waits until it runs. One that does not start would leave

@@ -154,11 +154,13 @@ func TestAPartThatIsCutAtAnyWriteIsFinishedOrTakenBackWhole(t *testing.T) {
 	kind, one := thing(t, "gadget")
 	was := having([]manifests.Document{kind}, []manifests.Document{role(t, "a", "get, list"), role(t, "b", "get"), one})
 	next := having([]manifests.Document{kind}, []manifests.Document{role(t, "a", "get"), role(t, "c", "get"), one})
+	kubeadm, gone := installed(t, api)
+	defer gone()
 	ends := map[string]struct {
 		*Bringer
 		want string
 	}{
-		"on": {&Bringer{API: b, Digest: newer, Has: next}, `parts-a ["get"]; parts-c ["get"]`}, "back": {&Bringer{API: b, Digest: older, Has: was}, `parts-a ["get","list"]; parts-b ["get"]`},
+		"on": {&Bringer{API: b, Digest: newer, Has: next, Versions: newerVersions}, `parts-a ["get"]; parts-c ["get"]`}, "back": {&Bringer{API: b, Digest: older, Has: was, Versions: olderVersions}, `parts-a ["get","list"]; parts-b ["get"]`},
 	}
 	whole := 0
 	for at := 1; whole < 2; at++ {
@@ -167,7 +169,7 @@ func TestAPartThatIsCutAtAnyWriteIsFinishedOrTakenBackWhole(t *testing.T) {
 				forget(t, api)
 				must(t, ends["back"].Bring(t.Context(), parts.Objects))
 				c := &cut{API: b, at: at, before: before}
-				err := (&Bringer{API: c, Digest: newer, Has: next}).Bring(t.Context(), parts.Objects)
+				err := (&Bringer{API: c, Digest: newer, Has: next, Versions: newerVersions}).Bring(t.Context(), parts.Objects)
 				if err == nil {
 					whole++
 				} else if !errors.Is(err, errCut) {
@@ -179,6 +181,9 @@ func TestAPartThatIsCutAtAnyWriteIsFinishedOrTakenBackWhole(t *testing.T) {
 				must(t, end.Bring(t.Context(), parts.Objects))
 				if got := seen(t, api); got != end.want {
 					t.Errorf("cut at %d (before it: %v), then %s: %s", at, before, way, got)
+				}
+				if got := kubeadm(); got != told(end.Versions) {
+					t.Errorf("cut at %d (before it: %v), then %s: kubeadm's configuration is\n%s", at, before, way, got)
 				}
 				m := mark(t, b)
 				if diff := cmp.Diff(refs(end.Has.Kinds, end.Has.Objects), m.Brought); diff != "" || m.Release(parts.Objects, "") != state.Known(end.Digest) {

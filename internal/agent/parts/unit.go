@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/kube"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/clusterversion"
 	"github.com/holdfast/holdfast/internal/install/release"
 	"github.com/holdfast/holdfast/internal/model/payload"
@@ -78,13 +79,17 @@ func OwnRelease(program string) (string, error) {
 }
 
 // BringHere brings a part of the release of this program by the administrator's access of
-// this host, and writes how it ended for the agent. It returns the objects that were left
-// as somebody has changed them.
+// this host, and writes how it ended for the agent, if that asks for it. It returns the
+// objects that were left as somebody has changed them.
 func BringHere(ctx context.Context, s *site.Site, part string) ([]state.ObjectRef, error) {
-	left, err := bringHere(ctx, s, part)
+	digest, err := ownRelease()
+	var left []state.ObjectRef
+	if err == nil {
+		left, err = bringHere(ctx, s, digest, part)
+	}
 	request, wrong := os.ReadFile(RequestPath)
-	if wrong != nil {
-		return left, err // a person runs it
+	if wrong != nil || !asks(string(request), digest, part) {
+		return left, err // a person runs it, or a unit of which systemd has not read the file anew
 	}
 	said := State{Request: string(request)}
 	if err != nil {
@@ -97,15 +102,23 @@ func BringHere(ctx context.Context, s *site.Site, part string) ([]state.ObjectRe
 	return left, errors.Join(err, wrong)
 }
 
-func bringHere(ctx context.Context, s *site.Site, part string) ([]state.ObjectRef, error) {
+// asks reports whether a request is for a part of a release. One that this program cannot read
+// may be: a later agent wrote it.
+func asks(request, digest, part string) bool {
+	wish, err := annotation.Decode[annotation.Part](request)
+	of, _ := clusterversion.Digest(wish.Release)
+	return err != nil || of == digest && wish.Part == part
+}
+
+func ownRelease() (string, error) {
 	program, err := os.Executable()
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	digest, err := OwnRelease(program)
-	if err != nil {
-		return nil, err
-	}
+	return OwnRelease(program)
+}
+
+func bringHere(ctx context.Context, s *site.Site, digest, part string) ([]state.ObjectRef, error) {
 	client, err := kube.Open(state.AdminKubeconfig)
 	if err != nil {
 		return nil, err

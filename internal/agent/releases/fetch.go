@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
 	"github.com/holdfast/holdfast/internal/install/release"
 	"github.com/holdfast/holdfast/internal/model/payload"
+	renderhost "github.com/holdfast/holdfast/internal/render/host"
 )
 
 // The files between the agent and the unit. They go with the boot: what was compared
@@ -131,21 +132,29 @@ func (f *Fetcher) Run(ctx context.Context) error {
 	return f.Do(ctx, string(text))
 }
 
-// Do brings all releases of a request, which has the form of annotation.Fetch, to this
-// host, one after the other, and takes away those that nobody needs.
+// Do takes away the releases that nobody needs, so that their room is for what comes, and
+// brings all releases of a request, which has the form of annotation.Fetch, to this host,
+// one after the other. What cannot be taken away stops none of them.
 func (f *Fetcher) Do(ctx context.Context, request string) error {
 	f.state = State{Request: request}
 	wish, err := annotation.Decode[annotation.Fetch](request)
 	if err != nil {
 		err = fmt.Errorf("which releases are wanted: %w", err)
 	}
+	var left error
+	if len(wish.Wanted) > 0 && err == nil {
+		left = f.tidy(ctx, wish.Wanted)
+	}
 	for _, digest := range wish.Wanted {
 		if e := f.bring(ctx, digest, f.Sources(wish.Sources)); e != nil {
 			err = errors.Join(err, fmt.Errorf("release %s: %w", digest, e))
 		}
 	}
-	if len(wish.Wanted) > 0 && err == nil {
-		err = f.tidy(ctx, wish.Wanted)
+	switch {
+	case err != nil:
+		err = errors.Join(err, left)
+	case len(wish.Wanted) > 0:
+		err = f.tidy(ctx, wish.Wanted) // programs may have ended meanwhile
 	}
 	f.state.Doing = ""
 	if err != nil {
@@ -179,6 +188,9 @@ func (f *Fetcher) bring(ctx context.Context, digest string, from []release.Sourc
 // layout returns the layout of a release, compared with its digest. One on the shelf
 // that is damaged is mended, and one elsewhere is fetched.
 func (f *Fetcher) layout(ctx context.Context, digest string, from []release.Source) (*release.Store, error) {
+	if err := f.clear(digest); err != nil {
+		return nil, err
+	}
 	store, err := f.open(digest)
 	if err == nil {
 		f.doing("compares %s with its digest", digest)
@@ -194,6 +206,19 @@ func (f *Fetcher) layout(ctx context.Context, digest string, from []release.Sour
 	return f.Shelf.Fetch(ctx, digest, from, func(have, all int64) {
 		f.doing("fetches %s: %d of %d MiB", digest, have>>20, all>>20)
 	})
+}
+
+// clear takes a release off the shelf whose folder does not open as what its name says: its
+// index is damaged, and nobody knows its blobs.
+func (f *Fetcher) clear(digest string) error {
+	if _, err := f.Shelf.Open(digest); err == nil {
+		return nil
+	}
+	lie, err := f.Shelf.Digests()
+	if err != nil || !slices.Contains(lie, digest) {
+		return err
+	}
+	return f.Shelf.Remove(digest)
 }
 
 // images gives the images of a release to containerd, and to podman.
@@ -289,14 +314,13 @@ func (f *Fetcher) tidy(ctx context.Context, wanted []string) error {
 	if err != nil {
 		return err
 	}
-	kept = append(kept, wanted...)
 	all, err := f.all()
 	if err != nil {
 		return err
 	}
 	var stays []string
 	for _, digest := range all {
-		if slices.Contains(kept, digest) {
+		if slices.Contains(kept, digest) || slices.Contains(wanted, digest) {
 			continue
 		}
 		f.doing("takes %s away", digest)
@@ -304,7 +328,7 @@ func (f *Fetcher) tidy(ctx context.Context, wanted []string) error {
 			stays = append(stays, err.Error())
 			continue
 		}
-		err := f.unpin(ctx, digest, kept)
+		err := f.unpin(ctx, digest, kept, wanted)
 		if err == nil {
 			err = f.Shelf.Remove(digest)
 		}
@@ -316,9 +340,10 @@ func (f *Fetcher) tidy(ctx context.Context, wanted []string) error {
 	return nil
 }
 
-// all lists every release of which something lies here that may be taken away.
+// all lists every release of which something lies here that may be taken away. Of the one
+// that an installation left those are programs and pins, also if the programs are gone.
 func (f *Fetcher) all() ([]string, error) {
-	whole, err := f.Shelf.Digests()
+	whole, err := f.layouts()
 	if err != nil {
 		return nil, err
 	}
@@ -332,17 +357,23 @@ func (f *Fetcher) all() ([]string, error) {
 	return slices.Compact(out), err
 }
 
-// unpin lets kubelet remove the images of a release that no kept one has.
-func (f *Fetcher) unpin(ctx context.Context, digest string, kept []string) error {
-	store, err := f.Shelf.Open(digest)
+// unpin lets kubelet remove the images of a release that neither a kept one has nor one that is
+// wanted and lies here: one that comes has its images pinned then. What every pod's sandbox
+// is made of stays.
+func (f *Fetcher) unpin(ctx context.Context, digest string, kept, wanted []string) error {
+	store, err := f.open(digest)
 	if err != nil {
 		return nil //nolint:nilerr // nobody knows its images; a pin that is left does no harm
 	}
-	stay := map[string]bool{}
-	for _, k := range kept {
+	sandbox, err := f.sandbox()
+	if err != nil {
+		return err
+	}
+	stay := map[string]bool{sandbox: true}
+	for _, k := range slices.Concat(kept, wanted) {
 		s, err := f.open(k)
 		if err != nil {
-			if k == "" {
+			if k == "" || !slices.Contains(kept, k) {
 				continue
 			}
 			return nil // it may have any of these images
@@ -364,4 +395,14 @@ func (f *Fetcher) unpin(ctx context.Context, digest string, kept []string) error
 		}
 	}
 	return nil
+}
+
+// sandbox returns the image of which containerd makes every pod's sandbox. Its configuration
+// is that of the installation for good, whichever releases follow.
+func (h Host) sandbox() (string, error) {
+	text, err := os.ReadFile(filepath.Join(h.Root, renderhost.ContainerdPath))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return renderhost.Sandbox(text), err
 }

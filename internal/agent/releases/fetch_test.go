@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/install/release"
 	"github.com/holdfast/holdfast/internal/model/payload"
+	renderhost "github.com/holdfast/holdfast/internal/render/host"
 	"github.com/holdfast/holdfast/internal/testkit/powercut"
 )
 
@@ -157,6 +158,54 @@ func TestWhatNobodyNeedsIsTakenAwayAndTheWayBackIsNot(t *testing.T) {
 	}
 }
 
+// TestWhatNobodyNeedsMakesRoomForWhatComes: a disk that has room for one release more takes each
+// upgrade. What cannot be taken away stops none.
+func TestWhatNobodyNeedsMakesRoomForWhatComes(t *testing.T) {
+	old, next, _ := digests(t)
+	third := opened(t, thirdRelease)
+	for name, c := range map[string]struct {
+		runs  bool
+		kept  error
+		whole []string
+		want  string
+	}{
+		"it goes":                       {whole: sorted(old, third.Manifest().Digest)},
+		"its programs run":              {runs: true, whole: sorted(old, next), want: "make room on that file system"},
+		"what stays is known to nobody": {kept: errors.New("no link"), whole: sorted(old, next), want: "no link"},
+	} {
+		w := newWorld(t)
+		if err := w.Do(t.Context(), wants(t, next)); err != nil {
+			t.Fatal(err)
+		}
+		w.Free = func() (uint64, error) {
+			if layouts, err := w.Shelf.Digests(); slices.Contains(layouts, next) {
+				return 0, err
+			}
+			return 1 << 40, nil
+		}
+		kept := w.Kept
+		w.runs[next], w.from = c.runs, []release.Source{release.Folder(thirdRelease)}
+		w.Kept = func() ([]string, error) { list, err := kept(); return list, errors.Join(err, c.kept) }
+		err := w.Do(t.Context(), wants(t, third.Manifest().Digest))
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if got := w.whole(); !slices.Equal(got, c.whole) {
+			t.Errorf("%s: %q lie there whole, want %q", name, got, c.whole)
+		}
+		for _, i := range opened(t, newRelease).Manifest().Images {
+			if have, is := w.images[i.Ref]; is && have.Pinned != (i.Name == "pause" || c.want != "") {
+				t.Errorf("%s: %s is pinned: %v", name, i.Ref, have.Pinned)
+			}
+		}
+		// With room all the same it comes, whatever is left.
+		w.Free = func() (uint64, error) { return 1 << 40, nil }
+		if err := w.Do(t.Context(), wants(t, third.Manifest().Digest)); (err == nil) != (c.kept == nil) || !slices.Contains(w.whole(), third.Manifest().Digest) {
+			t.Errorf("%s: %v, %q lie there whole", name, err, w.whole())
+		}
+	}
+}
+
 func TestAReleaseGoesWithTheImagesThatItAloneHas(t *testing.T) {
 	old, next, _ := digests(t)
 	for at := range 5 {
@@ -180,6 +229,60 @@ func TestAReleaseGoesWithTheImagesThatItAloneHas(t *testing.T) {
 		}
 		if left, err := w.all(); err != nil || !slices.Equal(left, []string{old}) {
 			t.Errorf("cut at %d: %q is left, %v", at, left, err)
+		}
+	}
+}
+
+// TestTheImagesOfAnInstallationGoWhenNobodyNeedsThem: its layout stays where it is, and its programs
+// may be gone already. The image of which sandboxes are made is needed for good.
+func TestTheImagesOfAnInstallationGoWhenNobodyNeedsThem(t *testing.T) {
+	old, next, _ := digests(t)
+	third := opened(t, thirdRelease).Manifest().Digest
+	etcd, _ := opened(t, oldRelease).Manifest().Image("etcd")
+	for at := range 5 {
+		for _, gone := range []bool{false, true} {
+			w := newWorld(t)
+			config := filepath.Join(w.Root, renderhost.ContainerdPath)
+			if err := errors.Join(os.MkdirAll(filepath.Dir(config), 0o755), os.WriteFile(config, []byte("version = 3\nsandbox = '"+etcd.Ref+"'\n"), 0o644)); err != nil {
+				t.Fatal(err)
+			}
+			w.from = append(w.from, release.Folder(thirdRelease))
+			for _, digest := range []string{next, third} {
+				if err := errors.Join(w.Do(t.Context(), wants(t, digest)), release.Switch(w.Root, digest)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if have := w.images[etcd.Ref]; !have.Pinned {
+				t.Fatal("an image of the previous release is not pinned")
+			}
+			if gone {
+				if err := w.remove(old); err != nil {
+					t.Fatal(err)
+				}
+			} else if w.runs[old] = true; w.Do(t.Context(), wants(t, third)) != nil || !w.images[etcd.Ref].Pinned {
+				t.Fatal("an image of programs that run lost its pin")
+			}
+			w.runs[old] = false
+			w.cut = powercut.Cut{At: at}
+			if err := w.Do(t.Context(), wants(t, third)); err != nil && !w.cut.Dead {
+				t.Fatal(err)
+			}
+			w.cut = powercut.Cut{}
+			if err := w.Do(t.Context(), wants(t, third)); err != nil {
+				t.Fatal(err)
+			}
+			for _, i := range opened(t, oldRelease).Manifest().Images {
+				stays := i.Name == "pause" || i.Name == "etcd"
+				if have, is := w.images[i.Ref]; is && have.Pinned != stays {
+					t.Errorf("cut at %d, the programs are gone: %v: %s is pinned: %v", at, gone, i.Ref, have.Pinned)
+				}
+			}
+			if got := w.whole(); !slices.Equal(got, sorted(next, third)) {
+				t.Errorf("cut at %d: %q lie there whole", at, got)
+			}
+			if _, err := release.Open(w.Installed[0]); err != nil {
+				t.Errorf("cut at %d: the layout of the installation: %v", at, err)
+			}
 		}
 	}
 }
@@ -278,10 +381,36 @@ func TestADamagedReleaseIsMendedFromItsSources(t *testing.T) {
 	if err := w.Do(t.Context(), wants(t, old, next)); err != nil {
 		t.Fatal(err)
 	}
-	for _, digest := range []string{old, next} {
-		if s, err := w.Shelf.Open(digest); err != nil || s.Compare(t.Context()) != nil {
-			t.Errorf("%s: %v", digest, err)
+	sound := func(what string) {
+		t.Helper()
+		for _, digest := range []string{old, next} {
+			if s, err := w.Shelf.Open(digest); err != nil || s.Compare(t.Context()) != nil {
+				t.Errorf("%s: %s: %v", what, digest, err)
+			}
 		}
+	}
+	sound("blobs")
+	index := filepath.Join(w.Root, payload.LayoutsDir, strings.TrimPrefix(next, "sha256:"), "index.json")
+	whole, err := os.ReadFile(index)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := os.ReadFile(filepath.Join(oldRelease, "index.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, text := range map[string][]byte{"half an index": whole[:len(whole)/2], "an empty one": {}, "that of another release": other, "none": nil} {
+		err := os.Remove(index)
+		if text != nil {
+			err = errors.Join(err, os.WriteFile(index, text, 0o444))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Do(t.Context(), wants(t, old, next)); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		sound(what)
 	}
 }
 

@@ -22,9 +22,9 @@ import (
 	"github.com/holdfast/holdfast/internal/testkit/powercut"
 )
 
-// oldRelease, newRelease and otherRelease are folders with releases, which TestMain
-// builds. The last one names images as the second one does, with other contents.
-var oldRelease, newRelease, otherRelease string
+// oldRelease, newRelease, otherRelease and thirdRelease are folders with releases, which
+// TestMain builds. otherRelease names images as newRelease does, with other contents.
+var oldRelease, newRelease, otherRelease, thirdRelease string
 
 func TestMain(m *testing.M) {
 	dir, err := os.MkdirTemp("", "releases-")
@@ -44,7 +44,7 @@ func buildAll(dir string) error {
 	for _, r := range []struct {
 		to        *string
 		name, tag string
-	}{{&oldRelease, "old", "v1"}, {&newRelease, "new", "v2"}, {&otherRelease, "other", "v2"}} {
+	}{{&oldRelease, "old", "v1"}, {&newRelease, "new", "v2"}, {&otherRelease, "other", "v2"}, {&thirdRelease, "third", "v3"}} {
 		root := filepath.Join(dir, r.name)
 		for path, text := range map[string]string{
 			"go.mod": "module example.test/root\n\ngo 1.26.0\n", "p/go.mod": "module example.test/p\n\ngo 1.26.0\n",

@@ -40,39 +40,40 @@ type routes struct {
 	http      []parts.HTTPRoute
 }
 
-// routes reads them. What is not there, or not for this account, is none.
-func (r *Reconciler) routes(ctx context.Context) (out routes, err error) {
+// routes reads them. What is not there, or not for this account, is none. whole is false if some of
+// them are unknown: a router that denies the hosts of all others may lead those.
+func (r *Reconciler) routes(ctx context.Context) (out routes, whole bool, err error) {
 	var list networkingv1.IngressList
 	if _, err = known(0, r.Live.List(ctx, &list), "list Ingresses"); err != nil {
-		return out, err
+		return out, false, err
 	}
 	out.ingresses = list.Items
-	if out.gateways, err = listed[parts.Gateway](ctx, r.Live, "Gateway"); err != nil {
-		return out, err
-	}
-	out.http, err = listed[parts.HTTPRoute](ctx, r.Live, "HTTPRoute")
-	return out, err
+	var gateways, http bool
+	out.gateways, gateways = listed[parts.Gateway](ctx, r.Live, "Gateway")
+	out.http, http = listed[parts.HTTPRoute](ctx, r.Live, "HTTPRoute")
+	return out, gateways && http, nil
 }
 
-// listed reads the objects of a kind of the Gateway API. One that cannot be read is left out.
-func listed[T any](ctx context.Context, api client.Reader, kind string) ([]T, error) {
+// listed reads the objects of a kind of the Gateway API. One that cannot be read is left out. Without
+// an answer they are unknown, and that is no reason to stop: a site brings these kinds itself, and a
+// webhook of theirs may be away.
+func listed[T any](ctx context.Context, api client.Reader, kind string) (out []T, is bool) {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(schema.GroupVersionKind{Group: ingress.GatewayGroup, Version: "v1", Kind: kind + "List"})
 	err := api.List(ctx, list)
 	if apierrors.IsNotFound(err) || err != nil && unreadable(err) {
-		return nil, nil // this site has no Gateways
+		return nil, true // this site has no Gateways
 	}
 	if err != nil {
-		return nil, fmt.Errorf("list %ss: %w", kind, err)
+		return nil, false
 	}
-	var out []T
 	for i := range list.Items {
 		var one T
 		if runtime.DefaultUnstructuredConverter.FromUnstructured(list.Items[i].Object, &one) == nil {
 			out = append(out, one)
 		}
 	}
-	return out, nil
+	return out, true
 }
 
 // denied says which router of an IngressController denies hosts that their own pods serve; empty

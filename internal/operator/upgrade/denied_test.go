@@ -109,6 +109,18 @@ func TestRoutersThatLeadAreLeftAlone(t *testing.T) {
 	w.until("it soaks", func() bool { return w.record().Healthy > 0 })
 }
 
+// TestRoutesThatCannotBeReadStopNothing, and no router is blamed while they are unknown: it may lead
+// what they name.
+func TestRoutesThatCannotBeReadStopNothing(t *testing.T) {
+	w := newWorld(t, 2, 0)
+	w.shop()
+	w.denies, w.mute = true, true
+	w.begins()
+	w.until("it soaks", func() bool { return w.record().Healthy > 0 })
+	w.wish(oldImage)
+	w.until("it is back", func() bool { return !w.record().Started && w.everywhere(oldImage) })
+}
+
 func TestAServerIsAskedForAHostAndNoRedirectIsFollowed(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
 		if r.Host != "shop.example" {

@@ -119,7 +119,7 @@ func (r *Reconciler) routers(ctx context.Context, g *gathered) (err error) {
 	var routes routes
 	asks := g.book.record.Started && r.Ask != nil
 	if asks {
-		if routes, err = r.routes(ctx); err != nil {
+		if routes, asks, err = r.routes(ctx); err != nil {
 			return err
 		}
 	}

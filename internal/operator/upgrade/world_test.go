@@ -16,6 +16,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,6 +26,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/decide/backup"
+	"github.com/holdfast/holdfast/internal/decide/ingress"
 	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/cluster"
@@ -65,6 +67,8 @@ type world struct {
 	tried int
 	// denies is true if routers of the new release deny every host.
 	denies bool
+	// mute is true if the API does not answer what there is of the Gateway API.
+	mute bool
 	// dark is true if the pod network of the new release runs, and leads nowhere.
 	dark bool
 	// crash is a part of the new release whose pods do not run.
@@ -235,6 +239,12 @@ func (w *world) live() client.Reader {
 			}
 			l.Spec.RenewTime = &metav1.MicroTime{Time: at}
 			return nil
+		},
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			if w.mute && list.GetObjectKind().GroupVersionKind().Group == ingress.GatewayGroup {
+				return apierrors.NewInternalError(errors.New("conversion webhook failed"))
+			}
+			return c.List(ctx, list, opts...)
 		},
 	})
 }

@@ -3,6 +3,7 @@ package host
 import (
 	"fmt"
 	"path"
+	"strings"
 
 	"github.com/holdfast/holdfast/internal/model/payload"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -14,6 +15,17 @@ import (
 // written once, before the first of them.
 func Containerd(host state.HostFacts) []byte {
 	return fmt.Appendf(nil, containerdConfig, payload.Image("pause"), path.Clean(state.MirrorsFolder), host.RestrictOOM, host.CgroupDriver() == "systemd")
+}
+
+// Sandbox returns the image of every pod's sandbox that a configuration of containerd names;
+// empty if it names none.
+func Sandbox(config []byte) string {
+	for line := range strings.Lines(string(config)) {
+		if key, value, is := strings.Cut(line, "="); is && strings.TrimSpace(key) == "sandbox" {
+			return strings.Trim(strings.TrimSpace(value), `'"`)
+		}
+	}
+	return ""
 }
 
 // containerdConfig takes the pause image, the folder with the mirrors of registries,

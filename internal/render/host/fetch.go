@@ -11,7 +11,8 @@ func Fetch() state.File {
 }
 
 // fetchUnit writes where programs lie, and gives images to containerd and podman, so
-// it is hardly confined. Everything else of the host goes before it.
+// it is hardly confined. Everything else of the host goes before it. The folder holds the
+// account for the site's own registry (RegistryAuthPath).
 const fetchUnit = `[Unit]
 Description=Fetch the releases that are wanted on this host
 After=network-online.target containerd.service
@@ -20,6 +21,7 @@ StartLimitIntervalSec=0
 
 [Service]
 Type=oneshot
+Environment=DOCKER_CONFIG=/etc/holdfast/registry
 EnvironmentFile=-/etc/default/holdfast-agent
 EnvironmentFile=-` + state.ProxyPath + `
 ExecStart=/usr/local/bin/holdfast-agent fetch

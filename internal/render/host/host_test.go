@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/holdfast/holdfast/internal/model/ignition"
+	"github.com/holdfast/holdfast/internal/model/payload"
 	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/testkit/golden"
@@ -122,6 +123,9 @@ func TestContainerdsConfigurationMatchesTheApprovedFile(t *testing.T) {
 		"containerd-restricted.toml": {RestrictOOM: true, CgroupV1: true},
 	} {
 		golden.Check(t, name, Containerd(facts))
+		if got := Sandbox(Containerd(facts)); got != payload.Image("pause") {
+			t.Errorf("%s: sandboxes are made of %q", name, got)
+		}
 	}
 }
 

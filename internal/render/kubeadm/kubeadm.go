@@ -80,7 +80,7 @@ type Progress struct {
 
 // Join renders the configuration of `kubeadm join` for another control plane or
 // a worker. It contains no secret: the file that Access renders contains the
-// access to the cluster.
+// access to the cluster. A control plane needs the files that Patches renders.
 func Join(s *site.Site, role state.Role, host state.HostFacts, before Progress) ([]byte, error) {
 	join := joinConfiguration{
 		APIVersion: apiVersion, Kind: "JoinConfiguration",
@@ -101,6 +101,7 @@ func Join(s *site.Site, role state.Role, host state.HostFacts, before Progress) 
 	}
 	if role.ControlPlane() {
 		join.ControlPlane = &joinControlPlane{LocalAPIEndpoint: local(host)}
+		join.Patches = &patches{Directory: PatchesDir}
 	}
 	return documents(join)
 }

@@ -25,6 +25,7 @@ type joinConfiguration struct {
 	Discovery        discovery         `json:"discovery"`
 	ControlPlane     *joinControlPlane `json:"controlPlane,omitempty"`
 	SkipPhases       []string          `json:"skipPhases,omitempty"`
+	Patches          *patches          `json:"patches,omitempty"`
 }
 
 type clusterConfiguration struct {
@@ -77,6 +78,10 @@ type apiEndpoint struct {
 
 type joinControlPlane struct {
 	LocalAPIEndpoint apiEndpoint `json:"localAPIEndpoint"`
+}
+
+type patches struct {
+	Directory string `json:"directory"`
 }
 
 type discovery struct {

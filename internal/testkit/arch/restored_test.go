@@ -22,6 +22,7 @@ var ofRestore = map[string]restore.Fate{
 	"configmaps/kube-system/holdfast-backup-proof":              restore.Keep, // it counts by the recipients
 	"configmaps/kube-system/holdfast-release":                   restore.Keep, // it lists what an older release brought, to be removed
 	"configmaps/kube-system/cluster-config-v1":                  restore.Keep, // the installation writes it again
+	"configmaps/kube-system/kubeadm-config":                     restore.Keep, // the same
 	"configmaps/openshift-config/user-ca-bundle":                restore.Keep,
 	"configmaps/openshift-config-managed/default-ingress-cert":  restore.Keep,
 	"secrets/openshift-ingress-operator/router-ca":              restore.Keep, // people trust it
