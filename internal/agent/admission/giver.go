@@ -47,9 +47,9 @@ type Issuer struct {
 	// EncryptionKeys returns the numbers of the keys that encrypt Secrets in etcd
 	// on this host now. The numbers in Site are those of its installation.
 	EncryptionKeys func() []int
-	// Present returns a site's keys with the authorities that this host has now: they
-	// may have been replaced since its installation.
-	Present func(site.Identity) site.Identity
+	// Present returns a site's keys, for a host of a role, with the authorities that this
+	// host has now: they may have been replaced since its installation.
+	Present func(site.Identity, state.Role) (site.Identity, error)
 	// Release returns the digest of the release that this host runs, empty if that is not
 	// known. It may be nil: then never.
 	Release func() string
@@ -96,7 +96,9 @@ func (g *Issuer) Render(ctx context.Context, shown jointoken.Claims, version str
 	if g.Release != nil {
 		fresh.Release = g.Release()
 	}
-	fresh.Identity = g.Present(fresh.Identity)
+	if fresh.Identity, err = g.Present(fresh.Identity, shown.Role); err != nil {
+		return nil, err
+	}
 	fresh.Identity.JoinKey = key
 	fresh.Identity.EncryptionKeys = g.EncryptionKeys()
 	shown.Purpose = jointoken.Admission

@@ -59,7 +59,7 @@ func newGiver(t *testing.T, c *cluster, config string) *Issuer {
 			Ask: func(context.Context) ([]byte, error) { return c.key, c.err },
 		},
 		EncryptionKeys: func() []int { return s.Identity.EncryptionKeys },
-		Present:        func(id site.Identity) site.Identity { return id },
+		Present:        func(id site.Identity, _ state.Role) (site.Identity, error) { return id, nil },
 		First:          func(context.Context, state.Role) installer.First { return installer.First{} },
 	}
 }
@@ -298,6 +298,26 @@ func TestWhatIsGivenToAHostThatAsksForItsBootstrapToken(t *testing.T) {
 				t.Errorf("made %v", x.cluster.tokens)
 			}
 		})
+	}
+}
+
+// TestAHostThatLostAKeyTakesInNoControlPlane and no installation's authority is given in its place.
+func TestAHostThatLostAKeyTakesInNoControlPlane(t *testing.T) {
+	g := newGiver(t, &cluster{}, sitetest.TwoDual)
+	g.Present = func(id site.Identity, of state.Role) (site.Identity, error) {
+		if of.ControlPlane() {
+			return site.Identity{}, errors.New("this host has no ca.key: it takes in no control plane")
+		}
+		return id, nil
+	}
+	until := g.Now().Add(time.Hour)
+	served(t, g, pointer(t, g, state.RoleWorker, until))
+	shown, err := g.Read(t.Context(), pointer(t, g, state.RoleMaster, until), jointoken.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := g.Render(t.Context(), shown, ignition.Newest); err == nil || !strings.Contains(err.Error(), "this host has no ca.key") {
+		t.Errorf("a control plane gets its configuration: %v", err)
 	}
 }
 
