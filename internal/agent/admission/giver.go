@@ -142,7 +142,8 @@ func MintToken(key []byte, role state.Role, host string, now time.Time, random i
 var errNotYet = errors.New("the control plane of this host is not set up yet")
 
 // Bootstrap returns a bootstrap token for a host, a new one for each call: only
-// the host that asked last can use its token.
+// the host that asked last can use its token. A worker gets the Kubernetes CA of now
+// with it: that of its configuration may have been replaced since.
 func (g *Issuer) Bootstrap(ctx context.Context, own jointoken.Claims) (configserver.Secret, error) {
 	g.one.Lock()
 	defer g.one.Unlock()
@@ -171,7 +172,14 @@ func (g *Issuer) Bootstrap(ctx context.Context, own jointoken.Claims) (configser
 	if err != nil {
 		return configserver.Secret{}, err
 	}
-	return g.make(ctx, api, grant)
+	secret, err := g.make(ctx, api, grant)
+	if err != nil || own.Role.ControlPlane() {
+		return secret, err // a control plane joins with the authorities in its configuration, or not at all
+	}
+	// Read after the token was made: a rotation that sees no token may go on right before.
+	now, err := g.Present(g.Site.Identity, own.Role)
+	secret.Authority = now.KubernetesCA.Cert
+	return secret, err
 }
 
 func (g *Issuer) make(ctx context.Context, api TokenAPI, grant joining.Grant) (configserver.Secret, error) {
