@@ -125,6 +125,7 @@ func newReplacement(s *site.Site, log *slog.Logger, view func() state.NetworkVie
 	}
 	return replace.New(replace.ThisHost(replace.Options{
 		Host: name, Cluster: manifests.InfrastructureName(s.Config), ControlPlanes: s.Topology().ControlPlanes,
+		JoinKey: s.Identity.JoinKey,
 		Address: func() string {
 			if own := view().Host.Addresses; len(own) > 0 {
 				return own[0].String()

@@ -88,6 +88,7 @@ secrets; 1 it failed, or one accepts them; 2 wrong usage.`,
 // joinKeyCluster is the cluster as a rotation uses it.
 type joinKeyCluster interface {
 	Nodes(ctx context.Context) ([]state.Node, error)
+	Secret(ctx context.Context, namespace, name string) (map[string][]byte, error)
 	PutSecret(ctx context.Context, namespace, name string, data map[string][]byte) error
 }
 
@@ -146,6 +147,10 @@ func (r *joinKeyRotation) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	former, err := cluster.Secret(ctx, jointoken.KeyNamespace, jointoken.KeySecret)
+	if err != nil {
+		return err
+	}
 	done := rotatedKey{Changed: !r.dryRun}
 	if done.Void, err = r.in.Pointers(); err != nil {
 		return err
@@ -158,7 +163,8 @@ func (r *joinKeyRotation) run(ctx context.Context) error {
 			return createError(err)
 		}
 	}
-	if done.ControlPlanes, err = r.controlPlanes(ctx, s, nodes); err != nil {
+	// The cluster may have replaced the directory's key: who refuses a secret of that one tells nothing.
+	if done.ControlPlanes, err = r.controlPlanes(ctx, signing(s, s.Identity.JoinKey, former[jointoken.KeyField]), nodes); err != nil {
 		return err
 	}
 	return errors.Join(r.print(done), done.err())

@@ -25,12 +25,22 @@ type keyedCluster struct {
 	nodes  []state.Node
 	secret map[string][]byte
 	err    error
+	unread error
 	deaf   map[string]bool
 	away   map[string]bool
 	own    []byte
+	// former is the key that those who are deaf go by.
+	former []byte
 }
 
 func (c *keyedCluster) Nodes(context.Context) ([]state.Node, error) { return c.nodes, c.err }
+
+func (c *keyedCluster) Secret(_ context.Context, namespace, name string) (map[string][]byte, error) {
+	if namespace != "kube-system" || name != "holdfast-join-key" {
+		return nil, errors.New("another Secret")
+	}
+	return c.secret, c.unread
+}
 
 func (c *keyedCluster) PutSecret(_ context.Context, namespace, name string, data map[string][]byte) error {
 	if namespace != "kube-system" || name != "holdfast-join-key" {
@@ -45,7 +55,9 @@ func (c *keyedCluster) ask(_ context.Context, _ *site.Site, address, token strin
 		return false, errors.New("no route to host")
 	}
 	key := c.own
-	if c.secret != nil && !c.deaf[address] {
+	if c.deaf[address] {
+		key = c.former
+	} else if c.secret != nil {
 		key = c.secret["key"]
 	}
 	_, err := jointoken.Read(key, token, jointoken.Config, time.Now())
@@ -68,7 +80,7 @@ func newKeyRotation(t *testing.T) (*joinKeyRotation, *keyedCluster, *bytes.Buffe
 	host := func(name, address string, label string) state.Node {
 		return state.Node{Name: name, Labels: map[string]string{label: ""}, Addresses: []netip.Addr{netip.MustParseAddr(address)}}
 	}
-	c := &keyedCluster{own: s.Identity.JoinKey, nodes: []state.Node{
+	c := &keyedCluster{own: s.Identity.JoinKey, former: s.Identity.JoinKey, nodes: []state.Node{
 		host("cp-1", "10.98.0.11", state.LabelControlPlane), host("cp-2", "10.98.0.12", state.LabelControlPlane), host("worker-1", "10.98.0.21", state.LabelWorker),
 	}}
 	var out bytes.Buffer
@@ -145,6 +157,23 @@ func TestAControlPlaneThatTakesOldSecretsIsNamed(t *testing.T) {
 	}
 }
 
+// TestAClusterThatHasAnotherKeyThanTheDirectoryIsAskedByItsOwn: the replacement of a host changes the key in the
+// cluster alone, and everybody refuses a secret of the directory's long before the command.
+func TestAClusterThatHasAnotherKeyThanTheDirectoryIsAskedByItsOwn(t *testing.T) {
+	for _, dry := range []bool{false, true} {
+		r, c, out := newKeyRotation(t)
+		r.dryRun, c.former = dry, bytes.Repeat([]byte("p"), jointoken.MinKeyBytes)
+		c.secret, c.deaf = map[string][]byte{"key": c.former}, map[string]bool{"10.98.0.12:22623": true}
+		err := r.run(t.Context())
+		if !strings.Contains(out.String(), "cp-2: accepts secrets of the old key") || (err == nil) != dry {
+			t.Errorf("dry %t: %v\n%s", dry, err, out)
+		}
+		if strings.Contains(out.String(), "cp-1: accepts") != dry {
+			t.Errorf("dry %t:\n%s", dry, out)
+		}
+	}
+}
+
 func TestARotationThatFailsChangesNothing(t *testing.T) {
 	r, c, _ := newKeyRotation(t)
 	before := r.key(t)
@@ -152,7 +181,11 @@ func TestARotationThatFailsChangesNothing(t *testing.T) {
 	if err := r.run(t.Context()); err == nil || c.secret != nil || !bytes.Equal(before, r.key(t)) {
 		t.Errorf("got %v", err)
 	}
-	c.err = nil
+	c.err, c.unread = nil, errors.New("forbidden")
+	if err := r.run(t.Context()); err == nil || c.secret != nil || !bytes.Equal(before, r.key(t)) {
+		t.Errorf("the key in force cannot be read: %v", err)
+	}
+	c.unread = nil
 	r.open = func(*site.Site) (joinKeyCluster, error) { return &refusing{c}, nil }
 	if err := r.run(t.Context()); err == nil || !bytes.Equal(before, r.key(t)) {
 		t.Errorf("the cluster refuses the key: %v", err)

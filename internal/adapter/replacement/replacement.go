@@ -61,6 +61,9 @@ type Secrets struct {
 	Plan    string `json:"plan"`
 	Token   string `json:"token"`
 	JoinKey []byte `json:"joinKey"`
+	// FormerJoinKey is the key of join secrets that was in force when the old host was retired: the old
+	// host may have it. Plans of earlier releases lack it.
+	FormerJoinKey []byte `json:"formerJoinKey,omitempty"`
 }
 
 // Doing is the last decision of the agent, for the command.

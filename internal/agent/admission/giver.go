@@ -47,9 +47,9 @@ type Issuer struct {
 	// EncryptionKeys returns the numbers of the keys that encrypt Secrets in etcd
 	// on this host now. The numbers in Site are those of its installation.
 	EncryptionKeys func() []int
-	// Present returns a site's keys with the authorities that this host has now: they
-	// may have been replaced since its installation.
-	Present func(site.Identity) site.Identity
+	// Present returns a site's keys, for a host of a role, with the authorities that this
+	// host has now: they may have been replaced since its installation.
+	Present func(site.Identity, state.Role) (site.Identity, error)
 	// Release returns the digest of the release that this host runs, empty if that is not
 	// known. It may be nil: then never.
 	Release func() string
@@ -96,7 +96,9 @@ func (g *Issuer) Render(ctx context.Context, shown jointoken.Claims, version str
 	if g.Release != nil {
 		fresh.Release = g.Release()
 	}
-	fresh.Identity = g.Present(fresh.Identity)
+	if fresh.Identity, err = g.Present(fresh.Identity, shown.Role); err != nil {
+		return nil, err
+	}
 	fresh.Identity.JoinKey = key
 	fresh.Identity.EncryptionKeys = g.EncryptionKeys()
 	shown.Purpose = jointoken.Admission
@@ -140,7 +142,8 @@ func MintToken(key []byte, role state.Role, host string, now time.Time, random i
 var errNotYet = errors.New("the control plane of this host is not set up yet")
 
 // Bootstrap returns a bootstrap token for a host, a new one for each call: only
-// the host that asked last can use its token.
+// the host that asked last can use its token. A worker gets the Kubernetes CA of now
+// with it: that of its configuration may have been replaced since.
 func (g *Issuer) Bootstrap(ctx context.Context, own jointoken.Claims) (configserver.Secret, error) {
 	g.one.Lock()
 	defer g.one.Unlock()
@@ -169,7 +172,14 @@ func (g *Issuer) Bootstrap(ctx context.Context, own jointoken.Claims) (configser
 	if err != nil {
 		return configserver.Secret{}, err
 	}
-	return g.make(ctx, api, grant)
+	secret, err := g.make(ctx, api, grant)
+	if err != nil || own.Role.ControlPlane() {
+		return secret, err // a control plane joins with the authorities in its configuration, or not at all
+	}
+	// Read after the token was made: a rotation that sees no token may go on right before.
+	now, err := g.Present(g.Site.Identity, own.Role)
+	secret.Authority = now.KubernetesCA.Cert
+	return secret, err
 }
 
 func (g *Issuer) make(ctx context.Context, api TokenAPI, grant joining.Grant) (configserver.Secret, error) {

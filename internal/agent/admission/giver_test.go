@@ -59,7 +59,7 @@ func newGiver(t *testing.T, c *cluster, config string) *Issuer {
 			Ask: func(context.Context) ([]byte, error) { return c.key, c.err },
 		},
 		EncryptionKeys: func() []int { return s.Identity.EncryptionKeys },
-		Present:        func(id site.Identity) site.Identity { return id },
+		Present:        func(id site.Identity, _ state.Role) (site.Identity, error) { return id, nil },
 		First:          func(context.Context, state.Role) installer.First { return installer.First{} },
 	}
 }
@@ -298,6 +298,51 @@ func TestWhatIsGivenToAHostThatAsksForItsBootstrapToken(t *testing.T) {
 				t.Errorf("made %v", x.cluster.tokens)
 			}
 		})
+	}
+}
+
+// TestAWorkerGetsTheAuthorityOfNowWithItsBootstrapToken: that of its configuration may have been replaced while its
+// installation paused. A control plane joins with all authorities of its configuration or not at all.
+func TestAWorkerGetsTheAuthorityOfNowWithItsBootstrapToken(t *testing.T) {
+	for role, want := range map[state.Role]string{state.RoleWorker: "the authority of now", state.RoleMaster: ""} {
+		c := &cluster{stands: true}
+		g := newGiver(t, c, sitetest.TwoDual)
+		g.Present = func(id site.Identity, of state.Role) (site.Identity, error) {
+			if of != role || len(c.tokens) != 1 {
+				t.Errorf("read for a %s beside %d tokens: the rotation may go on before there is one", of, len(c.tokens))
+			}
+			id.KubernetesCA.Cert = "the authority of now"
+			return id, nil
+		}
+		own := jointoken.Claims{Purpose: jointoken.Host, Role: role, Host: map[state.Role]string{state.RoleWorker: "worker-1", state.RoleMaster: "cp-2"}[role], ID: "by"}
+		if got, err := g.Bootstrap(t.Context(), own); err != nil || got.Authority != want || got.Token == "" {
+			t.Errorf("a %s gets %+v, %v", role, got, err)
+		}
+	}
+	g := newGiver(t, &cluster{stands: true}, sitetest.TwoDual)
+	g.Present = func(site.Identity, state.Role) (site.Identity, error) { return site.Identity{}, errors.New("damaged") }
+	if _, err := g.Bootstrap(t.Context(), jointoken.Claims{Role: state.RoleWorker, Host: "worker-1"}); err == nil || err.Error() != "damaged" {
+		t.Errorf("the host would join with the authority of its configuration: %v", err)
+	}
+}
+
+// TestAHostThatLostAKeyTakesInNoControlPlane and no installation's authority is given in its place.
+func TestAHostThatLostAKeyTakesInNoControlPlane(t *testing.T) {
+	g := newGiver(t, &cluster{}, sitetest.TwoDual)
+	g.Present = func(id site.Identity, of state.Role) (site.Identity, error) {
+		if of.ControlPlane() {
+			return site.Identity{}, errors.New("this host has no ca.key: it takes in no control plane")
+		}
+		return id, nil
+	}
+	until := g.Now().Add(time.Hour)
+	served(t, g, pointer(t, g, state.RoleWorker, until))
+	shown, err := g.Read(t.Context(), pointer(t, g, state.RoleMaster, until), jointoken.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := g.Render(t.Context(), shown, ignition.Newest); err == nil || !strings.Contains(err.Error(), "this host has no ca.key") {
+		t.Errorf("a control plane gets its configuration: %v", err)
 	}
 }
 

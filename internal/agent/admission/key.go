@@ -3,10 +3,14 @@ package admission
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -92,7 +96,8 @@ func (k *Key) hear(ctx context.Context, now time.Time) ([]byte, error) {
 
 // ask asks the cluster and keeps its answer on disk. If the cluster has no key,
 // the kept one stays; that is the site's own only if the cluster never had
-// another.
+// another. A key that was replaced never counts again, also if etcd is restored from
+// before that.
 func (k *Key) ask(ctx context.Context) ([]byte, error) {
 	key, err := k.Ask(ctx)
 	if err != nil {
@@ -110,7 +115,39 @@ func (k *Key) ask(ctx context.Context) ([]byte, error) {
 	case bytes.Equal(key, kept):
 		return key, nil
 	}
+	if err := k.replace(kept, key); err != nil {
+		return nil, err
+	}
 	return key, host.WriteFileAtomic(k.Path, key, state.SecretFileMode)
+}
+
+// past ends the name of the file beside Path that has the digests of replaced keys.
+const past = ".past"
+
+// errRestored says that the cluster's key is one that was replaced.
+var errRestored = errors.New("etcd was restored from before the last change of the key: holdfast join-secret rotate")
+
+// replace remembers a key that another one is about to replace. It returns errRestored if
+// that one was replaced itself: whoever had a secret of it would get in again.
+func (k *Key) replace(former, next []byte) error {
+	text, err := os.ReadFile(k.Path + past)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	digests := strings.Fields(string(text))
+	switch {
+	case slices.Contains(digests, digestOf(next)):
+		return errRestored
+	case slices.Contains(digests, digestOf(former)):
+		return nil
+	}
+	text = []byte(strings.Join(append(digests, digestOf(former)), "\n") + "\n")
+	return host.WriteFileAtomic(k.Path+past, text, state.SecretFileMode)
+}
+
+func digestOf(key []byte) string {
+	sum := sha256.Sum256(key)
+	return hex.EncodeToString(sum[:])
 }
 
 // Known returns the last key in force, for uses that open nothing. It does not

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -92,6 +93,28 @@ func TestWhichKeyCounts(t *testing.T) {
 	want("and is back", "second", 1)
 	now = now.Add(-time.Hour)
 	want("a clock that was set back", "second", 1)
+	c.key = keyOf("third")
+	want("a person made a third one", "third", 1)
+	c.key = keyOf("second")
+	for _, what := range []string{"etcd is that of before", "the same after a restart"} {
+		want(what, "", 1)
+		if data, err := os.ReadFile(k.Path); err != nil || !bytes.Equal(data, keyOf("third")) {
+			t.Errorf("%s: kept is %q, %v", what, data, err)
+		}
+		if _, err := k.Current(t.Context()); err == nil || !strings.Contains(err.Error(), "holdfast join-secret rotate") {
+			t.Errorf("%s: %v", what, err)
+		}
+		k = &Key{Own: k.Own, Path: k.Path, Stands: k.Stands, Ask: k.Ask, Now: k.Now}
+	}
+	c.key = keyOf("own") // the Secret holds the installation's only if somebody wrote it there
+	want("etcd is that of before the first", "", 1)
+	c.key = keyOf("fourth")
+	want("a person made a fourth one", "fourth", 1)
+	c.key = keyOf("third")
+	want("etcd is that of before the fourth", "", 1)
+	if info, err := os.Stat(k.Path + past); err != nil || info.Mode().Perm() != state.SecretFileMode {
+		t.Errorf("%v, %v", info, err)
+	}
 }
 
 // A hundred unknown callers at one time cause one request, and wait only for that

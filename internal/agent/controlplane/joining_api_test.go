@@ -226,7 +226,7 @@ func TestKubeadmReadsTheClusterWithAHostsToken(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, token := range map[string]string{"token": c.tokenFor("worker-7", state.RoleWorker).Token, "kubelet's certificate": "", "a wrong token": "abcdef.0123456789abcdef"} {
-		access, err := kubeadm.Access(&s, token)
+		access, err := kubeadm.Access(&s, token, "")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -106,7 +106,7 @@ func (r *Agent) giver() *admission.Issuer {
 		Release: runningRelease,
 
 		EncryptionKeys: func() []int { return presentKeys("/", r.Site.Identity) },
-		Present:        func(id site.Identity) site.Identity { return rotation.Present("", id) },
+		Present:        func(id site.Identity, role state.Role) (site.Identity, error) { return rotation.Present("", id, role) },
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/install/configserver"
 	"github.com/holdfast/holdfast/internal/model/state"
 	renderhost "github.com/holdfast/holdfast/internal/render/host"
 	"github.com/holdfast/holdfast/internal/render/keepalived"
@@ -100,17 +101,17 @@ const tokenInterval = time.Second
 // that the Node of this name is this host's, and a token is given for new names
 // only.
 func (r *run) writeAccess(ctx context.Context, before kubeadm.Progress) error {
-	token := ""
+	var given configserver.Secret
 	if !before.KubeletBootstrapped {
 		err := r.poll(ctx, tokenInterval, func(ctx context.Context) (ok bool, waiting string, err error) {
-			token, err = r.server.bootstrapToken(ctx)
+			given, err = r.server.bootstrapToken(ctx)
 			return err == nil, "", err
 		})
 		if err != nil {
 			return err
 		}
 	}
-	access, err := kubeadm.Access(r.Site, token)
+	access, err := kubeadm.Access(r.Site, given.Token, given.Authority)
 	if err != nil {
 		return err
 	}

@@ -84,8 +84,9 @@ func (s *server) report(ctx context.Context, data []byte) error {
 	return nil
 }
 
-// bootstrapToken requests the token with which kubeadm joins this host.
-func (s *server) bootstrapToken(ctx context.Context) (string, error) {
+// bootstrapToken requests the token with which kubeadm joins this host, and the authority
+// that verifies the API now.
+func (s *server) bootstrapToken(ctx context.Context) (configserver.Secret, error) {
 	return secret(s.ask(ctx, "/hosts/", "/bootstrap-token", nil))
 }
 
@@ -139,7 +140,8 @@ func (s *server) get(ctx context.Context) (string, error) {
 	if id.AdmissionToken == "" {
 		return "", errors.New("this host's configuration holds no secret for joining: " + anew)
 	}
-	return secret(s.post(ctx, "/hosts/"+url.PathEscape(s.host), id.AdmissionToken, nil))
+	own, err := secret(s.post(ctx, "/hosts/"+url.PathEscape(s.host), id.AdmissionToken, nil))
+	return own.Token, err
 }
 
 // anew is the remedy for a secret that has ended.
@@ -161,15 +163,15 @@ func (s *server) forget(token string) {
 }
 
 // secret reads a token in an answer.
-func secret(data []byte, err error) (string, error) {
+func secret(data []byte, err error) (configserver.Secret, error) {
 	if err != nil {
-		return "", err
+		return configserver.Secret{}, err
 	}
 	var got configserver.Secret
 	if json.Unmarshal(data, &got) != nil || got.Token == "" {
-		return "", errors.New("the configuration server's answer is not a token")
+		return configserver.Secret{}, errors.New("the configuration server's answer is not a token")
 	}
-	return got.Token, nil
+	return got, nil
 }
 
 // post makes one request. The error quotes the server, and never the token.

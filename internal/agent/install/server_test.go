@@ -31,6 +31,8 @@ type configured struct {
 	refusal error
 	asked   []string
 	store   *configserver.Memory
+	// authority is what the server says of the API's.
+	authority string
 }
 
 func serveSite(t *testing.T, role state.Role) *configured {
@@ -59,7 +61,7 @@ func serveSite(t *testing.T, role state.Role) *configured {
 			return configserver.Secret{Token: token}, err
 		},
 		Bootstrap: func(_ context.Context, own jointoken.Claims) (configserver.Secret, error) {
-			return configserver.Secret{Token: "bootstrap-of-" + own.Host + "-asked-by-" + own.ID}, c.refusal
+			return configserver.Secret{Token: "bootstrap-of-" + own.Host + "-asked-by-" + own.ID, Authority: c.authority}, c.refusal
 		},
 	}))
 	server.Config.ErrorLog = log.New(io.Discard, "", 0) // it would report refused handshakes
@@ -90,8 +92,8 @@ func TestAWorkerIsAdmittedOnceAndKnownAgain(t *testing.T) {
 	}
 	want := "bootstrap-of-worker-1-asked-by-1"
 	for range 2 {
-		if got, err := s.bootstrapToken(t.Context()); err != nil || got != want {
-			t.Errorf("%q, %v", got, err)
+		if got, err := s.bootstrapToken(t.Context()); err != nil || got.Token != want || got.Authority != "" {
+			t.Errorf("%+v, %v", got, err)
 		}
 		s = c.host(t, "worker-1", dir) // after a power cut
 	}
@@ -102,14 +104,23 @@ func TestAWorkerIsAdmittedOnceAndKnownAgain(t *testing.T) {
 		t.Errorf("%v, %v", all, err)
 	}
 	// The host got this name since.
-	if got, err := c.host(t, "worker-2", dir).bootstrapToken(t.Context()); err != nil || got != "bootstrap-of-worker-2-asked-by-2" {
-		t.Errorf("%q, %v", got, err)
+	if got, err := c.host(t, "worker-2", dir).bootstrapToken(t.Context()); err != nil || got.Token != "bootstrap-of-worker-2-asked-by-2" {
+		t.Errorf("%+v, %v", got, err)
 	}
 	if err := os.WriteFile(s.path, []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := c.host(t, "worker-2", dir).bootstrapToken(t.Context()); err != nil || got != "bootstrap-of-worker-2-asked-by-3" {
-		t.Errorf("with a damaged file: %q, %v", got, err)
+	if got, err := c.host(t, "worker-2", dir).bootstrapToken(t.Context()); err != nil || got.Token != "bootstrap-of-worker-2-asked-by-3" {
+		t.Errorf("with a damaged file: %+v, %v", got, err)
+	}
+}
+
+// TestAWorkerIsToldTheAuthorityOfNow: its configuration may be from before a rotation.
+func TestAWorkerIsToldTheAuthorityOfNow(t *testing.T) {
+	c := serveSite(t, state.RoleWorker)
+	c.authority = "-----BEGIN CERTIFICATE-----\n"
+	if got, err := c.host(t, "worker-1", t.TempDir()).bootstrapToken(t.Context()); err != nil || got.Authority != c.authority {
+		t.Errorf("%+v, %v", got, err)
 	}
 }
 

@@ -70,8 +70,13 @@ func newControlPlane(t testing.TB, id site.Identity, api API, name string, of in
 	}
 	h.Keeper = New(Options{
 		Root: h.root, Node: name, ControlPlanes: of, Life: life, Endpoint: "127.0.0.1:1", Now: time.Now,
-		Log:  slog.New(slog.NewTextHandler(h.log, nil)),
-		Open: func() (API, error) { return api, nil },
+		Log: slog.New(slog.NewTextHandler(h.log, nil)),
+		Open: func() (API, error) {
+			if api == nil {
+				return nil, errors.New("no API")
+			}
+			return api, nil
+		},
 	})
 	h.end = h.endPod
 	for _, l := range leafcert.Leaves() {

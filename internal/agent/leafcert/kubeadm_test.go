@@ -2,6 +2,7 @@ package leafcert
 
 import (
 	"bytes"
+	"errors"
 	"log/slog"
 	"net/netip"
 	"os"
@@ -45,7 +46,8 @@ func TestWhatKubeadmSignsIsRenewed(t *testing.T) {
 	later := time.Now().Add(7 * time.Minute).Truncate(time.Second)
 	h.Keeper = New(Options{
 		Root: h.root, Node: "cp-1", ControlPlanes: 1, Life: site.Config.CertificateLife(), Now: func() time.Time { return later },
-		Log: slog.New(slog.NewTextHandler(&bytes.Buffer{}, nil)),
+		Log:  slog.New(slog.NewTextHandler(&bytes.Buffer{}, nil)),
+		Open: func() (API, error) { return nil, errors.New("no API") },
 	})
 	for _, l := range leafcert.Leaves() {
 		if c, _ := h.present(l); time.Until(c.NotAfter) > 10*time.Minute {

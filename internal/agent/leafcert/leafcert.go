@@ -98,7 +98,8 @@ func New(o Options) *Keeper {
 	if o.Synchronised == nil {
 		o.Synchronised = clock.Synchronised
 	}
-	return &Keeper{Options: o, end: host.EndProcess, published: o.ControlPlanes > 1, said: o.ControlPlanes > 1}
+	// Also the only control plane may have said so, when the site had several.
+	return &Keeper{Options: o, end: host.EndProcess, published: true, said: true}
 }
 
 // Task returns the loop that renews.
@@ -215,8 +216,8 @@ func (k *Keeper) publish(ctx context.Context, r state.CertificateRenewal) error 
 }
 
 // gather returns the facts of this host, and which files could not be read. It
-// asks the API only if something is to be done, or if the API may still say that
-// this host renews.
+// asks the API only if the API may still say that this host renews or waits, or if
+// something is to be done that concerns other hosts.
 func (k *Keeper) gather(ctx context.Context) (leafcert.Host, error) {
 	files, err := k.files()
 	h := leafcert.Host{Name: k.Node, Now: k.Now(), Life: k.Life, Files: files, ControlPlanes: k.ControlPlanes}
@@ -225,7 +226,7 @@ func (k *Keeper) gather(ctx context.Context) (leafcert.Host, error) {
 		accepted, unknown := k.accepted()
 		h.Accepted, err = accepted, errors.Join(err, unknown)
 	}
-	if k.ControlPlanes > 1 && len(files) > 0 && (h.Pending() || k.published || k.said) {
+	if len(files) > 0 && (k.published || k.said || k.ControlPlanes > 1 && h.Pending()) {
 		h.Cluster = k.cluster(ctx, h.Now)
 		h.Shows = k.shows(ctx)
 	}

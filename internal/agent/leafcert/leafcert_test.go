@@ -237,16 +237,44 @@ func TestAHostWaitsForTheOthersAndSaysForWhom(t *testing.T) {
 	})
 }
 
+// TestTheOnlyControlPlaneTakesBackWhatItSaidOfTheOthers: the site had several when the agent before this one said
+// it, and the agent that knows of one alone has nothing to wait for.
+func TestTheOnlyControlPlaneTakesBackWhatItSaidOfTheOthers(t *testing.T) {
+	since := time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC)
+	for what, said := range map[string]state.CertificateRenewal{
+		"it waits":  {Waits: "not ready: cp-2", WaitsSince: since},
+		"it renews": {Since: since},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			api := newAPI("cp-1")
+			api.nodes[0].Annotations[state.AnnotationRenewal] = state.FormatAnnotation(said)
+			h := newControlPlane(t, identity(t), api, "cp-1", 1, leafcert.Life)
+			api.err = errors.New("the API starts")
+			defer run(t.Context(), h)()
+			time.Sleep(time.Hour)
+			api.mu.Lock()
+			api.err = nil
+			api.mu.Unlock()
+			time.Sleep(time.Hour)
+			if got := api.said("cp-1"); got != (state.CertificateRenewal{}) {
+				t.Errorf("%s: the node says %+v", what, got)
+			}
+		})
+	}
+}
+
 func TestAHostWithoutAnythingToDoAsksTheAPIOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		api := newAPI("cp-1", "cp-2", "cp-3")
-		h := newControlPlane(t, identity(t), api, "cp-1", 3, leafcert.Life)
-		defer run(t.Context(), h)()
-		time.Sleep(6 * time.Hour)
-		if api.asked != 1 {
-			t.Errorf("asked %d times", api.asked)
-		}
-	})
+	for _, of := range []int{1, 3} {
+		synctest.Test(t, func(t *testing.T) {
+			api := newAPI([]string{"cp-1", "cp-2", "cp-3"}[:of]...)
+			h := newControlPlane(t, identity(t), api, "cp-1", of, leafcert.Life)
+			defer run(t.Context(), h)()
+			time.Sleep(6 * time.Hour)
+			if api.asked != 1 {
+				t.Errorf("one of %d asked %d times", of, api.asked)
+			}
+		})
+	}
 }
 
 func TestWhatCannotBeReadKeepsNothingElseFromBeingRenewed(t *testing.T) {

@@ -26,7 +26,7 @@ import (
 
 // world returns the World of this host.
 func (h *here) world() World {
-	return World{Look: h.look, Do: map[replace.Act]func(context.Context, Job) error{ //nolint:exhaustive // the others are no acts of this place
+	return World{Look: h.look, JoinKey: h.joinKey, Do: map[replace.Act]func(context.Context, Job) error{ //nolint:exhaustive // the others are no acts of this place
 		replace.CopyPlan: h.copyPlan, replace.DropLock: h.dropLock, replace.SwitchOff: h.switchOff, replace.ChangeKey: h.changeKey, replace.PutToken: h.putToken,
 		replace.ChangeJoin: h.changeJoin, replace.PutGrave: h.putGrave, replace.GiveName: h.giveName, replace.DropPods: h.dropPods, replace.DropNode: h.dropNode, replace.DropSecret: h.dropSecret,
 		replace.LeaveRing: h.leaveRing, replace.Forget: h.forget, replace.ForgetAgain: h.forgetAgain, replace.Retire: h.retire, replace.DropRetire: h.dropRetire, replace.DropMember: h.dropMember,

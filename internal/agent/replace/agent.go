@@ -34,6 +34,8 @@ type World struct {
 	Look func(ctx context.Context, job Job) replace.Facts
 	// Do has one function for each act that changes the world.
 	Do map[replace.Act]func(ctx context.Context, job Job) error
+	// JoinKey returns the key of join secrets that is in force.
+	JoinKey func(ctx context.Context) ([]byte, error)
 }
 
 // Agent carries plans out.
@@ -126,12 +128,18 @@ func endedWhole(plan *replace.Plan) bool {
 	return plan != nil && !plan.Shrinks && plan.Stage == replace.Whole
 }
 
-// act does one act. Before it writes a new plan it makes the secrets of that plan.
+// act does one act. Before it writes a new plan it makes the secrets of that plan, and before it
+// retires the old host it keeps the key of join secrets that this one may have.
 func (a *Agent) act(ctx context.Context, d replace.Decision, job Job) error {
 	switch d.Act { //nolint:exhaustive // the others are no acts of this place
 	case replace.WritePlan:
 		if d.Plan.Stage == replace.Planned {
 			if err := a.makeSecrets(d.Plan.ID); err != nil {
+				return err
+			}
+		}
+		if d.Plan.Stage == replace.Retired && job.Plan.Stage == replace.Planned {
+			if err := a.keepJoinKey(ctx, job); err != nil {
 				return err
 			}
 		}
@@ -184,6 +192,17 @@ func (a *Agent) makeSecrets(plan string) error {
 		return err
 	}
 	return a.Store.PutSecrets(replacement.Secrets{Plan: plan, Token: hex.EncodeToString(raw), JoinKey: key})
+}
+
+// keepJoinKey keeps the key of join secrets in force beside the plan's own. From then on the old host
+// learns no other one, so every other key shuts it out: an administrator may replace the plan's.
+func (a *Agent) keepJoinKey(ctx context.Context, job Job) error {
+	key, err := a.World.JoinKey(ctx)
+	if err != nil || job.Secrets.Plan != job.Plan.ID {
+		return err // without the secrets of the plan each later act says so
+	}
+	job.Secrets.FormerJoinKey = key
+	return a.Store.PutSecrets(job.Secrets)
 }
 
 // tell writes the last decision for the command, if it has changed.

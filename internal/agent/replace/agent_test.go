@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/replacement"
 	"github.com/holdfast/holdfast/internal/decide/replace"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/hold"
+	"github.com/holdfast/holdfast/internal/model/jointoken"
 	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/testkit/powercut"
 )
@@ -33,6 +34,7 @@ type site struct {
 
 var (
 	noon     = time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
+	inForce  = []byte(strings.Repeat("f", jointoken.MinKeyBytes)) // the key of join secrets when the plan begins
 	newcomer = replace.Newcomer{Machine: state.Machine{UUID: "new"}, Address: "192.0.2.13"}
 	order    = replacement.Order{
 		Wish:   replace.Wish{ID: "p1", Old: "cp-2", New: replace.New{Name: "cp-2", BMC: "https://bmc"}, By: "ada", At: noon, Accepts: replace.Accepts{NoBackup: true}},
@@ -98,7 +100,12 @@ func (s *site) world() World {
 			})
 		}
 	}
-	return World{Look: s.look, Do: do}
+	return World{Look: s.look, Do: do, JoinKey: func(context.Context) ([]byte, error) {
+		if s.done[replace.ChangeJoin] {
+			return nil, errors.New("the key of join secrets is that of the plan already")
+		}
+		return inForce, nil
+	}}
 }
 
 func (s *site) agent(root string) *Agent {
@@ -156,6 +163,9 @@ func whole(t *testing.T, at int, after bool) int {
 	s.play(t, root)
 	if p := planOf(t, root); p.Stage != replace.Retired {
 		t.Fatalf("cut at %d: before the newcomer the plan is %s", at, p.Stage)
+	}
+	if v, err := files.Secrets("p1"); err != nil || !bytes.Equal(v.FormerJoinKey, inForce) || len(v.JoinKey) == 0 {
+		t.Fatalf("cut at %d: the old host's key of join secrets is not kept: %v", at, err)
 	}
 	count := s.cut.Effects
 	s.asks = true

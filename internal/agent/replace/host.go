@@ -43,6 +43,8 @@ type Options struct {
 	// is made. ControlPlanes is the number that the site has for its life.
 	Host, Cluster string
 	ControlPlanes int
+	// JoinKey is the site's own key of join secrets, which counts until another one was made.
+	JoinKey []byte
 	// Address returns this host's own address, empty while it is unknown. Manifest renders
 	// etcd's manifest for one of two hosts. Only a site that grows or shrinks needs them.
 	Address  func() string

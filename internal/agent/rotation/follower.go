@@ -132,7 +132,9 @@ func (f *Follower) step(ctx context.Context) (loop.Result, error) {
 		err = f.files.remember(rotation.KubernetesCA, rotation.Followed{Of: order.Of}, order.Phase)
 	}
 	if waits == nil && err == nil {
-		did, now, err = f.follow(ctx, order, now)
+		work, stop := context.WithTimeout(ctx, limit-tellTime)
+		did, now, err = f.follow(work, order, now)
+		stop()
 	}
 	said := rotation.Report{Of: f.order.Of, New: f.order.New, Phase: f.order.Phase, Turn: f.order.Turn}
 	if now.Loaded {

@@ -65,7 +65,10 @@ func (c *cluster) Secret(_ context.Context, namespace, name string) (map[string]
 	return maps.Clone(c.secret), c.err
 }
 
-func (c *cluster) Annotate(_ context.Context, node, name, value string) error {
+func (c *cluster) Annotate(ctx context.Context, node, name, value string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	for i := range c.nodes {
 		if c.nodes[i].Name == node {
 			c.nodes[i].Annotations = map[string]string{name: value}

@@ -75,7 +75,7 @@ func (k *Keeper) started(ctx context.Context, p host.PodProgram, former []int) e
 }
 
 // await asks again and again until there is no error, or returns the last one at
-// the end of the run.
+// the end of the work.
 func (k *Keeper) await(ctx context.Context, ask func(context.Context) error) error {
 	for {
 		err := ask(ctx)

@@ -36,8 +36,10 @@ const (
 	every    = 10 * time.Second
 	tellAnew = 30
 	// limit bounds a run with the restart of an API server, which first ends the
-	// requests that it has.
-	limit = 8 * time.Minute
+	// requests that it has. Its last part, tellTime, is left for the report of what the
+	// work did not come to.
+	limit    = 8 * time.Minute
+	tellTime = time.Minute
 )
 
 // maxChanges bounds the changes of one run.
@@ -133,8 +135,10 @@ func (k *Keeper) step(ctx context.Context) (loop.Result, error) {
 	var did []string
 	var errs []error
 	late := make(map[rotation.Authority]time.Time)
+	work, stop := context.WithTimeout(ctx, limit-tellTime)
+	defer stop()
 	for _, a := range rotation.Authorities() {
-		report, changed, err := k.keep(ctx, cluster, a, wishes[string(a)])
+		report, changed, err := k.keep(work, cluster, a, wishes[string(a)])
 		said.Authorities[a] = report
 		late[a] = report.Late
 		did = append(did, changed...)

@@ -5,15 +5,12 @@ import (
 	"context"
 	"errors"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/adapter/keys"
 	"github.com/holdfast/holdfast/internal/decide/rotation"
-	"github.com/holdfast/holdfast/internal/model/site"
 )
 
 // replaced are the authorities that are replaced in these tests. The Kubernetes CA has
@@ -437,36 +434,4 @@ func TestAnAPIThatDoesNotAnswerChangesNothing(t *testing.T) {
 			t.Errorf("%v, %d effects", err, c.hosts[0].cut.Effects)
 		}
 	})
-}
-
-// A control plane that joins gets the authorities of today, and the one that signs
-// first.
-func TestAHostThatJoinsGetsTheAuthoritiesOfToday(t *testing.T) {
-	for _, a := range rotation.Authorities() {
-		synctest.Test(t, func(t *testing.T) {
-			c := newCluster(t, 1)
-			h := c.hosts[0]
-			own := site.Identity{ClusterID: "x", ServiceSigner: site.KeyPair{Cert: "own"}, FrontProxyCA: site.KeyPair{Cert: "own"}, EtcdCA: site.KeyPair{Cert: "own"}}
-			if got := Present(t.TempDir(), own); got.ServiceSigner != own.ServiceSigner || got.FrontProxyCA != own.FrontProxyCA || got.EtcdCA != own.EtcdCA {
-				t.Error("a host without files gives others than its own")
-			}
-			for i := range 60 {
-				c.look()
-				now := h.files(a)
-				id := Present(h.root, own)
-				pair := map[rotation.Authority]site.KeyPair{
-					rotation.ServiceAccountKey: id.ServiceSigner, rotation.FrontProxyCA: id.FrontProxyCA, rotation.EtcdCA: id.EtcdCA, rotation.KubernetesCA: id.KubernetesCA,
-				}[a]
-				publics, err := keys.Publics(pair.Cert)
-				if err != nil || pair.Key != now.key || len(publics) != len(now.Trusts) || publics[0].ID != string(now.Key) || id.ClusterID != "x" {
-					t.Fatalf("%s, look %d: %v", a, i, err)
-				}
-				c.command(a, i == 0)
-				time.Sleep(time.Minute)
-			}
-			if !slices.Contains(c.waited, "the rotation is complete") {
-				t.Error("the rotation did not end")
-			}
-		})
-	}
 }

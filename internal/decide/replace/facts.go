@@ -92,9 +92,9 @@ type Facts struct {
 	// Given is true if the tombstone says that a host has the name again. While the site grows it
 	// is that of the new host's name, and true if there is none.
 	Given state.Fact[bool]
-	// Token and JoinKey are true if the Secrets have those of this plan, Account if the
-	// Secret of the new host's BMC does. Leftover is true if the old host's Secret is still
-	// there although the new host has another name.
+	// Token is true if the Secret has that of this plan, Account if the Secret of the new host's
+	// BMC does. JoinKey is true if the cluster has a key of join secrets that the old host lacks.
+	// Leftover is true if the old host's Secret is still there although the new host has another name.
 	Token, JoinKey, Account, Leftover state.Fact[bool]
 	// Volumes names the volumes whose data lie only on the old host.
 	Volumes state.Fact[[]string]

@@ -48,7 +48,7 @@ func All() Inventory {
 			"/etc/kubernetes", "/etc/cni/net.d/10-holdfast.conflist", "/etc/containerd/config.toml", "/etc/containerd/certs.d",
 			"/etc/holdfast/apiserver", "/etc/holdfast/coredns", state.FencingDir, "/etc/holdfast/haproxy", "/etc/holdfast/keepalived", "/etc/holdfast/manifests",
 			"/etc/holdfast/pacemaker", "/etc/holdfast/registry", "/etc/holdfast/*.json", "/etc/holdfast/*.pem", "/etc/holdfast/*.env", "/etc/holdfast/*.yaml",
-			"/etc/holdfast/join.kubeconfig", "/etc/holdfast/join-key", "/etc/holdfast/kubeadm-patches",
+			"/etc/holdfast/join.kubeconfig", "/etc/holdfast/join-key", "/etc/holdfast/join-key.past", "/etc/holdfast/kubeadm-patches",
 			"/etc/sysctl.d/90-holdfast.conf", "/etc/modules-load.d/holdfast.conf", "/etc/apt/apt.conf.d/99-holdfast", "/etc/needrestart/conf.d/zz-holdfast.conf",
 			"/usr/local/share/ca-certificates/holdfast-site-*.crt", "/etc/pki/ca-trust/source/anchors/holdfast-site-*.crt",
 			corosync.Path, "/etc/corosync/authkey", "/var/lib/pacemaker/cib", "/var/lib/corosync", "/var/lib/pcsd",

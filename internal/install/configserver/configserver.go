@@ -90,6 +90,8 @@ type Options struct {
 type Secret struct {
 	Token   string    `json:"token"`
 	Expires time.Time `json:"expires"`
+	// Authority is what verifies the API now, PEM; empty means that of the configuration.
+	Authority string `json:"authority,omitempty"`
 }
 
 type server struct {

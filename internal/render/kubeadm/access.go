@@ -1,6 +1,7 @@
 package kubeadm
 
 import (
+	"cmp"
 	"fmt"
 
 	clientcmd "k8s.io/client-go/tools/clientcmd/api/v1"
@@ -23,9 +24,9 @@ const ServingCertificate = "/var/lib/kubelet/pki/kubelet-server-current.pem"
 // Access renders a kubeconfig with which kubeadm finds the cluster, with a
 // bootstrap token. If the token is empty, it uses kubelet's certificate, which a
 // host has whose join was cut off late. That certificate proves better than any
-// token that the Node with its name is its own. The authority is the site's, so
-// that the cluster is verified from the first request on.
-func Access(s *site.Site, token string) ([]byte, error) {
+// token that the Node with its name is its own. The authority verifies the cluster
+// from the first request on; if it is empty, that is the site's.
+func Access(s *site.Site, token, authority string) ([]byte, error) {
 	const user = "joining"
 	account := clientcmd.AuthInfo{Token: token}
 	if token == "" {
@@ -35,7 +36,7 @@ func Access(s *site.Site, token string) ([]byte, error) {
 	out, err := yaml.Marshal(clientcmd.Config{
 		APIVersion: "v1", Kind: "Config", CurrentContext: user,
 		Clusters: []clientcmd.NamedCluster{{Name: name, Cluster: clientcmd.Cluster{
-			Server: "https://" + s.APIEndpoint(), CertificateAuthorityData: []byte(s.Identity.KubernetesCA.Cert),
+			Server: "https://" + s.APIEndpoint(), CertificateAuthorityData: []byte(cmp.Or(authority, s.Identity.KubernetesCA.Cert)),
 		}}},
 		AuthInfos: []clientcmd.NamedAuthInfo{{Name: user, AuthInfo: account}},
 		Contexts:  []clientcmd.NamedContext{{Name: user, Context: clientcmd.Context{Cluster: name, AuthInfo: user}}},

@@ -81,12 +81,14 @@ func TestJoinMatchesTheApprovedFile(t *testing.T) {
 func TestAJoiningHostShowsItsTokenOrKubeletsCertificate(t *testing.T) {
 	s := sitetest.New(t, sitetest.ThreeV6)
 	for token, name := range map[string]string{"abcdef.0123456789abcdef": "access-token.yaml", "": "access-kubelet.yaml"} {
-		got, err := kubeadm.Access(s, token)
-		if err != nil {
-			t.Fatal(err)
+		for given, want := range map[string]string{"": s.Identity.KubernetesCA.Cert, "the authority of now": "the authority of now"} {
+			got, err := kubeadm.Access(s, token, given)
+			if err != nil {
+				t.Fatal(err)
+			}
+			authority := base64.StdEncoding.EncodeToString([]byte(want))
+			golden.Check(t, name, []byte(strings.ReplaceAll(string(got), authority, "AUTHORITY")))
 		}
-		authority := base64.StdEncoding.EncodeToString([]byte(s.Identity.KubernetesCA.Cert))
-		golden.Check(t, name, []byte(strings.ReplaceAll(string(got), authority, "AUTHORITY")))
 	}
 }
 
