@@ -55,12 +55,12 @@ func newReaddress(s *site.Site, network func() *hostnet.Network) *readdress.Agen
 				}
 				return install.Cluster(ctx, api, s, p, to, decide.Map(p, to, name(), j))
 			},
-			Withdraw: func(ctx context.Context) error {
+			Withdraw: func(ctx context.Context, id string) error {
 				api, err := install.Open()
 				if err != nil {
 					return err
 				}
-				return install.Withdraw(ctx, api)
+				return install.Withdraw(ctx, api, id)
 			},
 			Tell: func(ctx context.Context, node, value string) error {
 				values := map[string]*string{install.Annotation: &value}

@@ -115,7 +115,7 @@ func runWipe(ctx context.Context, streams command.Streams, f wipeFlags) error {
 			return err
 		}
 	}
-	if err := w.Begin(wipe.Journal{Host: name, By: os.Getenv("SUDO_USER"), At: time.Now().UTC()}); err != nil {
+	if err := w.Begin(ctx, wipe.Journal{Host: name, By: os.Getenv("SUDO_USER"), At: time.Now().UTC()}); err != nil {
 		return err
 	}
 	if err := w.Wipe(ctx); err != nil {

@@ -112,7 +112,7 @@ func (f *fromFlags) local(ctx context.Context, streams Streams, text, scratch st
 
 // folder prints which backups are in a folder, and returns the error that one of them must be named.
 func (f *fromFlags) folder(ctx context.Context, streams Streams, p model.Place) error {
-	l, err := listAt(ctx, p)
+	l, err := listAt(ctx, p, time.Time{})
 	if err != nil {
 		return err
 	}
@@ -220,14 +220,16 @@ type placeList struct {
 	// looked at.
 	Newest string `json:"newest,omitempty"`
 	folder bool
+	before time.Time
 }
 
 // mostLooked is how many entries are read at a place, beside those before the first good one.
 const mostLooked = 20
 
-// listAt lists the backups at a place, the newest first. It reads the entries of the newest ones.
-func listAt(ctx context.Context, p model.Place) (placeList, error) {
-	out := placeList{Place: p.URL, Backups: []atPlace{}, folder: p.Target.Directory != nil}
+// listAt lists the backups at a place, the newest first, and only those that were taken before a moment,
+// if it is not zero. It reads the entries of the newest ones.
+func listAt(ctx context.Context, p model.Place, before time.Time) (placeList, error) {
+	out := placeList{Place: p.URL, Backups: []atPlace{}, folder: p.Target.Directory != nil, before: before}
 	t, err := target.Open(ctx, p.Target)
 	if err != nil {
 		return out, err
@@ -237,11 +239,17 @@ func listAt(ctx context.Context, p model.Place) (placeList, error) {
 	if err != nil {
 		return out, fmt.Errorf("list %s: %w", p.URL, err)
 	}
-	for i, s := range model.SentOf(files) {
+	for _, s := range model.SentOf(files) {
+		if !before.IsZero() && !model.BegunBefore(s.ID, before) {
+			continue
+		}
 		one := atPlace{Sent: s, URL: strings.TrimSuffix(p.URL, "/") + "/" + strings.Trim(strings.TrimPrefix(s.Archive, p.Name), "/")}
-		if i < mostLooked || out.Newest == "" {
+		if len(out.Backups) < mostLooked || out.Newest == "" {
 			if err := one.look(ctx, t); err != nil {
 				return out, err
+			}
+			if !before.IsZero() && !one.Taken.Before(before) {
+				continue // it was begun before
 			}
 		} else {
 			one.Why = "not looked at"
@@ -278,6 +286,9 @@ func (a *atPlace) look(ctx context.Context, t target.Target) error {
 // none says that there is no backup at a place.
 func (l placeList) none() string {
 	text := "there is no backup at " + l.Place
+	if !l.before.IsZero() {
+		text += " that was taken before " + l.before.Format(time.RFC3339)
+	}
 	if l.folder {
 		text += ": is it mounted?"
 	}
@@ -328,8 +339,8 @@ func (l placeList) print(out io.Writer, wide bool) error {
 	return nil
 }
 
-// printPlace lists a place for `backup list --from`.
-func (f *fromFlags) printPlace(ctx context.Context, streams Streams, text, format string) error {
+// printPlace lists a place for `backup list --from`: what was taken before a moment, if it is not zero.
+func (f *fromFlags) printPlace(ctx context.Context, streams Streams, text, format string, before time.Time) error {
 	p, isFile, err := f.place(streams, text)
 	if err != nil {
 		return err
@@ -337,7 +348,7 @@ func (f *fromFlags) printPlace(ctx context.Context, streams Streams, text, forma
 	if isFile || model.IsArchive(p.Name) {
 		return &UsageError{Err: fmt.Errorf("--from: %s is no folder: holdfast backup inspect shows what is in a backup", text)}
 	}
-	l, err := listAt(ctx, p)
+	l, err := listAt(ctx, p, before)
 	if err != nil {
 		return err
 	}

@@ -197,6 +197,62 @@ func TestAListOfATargetNamesTheNewestGoodOneOfEachLifeOfASite(t *testing.T) {
 	}
 }
 
+// atTarget puts a good backup into a folder, which was begun and taken at these times.
+func atTarget(t *testing.T, dir string, begun, taken time.Time) string {
+	t.Helper()
+	e := model.Entry{
+		Format: model.Format, ID: model.NewID("cp-1", begun), Site: "shop.example.com", Host: "cp-1", Taken: taken, Checks: []model.Check{{Name: "sum", OK: true}},
+		Copies: []model.Copy{{Target: "nas", File: model.File{Size: 1}, Verified: taken}},
+	}.Judge()
+	text, err := e.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(dir, e.Site, e.Host), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, data := range map[string][]byte{model.SentName(e.Site, e.Host, e.ID): []byte("x"), model.SentEntryName(e.Site, e.Host, e.ID): text} {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return filepath.Join(dir, model.SentName(e.Site, e.Host, e.ID))
+}
+
+func TestTheNewestGoodBackupFromBeforeAMomentIsNamed(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, model.DefaultMarker), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	first := time.Date(2026, 11, 1, 3, 0, 0, 0, time.UTC)
+	var all []string
+	for day := range 30 { // more than are looked at, if the first is good
+		begun := first.AddDate(0, 0, day)
+		all = append(all, atTarget(t, dir, begun, begun.Add(10*time.Second)))
+	}
+	for _, c := range []struct {
+		before string
+		code   int
+		says   string
+		listed int
+	}{
+		{"2026-11-03T12:00:00Z", command.ExitOK, "the newest good one: " + all[2] + "\n", 3},
+		{"2026-11-03T04:00:11+01:00", command.ExitOK, "the newest good one: " + all[2] + "\n", 3},
+		{"2026-11-03T03:00:05Z", command.ExitOK, "the newest good one: " + all[1] + "\n", 2}, // the third was begun, and its data are of later
+		{"2026-11-01T00:00:00Z", command.ExitAttention, "there is no backup at " + dir + " that was taken before 2026-11-01T00:00:00Z", 0},
+		{"yesterday", command.ExitUsage, "--before \"yesterday\": must be a time with its zone", 0},
+		{"2026-11-03", command.ExitUsage, "as in 2026-11-25T14:00:00Z", 0},
+	} {
+		code, out, errs := runLine(t, "backup", "list", "--from", dir, "--before", c.before)
+		if code != c.code || !strings.Contains(out+errs, c.says) || strings.Count(out, "Z-cp-1 ") != c.listed {
+			t.Errorf("%s: exit code %d, want %d, %d backups and %q: %s%s", c.before, code, c.code, c.listed, c.says, out, errs)
+		}
+	}
+	if code, _, errs := runLine(t, "backup", "list", "--before", "2026-11-03T12:00:00Z"); code != command.ExitUsage || !strings.Contains(errs, "--before: needs --from") {
+		t.Errorf("exit code %d: %s", code, errs)
+	}
+}
+
 func TestARestoreSaysWhereTheBackupsOfItsSiteGo(t *testing.T) {
 	text := (&restoring{dir: "store-17"}).next(nil)
 	for _, want := range []string{"sends its backups to the targets of the former one", "holdfast backup configure -f FILE-WITHOUT-TARGETS --no-wait", "store-17/restore/etcd.db"} {

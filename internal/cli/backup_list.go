@@ -48,14 +48,15 @@ type backupHost struct {
 func newBackupList(streams Streams) *cobra.Command {
 	var f backupFlags
 	var at fromFlags
-	var from string
+	var from, moment string
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the backups on all control planes",
 		Long: `Lists the backups that the control planes report, the newest first, with the targets where a copy
 of each was read back. It does not list copies at a target of backups that no host has any more:
 --from does, and needs no site. It reads s3://BUCKET/NAME or sftp://USER@SERVER/PATH, with the account
-in --targets or as for 'holdfast backup fetch', or a mounted folder.
+in --targets or as for 'holdfast backup fetch', or a mounted folder. With --before it lists only
+what was taken before that moment, and names the newest good one of these.
 
 Exit codes: 0 there is a good backup; 3 there is none, or status shows a problem with backups;
 6 no control plane reports its backups; 1 the API or the target does not answer; 2 wrong usage.`,
@@ -63,11 +64,16 @@ Exit codes: 0 there is a good backup; 3 there is none, or status shows a problem
   holdfast backup list -o wide
   holdfast backup list --from s3://shop-1 --targets backups.yaml
   holdfast backup list --from /mnt/backups/shop.example.com
+  holdfast backup list --from s3://shop-1 --targets backups.yaml --before 2026-11-25T14:00:00+01:00
   holdfast backup list -o json | jq -r '.backups[] | select(.good) | .id'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			before, err := beforeMoment(moment, from)
+			if err != nil {
+				return err
+			}
 			if from != "" {
-				return at.printPlace(cmd.Context(), streams, from, f.output)
+				return at.printPlace(cmd.Context(), streams, from, f.output, before)
 			}
 			c, err := f.open(cmd.Context())
 			if err != nil {
@@ -83,8 +89,27 @@ Exit codes: 0 there is a good backup; 3 there is none, or status shows a problem
 	f.register(cmd)
 	at.register(cmd)
 	cmd.Flags().StringVar(&from, "from", "", "list what lies at this target instead: a URL or a folder")
+	cmd.Flags().StringVar(&moment, "before", "", "with --from: only what was taken before this moment, as in 2026-11-25T14:00:00Z")
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
 	return cmd
+}
+
+// beforeMoment reads the moment of --before; zero for none.
+func beforeMoment(moment, from string) (time.Time, error) {
+	if moment == "" {
+		return time.Time{}, nil
+	}
+	t, err := time.Parse(time.RFC3339, moment)
+	if err != nil {
+		err = fmt.Errorf("--before %q: must be a time with its zone, as in 2026-11-25T14:00:00Z", moment)
+	}
+	if from == "" {
+		err = errors.Join(err, errors.New("--before: needs --from"))
+	}
+	if err != nil {
+		return time.Time{}, &UsageError{Err: err}
+	}
+	return t, nil
 }
 
 // printBackups prints all backups, and returns the exit code.

@@ -85,6 +85,9 @@ secret, with which any host of the role fetches its configuration until the secr
 expires. With --host the secret is for one host, and the file is join-HOST.ign. A
 site of one control plane cannot get a second one.
 
+The file leads to the addresses that the directory has. Of a site that has moved, or has
+another number of control planes by now, take 'holdfast host add', which asks the cluster.
+
 To invalidate join secrets before they expire: holdfast join-secret rotate.`,
 		Example: `  holdfast create join-config --dir store-17
   holdfast create join-config --dir store-17 --host worker-3 --ttl 2h`,
@@ -94,6 +97,7 @@ To invalidate join secrets before they expire: holdfast join-secret rotate.`,
 			if err != nil {
 				return createError(err)
 			}
+			_, _ = fmt.Fprintf(streams.Err, "note: it leads to the addresses that this directory has: if the site has moved since, type: holdfast host add --dir %s\n", dir)
 			_, err = fmt.Fprintf(streams.Out, "%s (valid until %s)\n", filepath.Clean(path), until.Local().Format(time.RFC1123))
 			return err
 		},

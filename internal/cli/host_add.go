@@ -10,12 +10,14 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/cli/command"
 	"github.com/holdfast/holdfast/internal/decide/joining"
 	"github.com/holdfast/holdfast/internal/install/installer"
+	"github.com/holdfast/holdfast/internal/model/config"
 	"github.com/holdfast/holdfast/internal/model/jointoken"
 	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -206,29 +208,47 @@ func (a *addition) print(r addReport) error {
 	return nil
 }
 
-// site returns the site with the key that signs join secrets now.
+// site returns the site as it is now. The install directory and this host say whose keys count.
 func (a *addition) site(ctx context.Context) (*site.Site, error) {
 	if a.dir != "" {
 		s, err := newInstaller(Streams{Err: io.Discard}, a.dir).Made()
 		if err != nil {
 			return nil, createError(err)
 		}
-		return a.withKey(ctx, s, s.Identity.JoinKey)
+		return a.current(ctx, s, s.Identity.JoinKey)
 	}
 	s, key, err := ownSite(a.root)
 	if err != nil {
 		return nil, err
 	}
-	return a.withKey(ctx, s, key)
+	return a.current(ctx, s, key)
 }
 
-// withKey returns the site with the key that signs join secrets now.
-func (a *addition) withKey(ctx context.Context, s *site.Site, found []byte) (*site.Site, error) {
+// current returns the site with the key that signs join secrets now, and with the addresses and control
+// planes that the cluster has now.
+func (a *addition) current(ctx context.Context, s *site.Site, found []byte) (*site.Site, error) {
 	key, err := clusterJoinKey(ctx, a.cluster)
 	if err != nil {
 		return nil, err
 	}
-	return signing(s, found, key), nil
+	out := signing(s, found, key)
+	out.Config, err = a.configNow(ctx, s.Config)
+	return out, err
+}
+
+// configNow returns the configuration that the cluster keeps of itself. What was found in an install
+// directory is from before the site moved, grew or shrank; it counts where the cluster keeps none.
+func (a *addition) configNow(ctx context.Context, found *config.InstallConfig) (*config.InstallConfig, error) {
+	now, err := (&moveAccess{a.cluster}).config(ctx)
+	switch {
+	case apierrors.IsNotFound(err):
+		return found, nil
+	case err != nil:
+		return nil, err
+	case now.ClusterDomain() != found.ClusterDomain():
+		return nil, coded(command.ExitRefused, "refused, nothing was written: the keys are those of %s, and this cluster is %s: choose --dir or the cluster anew", found.ClusterDomain(), now.ClusterDomain())
+	}
+	return now, nil
 }
 
 // signing returns the site with the cluster's key of join secrets where it has one of

@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/cli/command"
 	"github.com/holdfast/holdfast/internal/decide/dualstack"
+	"github.com/holdfast/holdfast/internal/install/installer"
 	"github.com/holdfast/holdfast/internal/model/jointoken"
 	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -168,9 +169,72 @@ func TestNoHostIsAddedWhileTheSiteGetsASecondFamily(t *testing.T) {
 	root, _ := controlPlaneRoot(t, state.RoleMaster, nil)
 	plan := state.FormatAnnotation(dualstack.Plan{ID: "f1", By: "ada", Hosts: map[string]dualstack.Host{"cp-1": {}}})
 	infra := &configv1.Infrastructure{ObjectMeta: metav1.ObjectMeta{Name: "cluster", Annotations: map[string]string{kube.DualStackAnnotation: plan}}}
-	a := adds(t, hostSite(t, infra), root, &bytes.Buffer{})
+	c := hostSite(t, infra)
+	keeps(t, c, sitetest.OneNone)
+	a := adds(t, c, root, &bytes.Buffer{})
 	if err := a.run(t.Context()); command.ExitCode(err) != command.ExitRefused || !strings.Contains(err.Error(), "the plan f1 of ada gives the site a second address family") {
 		t.Error(err)
+	}
+}
+
+// keeps has the cluster keep a configuration of itself.
+func keeps(t *testing.T, c client.Client, text string) {
+	t.Helper()
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "cluster-config-v1"}, Data: map[string]string{"install-config": text}}
+	if err := c.Update(t.Context(), cm); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// madeDirectory returns an install directory from which a site was made.
+func madeDirectory(t *testing.T, text string) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, installer.ConfigFile), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, errs := runLine(t, "create", "ignition-configs", "--dir", dir); code != ExitOK {
+		t.Fatal(errs)
+	}
+	return dir
+}
+
+func TestAJoinFileIsThatOfTheSiteAsItIsNowNotAsTheInstallDirectoryHasIt(t *testing.T) {
+	dir := madeDirectory(t, sitetest.ThreeV6)
+	moved := strings.ReplaceAll(sitetest.ThreeV6, "fd98::", "fd77::")
+	// A virtual IP was changed after the move.
+	metal := &configv1.BareMetalPlatformStatus{APIServerInternalIPs: []string{"fd77::9"}, IngressIPs: []string{"fd77::6"}, MachineNetworks: []configv1.CIDR{"fd77::/64"}}
+	for _, c := range []struct {
+		sentence, has, address, leads, refused string
+		metal                                  *configv1.BareMetalPlatformStatus
+	}{
+		{"the site moved", moved, "fd77::13", "https://[fd77::9]:22623/config/master", "", metal},
+		{"the site moved, and the new host has an address of before", moved, "fd98::13", "", "address fd98::13 is in none of the site's machine networks", metal},
+		{"the site has two control planes by now", sitetest.TwoDual, "10.98.0.13", "", "controlPlane.fencing.credentials names cp-1 and cp-2, not cp-3", nil},
+		{"the cluster is another one", strings.Replace(moved, "name: shop", "name: store", 1), "fd77::13", "", "the keys are those of shop.example.test, and this cluster is store.example.test", metal},
+		{"the cluster keeps nothing", "", "fd98::13", "https://[fd98::5]:22623/config/master", "", nil},
+	} {
+		infra := &configv1.Infrastructure{ObjectMeta: metav1.ObjectMeta{Name: "cluster"}}
+		infra.Status.PlatformStatus = &configv1.PlatformStatus{BareMetal: c.metal}
+		api := hostSite(t, infra)
+		keeps(t, api, c.has)
+		if c.has == "" {
+			if err := api.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "cluster-config-v1"}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		a := adds(t, api, "/nowhere", &bytes.Buffer{})
+		a.dir, a.role, a.name, a.addresses = dir, "master", "cp-3", []string{c.address}
+		err := a.run(t.Context())
+		if c.refused != "" {
+			if _, there := os.Stat(a.out); command.ExitCode(err) != command.ExitRefused || !strings.Contains(err.Error(), c.refused) || there == nil {
+				t.Errorf("%s: %v", c.sentence, err)
+			}
+			continue
+		}
+		if err != nil || !strings.Contains(string(fileAt(t, a.out)), c.leads) {
+			t.Errorf("%s: %v", c.sentence, err)
+		}
 	}
 }
 

@@ -43,7 +43,7 @@ func (r *hostReplacement) follow(ctx context.Context, id string) error {
 			r.show(doing)
 		}
 		if doing != nil && doing.Rule == "rest.refuse" && doing.Wish == id && r.now().Sub(began) > gatesTime {
-			return errors.Join(r.store.DropOrder(), r.refused(decide.Closed(doing.Gates)))
+			return errors.Join(r.store.DropOrder(), r.refused(refusalOf(order), decide.Closed(doing.Gates)))
 		}
 		if doing != nil && doing.Rule == "newcomer.install" && !wrote {
 			if wrote, err = true, r.writeJoin(limited, r.newcomer(plan)); err != nil {
@@ -92,13 +92,28 @@ func (r *hostReplacement) show(d *replacement.Doing) {
 	r.say("%s", text)
 }
 
-func (r *hostReplacement) refused(gates []decide.Gate) error {
+// What a refusal says of this host, if gates are closed.
+const (
+	nothingChanged = "refused, nothing was changed"
+	hostPrepared   = "not begun: this host is prepared as one of two and goes on as the only control plane; type the same command again"
+)
+
+// refusalOf says what was done for an order before its gates were looked at. Only a host of two has an agent
+// that carries a growth, so the command prepares the host first.
+func refusalOf(o *replacement.Order) string {
+	if o != nil && o.Wish.Grows {
+		return hostPrepared
+	}
+	return nothingChanged
+}
+
+func (r *hostReplacement) refused(begins string, gates []decide.Gate) error {
 	var lines []string
 	for _, g := range gates {
 		lines = append(lines, fmt.Sprintf("%s: %s (type: %s)", g.ID, g.Words, g.Way))
 	}
 	slices.Sort(lines)
-	return coded(command.ExitRefused, "refused, nothing was changed:\n  %s", strings.Join(lines, "\n  "))
+	return coded(command.ExitRefused, "%s:\n  %s", begins, strings.Join(lines, "\n  "))
 }
 
 func (r *hostReplacement) ended(plan *decide.Plan) error {
@@ -110,7 +125,11 @@ func (r *hostReplacement) ended(plan *decide.Plan) error {
 		what, who = "the plan to "+plan.Work(), plan.Survivor
 	}
 	if plan.Stage == decide.Aborted {
-		_, err := fmt.Fprintf(r.streams.Out, "taken back: %s; nothing was changed at %s\n", plan.Ended, who)
+		rests := "nothing was changed at " + who
+		if plan.Grows {
+			rests = who + " stays prepared as one of two, and goes on as the only control plane"
+		}
+		_, err := fmt.Fprintf(r.streams.Out, "taken back: %s; %s\n", plan.Ended, rests)
 		if err == nil && !r.abort {
 			err = coded(command.ExitRefused, "%s was taken back", what)
 		}

@@ -49,8 +49,9 @@ func newTopologyPlan(streams Streams) *cobra.Command {
 		Short: "Show what this site needs to have the control planes of a file",
 		Long: `Compares an edited install-config.yaml with this site, and shows each step by which the
 site gets its control planes: packages, files and units of this host, objects of the cluster,
-and what the agent of this host does then. It changes nothing. For two of three control
-planes it tests both BMCs, and tells which gates are open.
+and what the agent of this host does then. It changes nothing. For a second control plane it
+tells which gates are open, of those that can be judged before this host is prepared. For two of
+three control planes it tests both BMCs, and tells which gates are open.
 
 The file may differ in controlPlane.replicas, in controlPlane.fencing, which names the BMCs of
 both hosts, and in platform.baremetal.hosts. A site that grows needs virtual IPs. A file of three
@@ -88,7 +89,8 @@ func newTopologyApply(streams Streams) *cobra.Command {
 		Long: `With a file of two control planes it makes this lone control plane one of two without a peer,
 and then lets the new host in. This host serves all the time, but for some seconds in which
 etcd goes from kubelet to Pacemaker. From then on it starts alone after a power cut until the
-new host is a voter, however long that takes.
+new host is a voter, however long that takes. Without a good backup, or while another plan or an
+upgrade is under way, nothing is prepared.
 
 With a file of three control planes the agents of both hosts let a third one in. It is installed,
 its etcd gets all data, and then its vote. From that second on the plan only goes forward: etcd of

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/kube"
@@ -55,7 +56,9 @@ type growthEffects struct {
 	// record of this host.
 	planes func(context.Context) ([]planeFacts, error)
 	// nodes returns all nodes of the cluster.
-	nodes  func(context.Context) ([]state.Node, error)
+	nodes func(context.Context) ([]state.Node, error)
+	// early returns the facts for the gates that are judged before this host is prepared.
+	early  func(ctx context.Context, now time.Time) replace.Facts
 	record func() (state.EtcdState, error)
 	// said returns what the site has today of a file, where objects of the cluster say it.
 	said func(ctx context.Context, installed, file *config.InstallConfig) (*config.InstallConfig, error)
@@ -66,7 +69,7 @@ type growthEffects struct {
 func onThisHost() growthEffects {
 	return growthEffects{
 		lone: func(plan *replace.Plan) (*site.Site, error) { return loneSiteOf("/", plan) }, name: host.Name, own: fence.OwnIdentity, test: fence.TestDevice, steps: grow.NewHost().Steps, prepare: prepare,
-		here: func() (*site.Site, error) { s, _, err := ownSite("/"); return s, err }, peer: peerOfThisHost, keep: keepTarget, said: saidHere, planes: planes, nodes: nodesHere,
+		here: func() (*site.Site, error) { s, _, err := ownSite("/"); return s, err }, peer: peerOfThisHost, keep: keepTarget, said: saidHere, planes: planes, nodes: nodesHere, early: earlyHere,
 		record: func() (state.EtcdState, error) { r, err := records.Files{}.Record(); return r.State, err },
 	}
 }
@@ -83,6 +86,13 @@ func (g *growth) begin(ctx context.Context, plan *replace.Plan, file *config.Ins
 	}
 	if err := g.tryBMCs(ctx, &w); err != nil {
 		return err
+	}
+	gates, err := g.earlyGates(ctx, plan, w)
+	if err != nil {
+		return err
+	}
+	if shut := replace.Closed(gates); len(shut) > 0 {
+		return g.refused(nothingChanged, shut)
 	}
 	if err := g.show(ctx, w); err != nil {
 		return err
@@ -169,7 +179,14 @@ func (g *growth) plan(ctx context.Context) error {
 		return err
 	}
 	g.name = w.other.Target
-	return g.show(ctx, w)
+	if err := g.show(ctx, w); err != nil {
+		return err
+	}
+	gates, err := g.earlyGates(ctx, last, w)
+	if err != nil || gates == nil {
+		return err
+	}
+	return g.showGates(gates)
 }
 
 // read reads the edited file, with what living hosts can follow as at the installation: plans

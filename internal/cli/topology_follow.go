@@ -49,7 +49,7 @@ func (g *growth) followPlan(ctx context.Context, id string, f followed) error {
 			g.hostReplacement.show(now)
 		}
 		if now != nil && now.Rule == "rest.refuse" && now.Wish == id && g.now().Sub(began) > gatesTime {
-			return errors.Join(f.drop(), g.refused(replace.Closed(now.Gates)))
+			return errors.Join(f.drop(), g.refused(nothingChanged, replace.Closed(now.Gates)))
 		}
 		if now != nil && f.joins != "" && now.Rule == f.joins && !wrote {
 			if wrote, err = true, g.writeJoin(limited, g.name); err != nil {

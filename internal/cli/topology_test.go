@@ -61,7 +61,12 @@ func newGrowthRun(t *testing.T, agent func(n int, g *growthRun)) *growthRun {
 		steps: func(context.Context, *site.Site) ([]plan.Step, error) {
 			return []plan.Step{{ID: "file:/etc/x", Why: "absent"}}, nil
 		},
-		nodes:   func(context.Context) ([]state.Node, error) { return []state.Node{{Name: "cp-1"}}, nil },
+		nodes: func(context.Context) ([]state.Node, error) { return []state.Node{{Name: "cp-1"}}, nil },
+		early: func(_ context.Context, now time.Time) decide.Facts {
+			return decide.Facts{
+				Now: now, Backup: state.Known(now.Add(-time.Hour)), Lock: state.Known(""), Work: state.Known(""), Room: state.Known(true), Ships: state.Known(true),
+			}
+		},
 		prepare: func(context.Context, widening, func(string, ...any)) error { run.prepared++; return nil },
 	}}
 	return run
@@ -119,6 +124,69 @@ func TestNothingIsPreparedForABMCThatIsNotTheRightOne(t *testing.T) {
 	}
 }
 
+func TestNothingIsPreparedWhileAGateIsClosedThatCanBeSeenBefore(t *testing.T) {
+	for name, c := range map[string]struct {
+		change  func(*decide.Facts)
+		without bool
+		says    string // empty if the growth begins
+	}{
+		"another plan":              {func(f *decide.Facts) { f.Lock, f.InForce = state.Known("p9"), "the plan p9 of kim goes on" }, true, "the plan p9 of kim goes on"},
+		"an upgrade":                {func(f *decide.Facts) { f.Work = state.Known("waits for the upgrade: cp-1 at work") }, true, "waits for the upgrade"},
+		"the API is away":           {func(f *decide.Facts) { f.Lock.Known = false }, true, "the API does not say"},
+		"no backup":                 {func(f *decide.Facts) { f.Backup = state.Known(time.Time{}) }, false, "holdfast backup now, or --without-backup"},
+		"no backup, and none asked": {func(f *decide.Facts) { f.Backup = state.Known(time.Time{}) }, true, ""},
+		"a full disk":               {func(f *decide.Facts) { f.Room = state.Known(false) }, true, "has no room"},
+		"no release":                {func(f *decide.Facts) { f.Ships = state.Known(false) }, true, "has no current release"},
+	} {
+		g := newGrowthRun(t, func(_ int, g *growthRun) {
+			put(t, g.store.PutPlan(decide.Plan{ID: g.r.orderID(t), Grows: true, New: decide.New{Name: "cp-2"}, Stage: decide.Whole}))
+		})
+		early := g.effects.early
+		g.effects.early = func(ctx context.Context, now time.Time) decide.Facts {
+			f := early(ctx, now)
+			c.change(&f)
+			return f
+		}
+		g.noBackup = c.without
+		if c.says == "" {
+			if err := g.run(t.Context()); err != nil || g.prepared != 1 {
+				t.Errorf("%s: %v, prepared %d times", name, err, g.prepared)
+			}
+			continue
+		}
+		for what, run := range map[string]func(context.Context) error{"plan": g.plan, "apply": g.run} {
+			err := run(t.Context())
+			text := g.r.out.String()
+			if err != nil {
+				text += err.Error()
+			}
+			if exitOfReplace(err) != command.ExitRefused || g.prepared > 0 || !strings.Contains(text, c.says) || !strings.Contains(text, "nothing was changed") {
+				t.Errorf("%s, %s: %v, prepared %d times", name, what, err, g.prepared)
+			}
+			if o, err := g.store.Order(); o != nil || err != nil {
+				t.Errorf("%s, %s: there is an order: %v", name, what, err)
+			}
+		}
+	}
+}
+
+func TestAGateThatClosesAfterThePreparationIsNotToldAsIfNothingWasChanged(t *testing.T) {
+	g := newGrowthRun(t, func(_ int, g *growthRun) {
+		put(t, g.store.PutDoing(replacement.Doing{Rule: "rest.refuse", Words: "no", Wish: g.r.orderID(t), Gates: []decide.Gate{{ID: "etcd", Words: "no leader", Way: "x"}}}))
+	})
+	err := g.run(t.Context())
+	if exitOfReplace(err) != command.ExitRefused || g.prepared != 1 || strings.Contains(err.Error(), "nothing was changed") ||
+		!strings.Contains(err.Error(), "this host is prepared as one of two and goes on as the only control plane; type the same command again:\n  etcd: no leader (type: x)") {
+		t.Errorf("%v, prepared %d times", err, g.prepared)
+	}
+	// Typed again, the prepared host is judged by its agent alone.
+	g.effects.here = func() (*site.Site, error) { return sitetest.New(t, sitetest.TwoDual), nil }
+	g.effects.early = func(context.Context, time.Time) decide.Facts { t.Error("it is looked at early"); return decide.Facts{} }
+	if err := g.run(t.Context()); exitOfReplace(err) != command.ExitRefused || g.prepared != 2 {
+		t.Errorf("again: %v, prepared %d times", err, g.prepared)
+	}
+}
+
 // named is what the test of a BMC finds that never reports the identity which its machine has of itself.
 func named(dev state.FencingDevice, reports string) fence.Report {
 	if dev.SystemID == reports {
@@ -157,7 +225,7 @@ func TestAGrowthIsTakenBackOnlyWhileItHasChangedNothing(t *testing.T) {
 	g.abort, g.file = true, ""
 	put(t, g.store.PutPlan(decide.Plan{ID: "p1", Grows: true, New: decide.New{Name: "cp-2"}, Stage: decide.Planned}))
 	put(t, g.run(t.Context()))
-	if out := g.r.out.String(); out != "taken back: an administrator took it back; nothing was changed at cp-1\n" {
+	if out := g.r.out.String(); out != "taken back: an administrator took it back; cp-1 stays prepared as one of two, and goes on as the only control plane\n" {
 		t.Error(out)
 	}
 	for _, stage := range []decide.Stage{decide.Widening, decide.Waiting} {

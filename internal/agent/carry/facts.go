@@ -2,10 +2,7 @@ package carry
 
 import (
 	"context"
-	"os"
-	"path/filepath"
 
-	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/agent/twonode"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -34,22 +31,6 @@ func Members(members []state.EtcdMember) (voters int, learner state.EtcdMember) 
 		voters++
 	}
 	return voters, learner
-}
-
-// databases is how many databases of etcd must fit on its disk: a backup, a snapshot for a new
-// member, and what is written meanwhile.
-const databases = 3
-
-// Room reports whether the disk of etcd has room for what a plan may write on it. root is / but in
-// tests.
-func Room(root string) state.Fact[bool] {
-	data := filepath.Join("/", root, state.EtcdDataDir)
-	info, err := os.Stat(filepath.Join(data, "member/snap/db"))
-	if err != nil {
-		return state.Fact[bool]{}
-	}
-	free, err := host.FreeSpace(data)
-	return Fact(free >= databases*uint64(max(info.Size(), 0)), err)
 }
 
 // Hands says in whose hands etcd and the start of this host are.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/adapter/etcd"
 	"github.com/holdfast/holdfast/internal/adapter/pacemaker"
 	"github.com/holdfast/holdfast/internal/agent/carry"
 	"github.com/holdfast/holdfast/internal/decide/narrow"
@@ -103,7 +104,7 @@ func (h *here) disk(ctx context.Context, f *narrow.Facts, s subject) {
 	f.Podmans = carry.Fact(steps.PodmanHasEtcd(ctx))
 	f.Boots = state.Known(steps.KubeletBoots(ctx))
 	f.Runs = carry.Fact(steps.RingRuns(ctx))
-	f.Room = carry.Room(h.root)
+	f.Room = carry.Fact(etcd.Room(h.root))
 	_, err := release.Current(h.path(""))
 	f.Ships = state.Known(err == nil)
 	trace, err := h.store.NarrowTrace()

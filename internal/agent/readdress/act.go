@@ -130,7 +130,7 @@ func (a *Agent) ended(ctx context.Context, plan *decide.Plan) error {
 		a.told = text
 	}
 	if a.ControlPlane && a.announced(plan.ID) && a.everybody(plan.ID) {
-		return a.Withdraw(ctx)
+		return a.Withdraw(ctx, plan.ID)
 	}
 	return nil
 }

@@ -62,8 +62,8 @@ type World struct {
 	Lead func(map[netip.Addr]netip.Addr) error
 	// Quiet stops Pacemaker, and with it kubelet and etcd, on a host that Pacemaker runs.
 	Quiet func(ctx context.Context) error
-	// Withdraw takes the announcement of a move that is over out of the cluster.
-	Withdraw func(ctx context.Context) error
+	// Withdraw takes the announcement of the move of an id, which is over, out of the cluster.
+	Withdraw func(ctx context.Context, id string) error
 	// Tell publishes what the host says of the plan, for its Node.
 	Tell func(ctx context.Context, node, value string) error
 }

@@ -72,8 +72,15 @@ func newLoner(t *testing.T) *loner {
 			l.vips = to
 			return nil
 		},
-		Lead:     func(map[netip.Addr]netip.Addr) error { l.led++; return nil },
-		Withdraw: func(context.Context) error { l.text = ""; return nil },
+		Lead: func(map[netip.Addr]netip.Addr) error { l.led++; return nil },
+		Withdraw: func(_ context.Context, id string) error {
+			var p decide.Plan
+			if err := json.Unmarshal([]byte(l.text), &p); err != nil || p.ID != id {
+				return err
+			}
+			l.text = ""
+			return nil
+		},
 		Tell: func(_ context.Context, node, value string) error {
 			l.shown[node] = value
 			return nil
@@ -171,6 +178,36 @@ func TestALoneHostMovesWithItsSiteAndForgetsThePlan(t *testing.T) {
 	}
 	if want := etcdpod.PeerURL(addr("10.77.0.99")); l.files != decide.To || l.vips != decide.To || l.urls[0] != want || l.text != "" || l.copies || l.boot != "b1+" || l.shown["cp-1"] != "" {
 		t.Errorf("files %s, cluster %s, etcd %v, announced %q, copies %t, boot %s, node %q", l.files, l.vips, l.urls, l.text, l.copies, l.boot, l.shown)
+	}
+}
+
+// The watch may be late: what it told is not what the API has when the announcement is taken away.
+func TestTheEndOfAMoveLeavesTheAnnouncementOfTheNext(t *testing.T) {
+	l := newLoner(t)
+	l.announces(t, func(*decide.Plan) {})
+	first := l.text
+	l.runs(t, 3)
+	l.is = netip.MustParsePrefix("10.77.0.99/24")
+	for range 60 {
+		if _, j, err := l.Store.Load(); err != nil {
+			t.Fatal(err)
+		} else if j.Over {
+			break
+		}
+		l.runs(t, 1)
+	}
+	over := &decide.Plan{ID: "move-1"}
+	if err := l.ended(t.Context(), over); err != nil || l.text != first {
+		t.Fatalf("before its Node is seen to say that it is over: %v, announced is %q", err, l.text)
+	}
+	l.hears()
+	l.announces(t, func(p *decide.Plan) { p.ID = "move-2" })
+	if err := l.ended(t.Context(), over); err != nil || !strings.Contains(l.text, "move-2") {
+		t.Errorf("%v, announced is %q", err, l.text)
+	}
+	l.text = first
+	if err := l.ended(t.Context(), over); err != nil || l.text != "" {
+		t.Errorf("its own announcement stays: %v, %q", err, l.text)
 	}
 }
 

@@ -266,7 +266,7 @@ func (h *here) disk(ctx context.Context, f *replace.Facts, job Job) {
 	}
 	h.grows(ctx, f, job)
 	h.shrinks(ctx, f, job)
-	f.Room = carry.Room(h.root)
+	f.Room = carry.Fact(etcd.Room(h.root))
 	_, err := release.Current(h.path(""))
 	f.Ships = state.Known(err == nil)
 	if job.Plan != nil && !job.Plan.Shrinks {

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"slices"
 
+	"github.com/holdfast/holdfast/internal/adapter/etcd"
 	"github.com/holdfast/holdfast/internal/adapter/pacemaker"
 	"github.com/holdfast/holdfast/internal/agent/carry"
 	"github.com/holdfast/holdfast/internal/decide/replace"
@@ -110,7 +111,7 @@ func (h *here) disk(_ context.Context, f *widen.Facts) {
 	if f.Target = state.Known(is(f.Dressed)); h.Target != nil && h.ControlPlanes == 2 {
 		f.Target = state.Known(h.Target() == nil)
 	}
-	f.Room = carry.Room(h.root)
+	f.Room = carry.Fact(etcd.Room(h.root))
 	_, err := release.Current(h.path(""))
 	f.Ships = state.Known(err == nil)
 }

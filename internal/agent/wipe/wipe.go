@@ -50,8 +50,14 @@ func (w *Wiper) path(p string) string { return filepath.Join(w.Root, p) }
 // Begun reports whether a wipe of this host was allowed and has not ended.
 func Begun(root string) bool { return host.Exists(filepath.Join(root, wiping.JournalPath)) }
 
-// Begin writes the journal. From then on the wipe needs no permission.
-func (w *Wiper) Begin(j Journal) error {
+// Begin writes the journal. From then on the wipe needs no permission. So it looks at the disks
+// first: a wipe that a disk stops before it has changed anything is allowed anew.
+func (w *Wiper) Begin(ctx context.Context, j Journal) error {
+	if !Begun(w.Root) {
+		if err := w.look(ctx); err != nil {
+			return fmt.Errorf("nothing was changed: %w", err)
+		}
+	}
 	data, err := json.Marshal(j)
 	if err != nil {
 		return err

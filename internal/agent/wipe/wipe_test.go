@@ -12,7 +12,10 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/agent/twonode"
+	"github.com/holdfast/holdfast/internal/decide/deleted"
 	"github.com/holdfast/holdfast/internal/decide/wiping"
+	"github.com/holdfast/holdfast/internal/model/corosync"
 	"github.com/holdfast/holdfast/internal/model/state"
 	renderhost "github.com/holdfast/holdfast/internal/render/host"
 	"github.com/holdfast/holdfast/internal/testkit/sitetest"
@@ -75,8 +78,8 @@ func put(t *testing.T, root string, paths ...string) {
 }
 
 var (
-	ours   = []string{"/etc/kubernetes/pki/ca.key", "/etc/holdfast/site.json", "/var/lib/etcd/member/snap/db", "/var/lib/kubelet/config.yaml", "/etc/systemd/system/kubelet.service", "/etc/systemd/system/corosync.service.d/10-holdfast.conf", "/var/lib/holdfast/install/complete"}
-	theirs = []string{"/etc/holdfast/firewall", "/etc/systemd/system/corosync.service.d/local.conf", "/etc/hosts", "/usr/lib/holdfast/holdfast-agent"}
+	ours   = []string{"/etc/kubernetes/pki/ca.key", "/etc/holdfast/site.json", "/etc/holdfast/.site.json.42", "/etc/holdfast/kept/etc/holdfast/site.json", "/etc/holdfast/kept/etc/corosync/authkey", "/var/lib/etcd/member/snap/db", "/var/lib/kubelet/config.yaml", "/etc/systemd/system/kubelet.service", "/etc/systemd/system/corosync.service.d/10-holdfast.conf", "/var/lib/holdfast/install/complete"}
+	theirs = []string{"/etc/holdfast/firewall", "/etc/holdfast/leave-deleted", "/etc/systemd/system/corosync.service.d/local.conf", "/etc/hosts", "/usr/lib/holdfast/holdfast-agent"}
 )
 
 func left(root string, paths []string) []string {
@@ -116,11 +119,26 @@ func TestEverythingThatAHostIsGivenIsInTheInventory(t *testing.T) {
 	}
 }
 
+// The agent copies files of the host into a folder, some with the keys of the cluster.
+func TestEachCopyThatTheAgentKeepsIsInTheInventory(t *testing.T) {
+	copies := []string{twonode.KeptCIB, deleted.KeptDir + corosync.Path, deleted.KeptDir + twonode.CorosyncKey}
+	for _, k := range []deleted.Kind{{}, {ControlPlane: true, Encrypts: true}, {ControlPlane: true, Pacemaker: true}} {
+		for _, s := range deleted.Specs(k) {
+			copies = append(copies, deleted.KeptDir+s.Path)
+		}
+	}
+	for _, p := range copies {
+		if !wiping.All().Covers(p) {
+			t.Errorf("%s is not deleted", p)
+		}
+	}
+}
+
 func TestAWipeDeletesWhatIsOursAndNothingElse(t *testing.T) {
 	root, m := t.TempDir(), newMachine()
 	put(t, root, append(slices.Clone(ours), theirs...)...)
 	w := m.wiper(root)
-	if err := w.Begin(Journal{Host: "w-1", At: time.Now()}); err != nil || !Begun(root) {
+	if err := w.Begin(t.Context(), Journal{Host: "w-1", At: time.Now()}); err != nil || !Begun(root) {
 		t.Fatal(err)
 	}
 	if err := w.Wipe(t.Context()); err != nil {
@@ -153,7 +171,7 @@ func TestAWipeThatIsCutOffGoesOnFromTheJournal(t *testing.T) {
 		put(t, root, ours...)
 		w := m.wiper(root)
 		w.Disks = []string{"/dev/disk/by-id/x"}
-		if err := w.Begin(Journal{Host: "w-1"}); err != nil {
+		if err := w.Begin(t.Context(), Journal{Host: "w-1"}); err != nil {
 			t.Fatal(err)
 		}
 		m.fails = fails
@@ -191,11 +209,22 @@ func TestADiskThatIsInUseStopsTheWipeBeforeItBegins(t *testing.T) {
 	m.answer["lsblk"] = "\n/srv\n"
 	w := m.wiper(root)
 	w.Disks = []string{"/dev/disk/by-id/x"}
+	if err := w.Begin(t.Context(), Journal{Host: "w-1"}); err == nil || !strings.Contains(err.Error(), "nothing was changed: disk /dev/disk/by-id/x is not wiped: it is in use at /srv") || Begun(root) {
+		t.Errorf("%v, and the next wipe needs no permission: %t", err, Begun(root))
+	}
 	if err := w.Wipe(t.Context()); err == nil || !strings.Contains(err.Error(), "in use at /srv") {
 		t.Error(err)
 	}
 	if slices.ContainsFunc(m.ran, func(l string) bool { return strings.HasPrefix(l, "systemctl") || strings.HasPrefix(l, "wipefs") }) || len(left(root, ours)) != len(ours) {
 		t.Errorf("it ran %q", m.ran)
+	}
+	m.answer["lsblk"] = ""
+	if err := w.Begin(t.Context(), Journal{Host: "w-1"}); err != nil {
+		t.Fatal(err)
+	}
+	m.answer["lsblk"] = "\n/srv\n" // somebody mounts it while the wipe is cut off
+	if err := w.Begin(t.Context(), Journal{Host: "w-1"}); err != nil || !Begun(root) {
+		t.Errorf("a wipe that has begun does not go on: %v", err)
 	}
 }
 

@@ -21,6 +21,12 @@ func GrowGates(f Facts, w Wish) []Gate {
 	}
 }
 
+// EarlyGates returns those gates of a growing site that can be judged before its host is prepared as one
+// of two. No one of them depends on what is prepared.
+func EarlyGates(f Facts, w Wish) []Gate {
+	return []Gate{f.gateBackup(w), f.gateWork(), f.gateRoom(), f.gateRelease()}
+}
+
 // GatesOf returns the gates of a wish.
 func GatesOf(f Facts, w Wish) []Gate {
 	switch {

@@ -291,6 +291,30 @@ func TestEachGateOfAGrowingSiteClosesForItsOwnReasonOnly(t *testing.T) {
 	}
 }
 
+// A lone host has no record, no ring and no BMC of a peer, and its site has one control plane.
+func TestTheGatesThatAreJudgedEarlyNeedNothingThatIsPrepared(t *testing.T) {
+	early := func() (Facts, Wish) {
+		f, w := readyToGrow()
+		return Facts{Now: f.Now, Backup: f.Backup, Lock: f.Lock, Work: f.Work, Room: f.Room, Ships: f.Ships}, w
+	}
+	if f, w := early(); len(Closed(EarlyGates(f, w))) > 0 {
+		t.Errorf("closed without a reason: %+v", Closed(EarlyGates(f, w)))
+	}
+	seen := map[string]bool{}
+	for _, c := range closingGrowth {
+		f, w := early()
+		c.change(&f, &w)
+		for _, g := range Closed(EarlyGates(f, w)) {
+			if seen[g.ID] = true; g.ID != c.gate {
+				t.Errorf("%s: closed is %+v", c.name, g)
+			}
+		}
+	}
+	if f, w := early(); len(seen) != len(EarlyGates(f, w)) {
+		t.Errorf("nothing here closes some of them: %v", seen)
+	}
+}
+
 func TestANewcomerAtAnotherAddressIsNotLetIn(t *testing.T) {
 	w := lone()
 	w.stage, w.static, w.record, w.retirement, w.asks = Waiting, false, state.EtcdSole, true, true

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/holdfast/holdfast/internal/decide/deleted"
 	"github.com/holdfast/holdfast/internal/model/corosync"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
@@ -48,7 +49,10 @@ func All() Inventory {
 			"/etc/kubernetes", "/etc/cni/net.d/10-holdfast.conflist", "/etc/containerd/config.toml", "/etc/containerd/certs.d",
 			"/etc/holdfast/apiserver", "/etc/holdfast/coredns", state.FencingDir, "/etc/holdfast/haproxy", "/etc/holdfast/keepalived", "/etc/holdfast/manifests",
 			"/etc/holdfast/pacemaker", "/etc/holdfast/registry", "/etc/holdfast/*.json", "/etc/holdfast/*.pem", "/etc/holdfast/*.env", "/etc/holdfast/*.yaml",
-			"/etc/holdfast/join.kubeconfig", "/etc/holdfast/join-key", "/etc/holdfast/join-key.past", "/etc/holdfast/kubeadm-patches",
+			"/etc/holdfast/join.kubeconfig", "/etc/holdfast/join-key", "/etc/holdfast/join-key.past", "/etc/holdfast/kubeadm-patches", deleted.KeptDir,
+			// What a power cut leaves of a file that was being written: it may hold the same keys.
+			"/etc/holdfast/.*.json.*", "/etc/holdfast/.*.pem.*", "/etc/holdfast/.*.env.*", "/etc/holdfast/.*.yaml.*", "/etc/holdfast/.join*.*",
+			"/etc/corosync/.corosync.conf.*", "/etc/corosync/.authkey.*",
 			"/etc/sysctl.d/90-holdfast.conf", "/etc/modules-load.d/holdfast.conf", "/etc/apt/apt.conf.d/99-holdfast", "/etc/needrestart/conf.d/zz-holdfast.conf",
 			"/usr/local/share/ca-certificates/holdfast-site-*.crt", "/etc/pki/ca-trust/source/anchors/holdfast-site-*.crt",
 			corosync.Path, "/etc/corosync/authkey", "/var/lib/pacemaker/cib", "/var/lib/corosync", "/var/lib/pcsd",
@@ -60,7 +64,7 @@ func All() Inventory {
 		Stays: []string{
 			"packages of the distribution",
 			"the programs of the release: /usr/lib/holdfast, /opt/holdfast and the links to them, and the release that somebody put below /usr/share/holdfast",
-			"/etc/holdfast/firewall, which an administrator wrote",
+			state.FirewallAlsoPath + " and " + deleted.LeavePath + ", which an administrator wrote",
 			"accounts, their keys and /etc/sudoers.d/90-holdfast",
 			"files that a machine configuration wrote, and kernel arguments",
 			"disks, except those that --disk names",

@@ -3,6 +3,7 @@ package readdress
 import (
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 
 	"github.com/holdfast/holdfast/internal/adapter/kube"
@@ -120,13 +121,23 @@ func change(ctx context.Context, api API, r state.ObjectRef, patch func(map[stri
 	return false, fmt.Errorf("%s changes all the time: %d attempts to write it failed", r, attempts)
 }
 
-// Withdraw takes the announcement of a move out of the cluster.
-func Withdraw(ctx context.Context, api API) error {
+// Withdraw takes the announcement of a move out of the cluster. Another one that was announced
+// meanwhile stays.
+func Withdraw(ctx context.Context, api API, id string) error {
 	r := state.ObjectRef{APIVersion: "config.openshift.io/v1", Kind: "Infrastructure", Name: "cluster"}
 	now, err := api.Fields(ctx, r)
-	if err != nil || now == nil {
+	if err != nil || !announces(now, id) {
 		return err
 	}
 	_, err = api.Merge(ctx, r, false, now, map[string]any{"metadata": map[string]any{"annotations": map[string]any{kube.ReaddressAnnotation: nil}}})
 	return err
+}
+
+// announces reports whether the Infrastructure object announces the move of an id.
+func announces(infrastructure map[string]any, id string) bool {
+	meta, _ := infrastructure["metadata"].(map[string]any)
+	set, _ := meta["annotations"].(map[string]any)
+	text, _ := set[kube.ReaddressAnnotation].(string)
+	var p decide.Plan
+	return json.Unmarshal([]byte(text), &p) == nil && p.ID == id
 }

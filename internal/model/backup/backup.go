@@ -59,6 +59,12 @@ func ValidID(id string) bool {
 	return err == nil
 }
 
+// BegunBefore reports whether a backup of an id was begun before a moment.
+func BegunBefore(id string, moment time.Time) bool {
+	begun, err := time.Parse(idTime, id[:min(len(id), len(idTime))])
+	return err == nil && begun.Before(moment)
+}
+
 // ArchiveName returns the name of the archive in the folder of a backup.
 func ArchiveName(id string) string { return id + ArchiveSuffix }
 
