@@ -30,11 +30,21 @@ func (a *Agent) do(ctx context.Context, s hostapply.Step) bool {
 	if ctx.Err() != nil {
 		return false // the agent ends: the next one does it again
 	}
+	if err != nil && a.stopping(ctx) {
+		return false // the one after the boot does it again
+	}
 	a.did, a.failed = s.Do, ""
 	if err != nil {
 		a.did, a.failed = hostapply.Nothing, err.Error()
 	}
 	return true
+}
+
+// stopping reports whether the host is known to shut down. systemd then starts nothing any
+// more, and ends what writes: what fails meanwhile says nothing of a configuration.
+func (a *Agent) stopping(ctx context.Context) bool {
+	down, err := a.goesDown(ctx)
+	return err == nil && down
 }
 
 // write stops what ends, and has the files written.
