@@ -93,11 +93,17 @@ func (a *Agent) act(ctx context.Context) error {
 		if action.Do == hostchange.Reboot {
 			continue
 		}
-		if err := a.order(ctx, action); err != nil {
+		if err := a.order(ctx, action); err != nil && !passes(action, err) {
 			return err
 		}
 	}
 	return nil
+}
+
+// passes reports whether an order may fail so: it is for a unit that runs, and the host does
+// not have that unit.
+func passes(action hostchange.Action, err error) bool {
+	return (action.Do == hostchange.TryRestart || action.Do == hostchange.TryReload) && host.ExitCode(err) == notLoaded
 }
 
 // present returns the step that the host is on.

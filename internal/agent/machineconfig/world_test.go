@@ -439,6 +439,9 @@ func (w *world) order(verb, unit string) error {
 		if unit == "systemd-sysctl.service" {
 			return w.sysctl()
 		}
+		if _, loaded := w.read[unit]; !loaded && verb != "restart" {
+			return &host.RunError{ExitCode: 5, Err: errors.New("exit status 5")}
+		}
 		if _, runs := w.running[unit]; verb != "restart" && !runs {
 			return nil
 		}
