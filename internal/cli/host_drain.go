@@ -24,7 +24,10 @@ and waits until the host is empty. It says who is in the way. The wish stands un
 'holdfast host uncordon', also over reboots. As long as it stands the host counts as one
 that is away when others are given their turn. Pods of DaemonSets and of files stay.
 
-Interrupting the command leaves the wish. Run it again to go on waiting.
+Interrupting the command leaves the wish. A drain ends neither by time nor by force. While a
+pod is in the way, run the command again to wait on; take the wish back by
+'holdfast host uncordon NAME'; or delete the pod, whatever its budget says, by
+'kubectl delete pod --namespace NAMESPACE POD'.
 
 Exit codes: 0 the host is empty (with --dry-run: nobody would be in the way); 3 somebody
 was in the way until the timeout (with --dry-run: would be); 4 the pods still moved at the

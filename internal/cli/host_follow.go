@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/cli/command"
+	"github.com/holdfast/holdfast/internal/decide/drain"
 	"github.com/holdfast/holdfast/internal/decide/rollout"
 )
 
@@ -119,7 +120,9 @@ func (f follow) until(ctx context.Context, name string, done func(*corev1.Node) 
 		}
 		over, err = done(n)
 		return text, over, err
-	}, func(cause error) error { return f.ended(cause, name, last) })
+	}, func(cause error) error {
+		return f.ended(cause, name, last, is != nil && is.Annotations[drain.Waits] != "")
+	})
 	return is, err
 }
 
@@ -137,8 +140,8 @@ func said(a rollout.Activity) string {
 }
 
 // ended explains an end before the host was done. Somebody in the way is for a person;
-// everything else passes.
-func (f follow) ended(cause error, name string, last rollout.Activity) error {
+// everything else passes. byPods is true if pods are in the way of a drain.
+func (f follow) ended(cause error, name string, last rollout.Activity, byPods bool) error {
 	if !errors.Is(cause, errNotYet) {
 		return fmt.Errorf("interrupted: the wish stands and is carried out; to take it back: %s", f.back)
 	}
@@ -146,5 +149,9 @@ func (f follow) ended(cause error, name string, last rollout.Activity) error {
 	if last.Waits != "" {
 		code = command.ExitAttention
 	}
-	return coded(code, "%s is not done after %s, and goes on: it %s. To take the wish back: %s", name, f.timeout, said(last), f.back)
+	text := fmt.Sprintf("%s is not done after %s, and goes on: it %s. To wait on, run the command again. To take the wish back: %s", name, f.timeout, said(last), f.back)
+	if byPods {
+		text += ". To delete a pod that is in the way, whatever its budget says: kubectl delete pod --namespace NAMESPACE POD"
+	}
+	return coded(code, "%s", text)
 }

@@ -37,7 +37,9 @@ again once it is ready. Its configuration goes first, and a boot for that serves
 With --in-window it waits for the maintenance window of its pool first.
 
 Interrupting the command leaves the wish; --cancel takes it back, which counts until the
-host boots.
+host boots. A drain ends neither by time nor by force. While a pod is in the way, run the
+command again to wait on; take the wish back; or delete the pod, whatever its budget says, by
+'kubectl delete pod --namespace NAMESPACE POD'.
 
 Exit codes: 0 the host has booted and is ready (with --dry-run: it would boot now, and
 nobody would be in the way); 3 it waited for something at the timeout (with --dry-run: it

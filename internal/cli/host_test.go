@@ -122,8 +122,8 @@ func TestAWaitEndsWithoutTheWish(t *testing.T) {
 		code     int
 		says     string
 	}{
-		{"pods still move", func(n *corev1.Node) { n.Spec.Unschedulable = true }, false, command.ExitRecovers, "w-1 is not done after 1m0s, and goes on: it moves its pods to other hosts. To take the wish back: back"},
-		{"somebody is in the way", func(n *corev1.Node) { n.Spec.Unschedulable = true; n.Annotations[drain.Waits] = "a budget" }, false, command.ExitAttention, "waits for: a budget"},
+		{"pods still move", func(n *corev1.Node) { n.Spec.Unschedulable = true }, false, command.ExitRecovers, "w-1 is not done after 1m0s, and goes on: it moves its pods to other hosts. To wait on, run the command again. To take the wish back: back"},
+		{"somebody is in the way", func(n *corev1.Node) { n.Spec.Unschedulable = true; n.Annotations[drain.Waits] = "a budget" }, false, command.ExitAttention, "waits for: a budget. To wait on, run the command again. To take the wish back: back. To delete a pod that is in the way, whatever its budget says: kubectl delete pod --namespace NAMESPACE POD"},
 		{"a person interrupts it", func(n *corev1.Node) { n.Spec.Unschedulable = true }, true, command.ExitFailed, "interrupted: the wish stands and is carried out; to take it back: back"},
 		{"a person takes it back", func(n *corev1.Node) { delete(n.Annotations, drain.Wanted) }, false, command.ExitFailed, "somebody took the wish back: w-1 takes pods again"},
 		{"no other host takes pods", func(n *corev1.Node) { n.Annotations[drain.Had] = n.Annotations[drain.Wanted] }, false, command.ExitRefused, "no other host takes pods, so those of w-1 stay"},

@@ -16,12 +16,17 @@ import (
 
 // ThisHostAtBoot returns the patcher of a host that boots. It fetches nothing: the network
 // may not be there, and what is to change is on the disk. apt takes it from there by itself, and
-// cannot be told to fetch nothing where a repository is a folder.
+// cannot be told to fetch nothing where a repository is a folder. Nor does it wait for another
+// package manager for long: Corosync and Pacemaker wait for it.
 func ThisHostAtBoot() Patcher {
 	p := ThisHost(true, nil)
 	p.Holds = updates.Holds(false)
-	if m, is := p.Manager.(dnf); is {
-		m.options = append(m.options, "--cacheonly")
+	switch m := p.Manager.(type) {
+	case apt:
+		m.lockTime = 0
+		p.Manager = m
+	case dnf:
+		m.options, m.lockTime = append(m.options, "--cacheonly"), 0
 		p.Manager = m
 	}
 	return p

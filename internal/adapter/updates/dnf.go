@@ -15,6 +15,8 @@ type dnf struct {
 	run runner
 	// options are added to each call.
 	options []string
+	// lockTime is for how long a call may wait for a lock, which dnf does by itself.
+	lockTime time.Duration
 }
 
 // call runs dnf without a held package. By itself dnf succeeds with a repository that
@@ -24,7 +26,7 @@ func (d dnf) call(ctx context.Context, limit time.Duration, held []string, args 
 	for _, name := range held {
 		all = append(all, "--exclude="+name)
 	}
-	return d.run.within(ctx, limit, host.Cmd{Name: "dnf", Env: quiet, Args: append(all, args...)})
+	return d.run.within(ctx, limit+d.lockTime, host.Cmd{Name: "dnf", Env: quiet, Args: append(all, args...)})
 }
 
 // newer is what is asked of dnf: newer versions and what those need. What cannot have

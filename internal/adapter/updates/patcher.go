@@ -24,6 +24,10 @@ const (
 	fetchTime   = time.Hour
 	installTime = 2 * time.Hour
 	grace       = 2 * time.Minute
+	// lockTime is for how long a call waits while another package manager works: that of the
+	// distribution's own timer, or a person's. lockPause is the pause between two tries.
+	lockTime  = 30 * time.Minute
+	lockPause = 10 * time.Second
 )
 
 // manager is a package manager.
@@ -77,9 +81,9 @@ func ThisHost(pair bool, prepare func(context.Context) error) Patcher {
 	}
 	switch {
 	case host.Exists(aptPath):
-		p.Manager, p.Hush = apt{run: host.Run, root: "/"}, hushHere
+		p.Manager, p.Hush = apt{run: host.Run, root: "/", lockTime: lockTime}, hushHere
 	case host.Exists(dnfPath):
-		p.Manager = dnf{run: host.Run}
+		p.Manager = dnf{run: host.Run, lockTime: lockTime}
 	}
 	return p
 }
@@ -306,6 +310,8 @@ type apt struct {
 	options []string
 	// dpkg are options of dpkg.
 	dpkg []string
+	// lockTime is for how long a call waits for a lock, beside what apt waits by itself.
+	lockTime time.Duration
 }
 
 // preferences is the folder with apt's preferences for one run: the host's own, and
@@ -333,14 +339,29 @@ func (a apt) withPreferences(held []string) ([]string, error) {
 	return []string{"--option=Dir::Etc::preferencesparts=" + to}, nil
 }
 
-// call runs apt-get without a held package.
+// call runs apt-get without a held package. By itself apt-get waits for dpkg's locks alone,
+// and not for those of its lists and of its archives. The limit is that of each try.
 func (a apt) call(ctx context.Context, limit time.Duration, held []string, args ...string) ([]byte, error) {
 	with, err := a.withPreferences(held)
 	if err != nil {
 		return nil, err
 	}
 	ours := []string{"--quiet", "--option=DPkg::Lock::Timeout=120", "--option=Acquire::Retries=2", "--option=Acquire::http::Timeout=20"}
-	return a.run.within(ctx, limit, host.Cmd{Name: "apt-get", Env: quiet, Args: slices.Concat(ours, a.options, with, args)})
+	c := host.Cmd{Name: "apt-get", Env: quiet, Args: slices.Concat(ours, a.options, with, args)}
+	waits, cancel := context.WithTimeout(ctx, a.lockTime)
+	defer cancel()
+	for {
+		said, err := a.run.within(ctx, limit, c)
+		if !locked(err) || host.Sleep(waits, lockPause) != nil {
+			return said, err
+		}
+	}
+}
+
+// locked reports whether apt-get did nothing because somebody else has a lock. Its words are
+// those of LC_ALL=C; where it may not lock at all it says others.
+func locked(err error) bool {
+	return err != nil && (strings.Contains(err.Error(), "E: Could not get lock ") || strings.Contains(err.Error(), "is another process using it?"))
 }
 
 // upgrade is what is asked of apt: newer versions and what those need, and nothing

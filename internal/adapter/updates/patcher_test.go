@@ -5,7 +5,10 @@ import (
 	"errors"
 	"io/fs"
 	"slices"
+	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -288,6 +291,71 @@ func TestADnfThatFailsIsNoAnswer(t *testing.T) {
 	for what, err := range map[string]error{"its list": look, "its history": interrupted, "a repair": d.repair(t.Context(), nobody), "an installation": d.install(t.Context(), nil, nobody)} {
 		if err == nil {
 			t.Errorf("%s of a dnf that fails reads as an answer", what)
+		}
+	}
+}
+
+// lockedApt is an apt-get for which somebody else has a lock for so many tries.
+func lockedApt(t *testing.T, says string, tries int) (apt, *int) {
+	calls := new(int)
+	return apt{root: t.TempDir(), lockTime: lockTime, run: func(_ context.Context, c host.Cmd) ([]byte, error) {
+		if c.Name != "apt-get" {
+			return nil, nil
+		}
+		if *calls++; *calls <= tries {
+			return nil, &host.RunError{Cmd: c, ExitCode: 100, Err: errors.New("exit status 100"), Output: says}
+		}
+		return []byte("Inst libc6 [1] (2 Debian:12 [amd64])\n'file:/libc6.deb' libc6.deb 100 SHA256:0\n"), nil
+	}}, calls
+}
+
+const listsLocked = "E: Could not get lock /var/lib/apt/lists/lock. It is held by process 612 (unattended-upgr)\nE: Unable to lock directory /var/lib/apt/lists/"
+
+// TestUpdatesWaitWhileAnotherPackageManagerWorks: the distribution's own timer looks for updates
+// in the same minute, or installs them.
+func TestUpdatesWaitWhileAnotherPackageManagerWorks(t *testing.T) {
+	for _, says := range []string{
+		listsLocked,
+		"E: Could not get lock /var/cache/apt/archives/lock. It is held by process 612 (apt-get)",
+		"E: Unable to acquire the dpkg frontend lock (/var/lib/dpkg/lock-frontend), is another process using it?",
+		"E: Unable to lock the administration directory (/var/lib/dpkg/), is another process using it?",
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			m, began := newMachine(t), time.Now()
+			p := m.patcher()
+			p.Manager, _ = lockedApt(t, says, 2)
+			if err := p.PutRequest(updates.Request{Wish: wish}); err != nil {
+				t.Fatal(err)
+			}
+			if err := p.Patch(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if r, err := p.Record(); err != nil || r.Phase != updates.Fetched || !slices.Equal(r.Updates, []string{"libc6"}) || time.Since(began) != 2*lockPause {
+				t.Errorf("%s: %+v, %v after %s", says, r, err, time.Since(began))
+			}
+		})
+	}
+}
+
+// TestAPackageManagerThatNeverEndsIsNamed, and what is no lock of somebody else is not waited for.
+func TestAPackageManagerThatNeverEndsIsNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, calls := lockedApt(t, listsLocked, 1<<30)
+		began := time.Now()
+		_, err := a.look(t.Context(), true)
+		if err == nil || !strings.Contains(err.Error(), "held by process 612 (unattended-upgr)") || time.Since(began) != lockTime || *calls < 2 {
+			t.Errorf("%v, %d tries in %s", err, *calls, time.Since(began))
+		}
+	})
+	for says, most := range map[string]time.Duration{
+		"E: Unable to fetch some archives": lockTime,
+		"E: Unable to acquire the dpkg frontend lock (/var/lib/dpkg/lock-frontend), are you root?": lockTime,
+		listsLocked: 0, // while the host boots
+	} {
+		a, calls := lockedApt(t, says, 1<<30)
+		a.lockTime = most
+		if _, err := a.look(t.Context(), true); err == nil || *calls != 1 {
+			t.Errorf("%s: %v after %d tries", says, err, *calls)
 		}
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/decide/updates"
 )
@@ -197,6 +199,33 @@ func TestARealAptSaysThatARepositoryIsAwayAndCompletesWhatWasCutOff(t *testing.T
 	d.must(err)
 	if r := d.asks(true); r.Phase != updates.Installed || d.has("libc6") != "2 installed" || d.has("openssl") != "2 installed" {
 		t.Errorf("%+v, libc6 %s, openssl %s", r, d.has("libc6"), d.has("openssl"))
+	}
+}
+
+// TestARealAptSaysThatAnotherPackageManagerWorks has somebody else hold each of its locks.
+func TestARealAptSaysThatAnotherPackageManagerWorks(t *testing.T) {
+	d := newDebian(t)
+	d.offers("libc6", "1", "")
+	_, err := d.apt.call(t.Context(), lookTime, nil, "update")
+	d.must(err)
+	d.apt.options = append(d.apt.options, "--option=DPkg::Lock::Timeout=0")
+	for path, args := range map[string][]string{
+		"var/lib/apt/lists/lock":      {"update"},
+		"var/cache/apt/archives/lock": {"--yes", "--download-only", "install", "libc6"},
+		"var/lib/dpkg/lock-frontend":  {"--yes", "install", "libc6"},
+		"var/lib/dpkg/lock":           {"--yes", "install", "libc6"},
+	} {
+		file, err := os.OpenFile(d.at(path), os.O_RDWR|os.O_CREATE, 0o640)
+		d.must(err)
+		d.must(unix.FcntlFlock(file.Fd(), unix.F_SETLK, &unix.Flock_t{Type: unix.F_WRLCK}))
+		if _, err := d.apt.call(t.Context(), lookTime, nil, args...); !locked(err) {
+			t.Errorf("%s is held: %v", path, err)
+		}
+		d.must(file.Close())
+		if path == "var/lib/apt/lists/lock" {
+			_, err := d.apt.call(t.Context(), lookTime, nil, args...)
+			d.must(err)
+		}
 	}
 }
 

@@ -30,11 +30,21 @@ func (a *Agent) do(ctx context.Context, s hostapply.Step) bool {
 	if ctx.Err() != nil {
 		return false // the agent ends: the next one does it again
 	}
+	if err != nil && a.stopping(ctx) {
+		return false // the one after the boot does it again
+	}
 	a.did, a.failed = s.Do, ""
 	if err != nil {
 		a.did, a.failed = hostapply.Nothing, err.Error()
 	}
 	return true
+}
+
+// stopping reports whether the host is known to shut down. systemd then starts nothing any
+// more, and ends what writes: what fails meanwhile says nothing of a configuration.
+func (a *Agent) stopping(ctx context.Context) bool {
+	down, err := a.goesDown(ctx)
+	return err == nil && down
 }
 
 // write stops what ends, and has the files written.
@@ -83,11 +93,17 @@ func (a *Agent) act(ctx context.Context) error {
 		if action.Do == hostchange.Reboot {
 			continue
 		}
-		if err := a.order(ctx, action); err != nil {
+		if err := a.order(ctx, action); err != nil && !passes(action, err) {
 			return err
 		}
 	}
 	return nil
+}
+
+// passes reports whether an order may fail so: it is for a unit that runs, and the host does
+// not have that unit.
+func passes(action hostchange.Action, err error) bool {
+	return (action.Do == hostchange.TryRestart || action.Do == hostchange.TryReload) && host.ExitCode(err) == notLoaded
 }
 
 // present returns the step that the host is on.

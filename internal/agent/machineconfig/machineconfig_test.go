@@ -1,6 +1,7 @@
 package machineconfig
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -143,6 +144,30 @@ func TestAUnitThatDoesNotStartIsTakenBackOnce(t *testing.T) {
 	w.wish(two)
 	if w.settle(hour); w.says() != "Done "+two+": " {
 		t.Errorf("given another one: %s", w.says())
+	}
+}
+
+// TestAUnitThatTheHostDoesNotHaveNeedsNoRestart: a file for timesyncd on a host with chrony, a
+// drop-in for a unit of other hosts, and a row of the site that has one read its files again.
+func TestAUnitThatTheHostDoesNotHaveNeedsNoRestart(t *testing.T) {
+	const rows = `{"files": [{"path": "/opt/site.conf", "actions": [{"type": "Reload", "reload": {"serviceName": "gone.service"}}]}], "units": [], "sshkey": {"actions": []}}`
+	dropin := types.Unit{Name: "elsewhere.service", Dropins: []types.Dropin{{Name: "site.conf", Contents: new("[Service]\nNice=1\n")}}}
+	for order, with := range map[string]struct {
+		files map[string]string
+		units []types.Unit
+	}{
+		"try-restart -- systemd-timesyncd.service": {map[string]string{"/etc/systemd/timesyncd.conf.d/site.conf": "[Time]\nNTP=192.0.2.1\n"}, nil},
+		"try-restart -- elsewhere.service":         {nil, []types.Unit{dropin}},
+		"try-reload-or-restart -- gone.service":    {map[string]string{"/opt/site.conf": "a", decide.PolicyPath: rows}, nil},
+	} {
+		w := at(t, one)
+		files := map[string]string{"/etc/motd": "one\n", "/etc/sysctl.d/50-site.conf": "vm.swappiness = 1\n"}
+		maps.Copy(files, with.files)
+		w.has(two, files, append(service("/bin/one"), with.units...))
+		w.wish(two)
+		if w.settle(hour); w.says() != "Done "+two+": " || !slices.Contains(w.orders, order) {
+			t.Errorf("%s: says %s after %q", order, w.says(), w.orders)
+		}
 	}
 }
 

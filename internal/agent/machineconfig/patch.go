@@ -173,8 +173,12 @@ func (a *Agent) addPatch(ctx context.Context, f *hostapply.Facts, wish rollout.W
 }
 
 // startUpdates has the unit fetch or install updates, and does not wait for it. Before
-// packages change it asks once more whether the cluster carries on.
+// packages change it asks once more whether the cluster carries on. A host that shuts down
+// starts none: the agent after the boot does.
 func (a *Agent) startUpdates(ctx context.Context, install bool) {
+	if a.stopping(ctx) {
+		return
+	}
 	wish := a.wanted()
 	if install {
 		if may, _ := a.mayBoot(ctx); !state.Is(may, true) {

@@ -149,6 +149,35 @@ func TestAUnitThatDoesNotStartIsGivenUp(t *testing.T) {
 	}
 }
 
+// TestAShutdownIsNoFailureOfUpdates: it begins before they are fetched, or before they are
+// installed, and systemd starts nothing from then on.
+func TestAShutdownIsNoFailureOfUpdates(t *testing.T) {
+	for begins, shuts := range map[string]func(w *world){
+		"before they are fetched": func(w *world) {
+			w.down = true
+			w.wantsUpdates(tonight)
+		},
+		"before they are installed": func(w *world) {
+			w.blocked = true
+			w.wantsUpdates(tonight)
+			w.settle(hour)
+			w.down, w.blocked = true, false
+			w.operator()
+			w.watch()
+		},
+	} {
+		w := at(t, one)
+		shuts(w)
+		w.settle(hour)
+		if w.annotations[rollout.PatchWanted] != tonight || w.annotations[rollout.PatchResult] != "" || w.packages != "1" || len(w.events) > 0 {
+			t.Errorf("%s: %v, packages %s, events %v", begins, w.annotations, w.packages, w.events)
+		}
+		w.boots()
+		w.settle(hour)
+		w.patched(t, tonight, "installed 1 update: libc6", 1)
+	}
+}
+
 func TestARecordThatCannotBeReadIsToldAndHoldsNothingElseUp(t *testing.T) {
 	w := at(t, one)
 	w.put("/var/lib/holdfast/updates/record.json", "{")

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/drain"
+	"github.com/holdfast/holdfast/internal/decide/hostapply"
 	"github.com/holdfast/holdfast/internal/decide/rollout"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
@@ -160,5 +161,63 @@ func TestAShutdownInTheTurnOfAHostWaitsForThatDrain(t *testing.T) {
 	w.settle(hour)
 	if !slices.Equal(w.asked, []string{forTheBoot, drain.After(one)}) || w.annotations[rollout.RebootWanted] != "" {
 		t.Errorf("after the boot it asks for %q, %v", w.asked, w.annotations)
+	}
+}
+
+// TestAShutdownInTheTurnOfAConfigurationFailsNoConfiguration: it begins while the host waits for
+// its pods, and systemd starts nothing from then on. The boot of the person and that of the way
+// are two.
+func TestAShutdownInTheTurnOfAConfigurationFailsNoConfiguration(t *testing.T) {
+	w := shuttingDown(t)
+	w.blocked = true
+	w.wish(kernel)
+	w.settle(hour)
+	w.looks = func(n int) {
+		if n == 3 {
+			w.blocked = false
+			w.operator()
+		}
+	}
+	if said := w.leave(t); said != "other hosts have its pods" || w.agent.journal.Phase != hostapply.Writing || w.agent.journal.Back {
+		t.Errorf("%s, journal %+v", said, w.agent.journal)
+	}
+	w.boots()
+	w.settle(hour)
+	if j := w.agent.journal; w.says() != "Done "+kernel+": " || j.Failed != "" || w.boot != 2 || drain.Empties(w.annotations[drain.Desired]) {
+		t.Errorf("after the boot it says %s, %d boots, journal %+v", w.says(), w.boot, j)
+	}
+}
+
+// TestAShutdownThatEndsAStepFailsNoConfiguration: one that falls into what writes files, or into
+// the restarts after it.
+func TestAShutdownThatEndsAStepFailsNoConfiguration(t *testing.T) {
+	for phase, falls := range map[hostapply.Phase]func(w *world){
+		hostapply.Writing: func(w *world) {
+			configure := w.agent.Configure
+			w.agent.Configure = func(ctx context.Context, name string) error {
+				_ = configure(ctx, name)
+				w.down = true
+				return errors.New("job for holdfast-configure.service canceled")
+			}
+		},
+		hostapply.Acting: func(w *world) {
+			systemctl := w.agent.Systemctl
+			w.agent.Systemctl = func(ctx context.Context, args ...string) ([]byte, error) {
+				w.down = w.down || args[0] == "restart"
+				return systemctl(ctx, args...)
+			}
+		},
+	} {
+		w := at(t, one)
+		falls(w)
+		w.wish(two)
+		w.settle(hour)
+		if j := w.agent.journal; !w.down || j.Phase != phase || j.Back {
+			t.Errorf("%s: journal %+v", phase, j)
+		}
+		w.boots()
+		if w.settle(hour); w.says() != "Done "+two+": " || w.agent.journal.Failed != "" {
+			t.Errorf("%s: after the boot it says %s, journal %+v", phase, w.says(), w.agent.journal)
+		}
 	}
 }

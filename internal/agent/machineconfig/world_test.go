@@ -82,7 +82,7 @@ type world struct {
 	// its virtual IPs away.
 	refused string
 	leaving func()
-	// down: systemd carries a shutdown out. deaf: it does not say so. gone: this process
+	// down: systemd carries a shutdown out, and starts nothing. deaf: it does not say so. gone: this process
 	// has given the virtual IPs away.
 	down, deaf, gone bool
 	view             state.NetworkView
@@ -175,6 +175,9 @@ func (w *world) start() {
 	w.agent = New(Options{Now: func() time.Time { return w.now }, Event: func(e state.Event) { w.events = append(w.events, e) }, Host: Host{
 		Store: writer.Store, Refusal: writer.Refusal, Differences: writer.Differences, Systemctl: w.systemctl,
 		Configure: func(ctx context.Context, name string) error {
+			if w.down {
+				return errDestructive
+			}
 			wrote, err := writer.Write(ctx)
 			if err == nil && wrote != name {
 				err = fmt.Errorf("it wrote %q and not %q", wrote, name)
@@ -354,8 +357,14 @@ func (w *world) operator() {
 
 func (w *world) unitFile(unit string) string { return w.file("/etc/systemd/system/" + unit) }
 
+// errDestructive is what systemd says in a shutdown to who starts something.
+var errDestructive = errors.New("transaction is destructive (shutdown.target has 'start' job queued)")
+
 func (w *world) systemctl(_ context.Context, args ...string) ([]byte, error) {
 	unit := args[len(args)-1]
+	if w.down && slices.Contains([]string{"start", "restart", "try-restart", "try-reload-or-restart"}, args[0]) {
+		return nil, errDestructive
+	}
 	switch args[0] {
 	case "show":
 		switch {
@@ -426,11 +435,14 @@ func (w *world) order(verb, unit string) error {
 			return &host.RunError{ExitCode: 5, Err: errors.New("exit status 5")}
 		}
 		delete(w.running, unit)
-	case "restart", "try-restart":
+	case "restart", "try-restart", "try-reload-or-restart":
 		if unit == "systemd-sysctl.service" {
 			return w.sysctl()
 		}
-		if _, runs := w.running[unit]; verb == "try-restart" && !runs {
+		if _, loaded := w.read[unit]; !loaded && verb != "restart" {
+			return &host.RunError{ExitCode: 5, Err: errors.New("exit status 5")}
+		}
+		if _, runs := w.running[unit]; verb != "restart" && !runs {
 			return nil
 		}
 		if delete(w.running, unit); w.read[unit] == "" || strings.Contains(w.read[unit], "/bad") {

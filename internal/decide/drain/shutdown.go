@@ -72,13 +72,14 @@ func (l Leaving) self() *state.Node {
 	return nil
 }
 
-// peer names another control plane that shuts down, if the host is one.
+// peer names another control plane that shuts down, if the host is one. One that is off keeps
+// the wish of its shutdown until its next boot: it shuts down no more.
 func (l Leaving) peer() string {
 	if self := l.self(); self == nil || !self.ControlPlane() {
 		return ""
 	}
 	for _, n := range l.Nodes {
-		if n.Name != l.Name && n.ControlPlane() && leaves(n) {
+		if n.Name != l.Name && n.ControlPlane() && n.Ready && !n.Absent && leaves(n) {
 			return n.Name
 		}
 	}

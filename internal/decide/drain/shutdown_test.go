@@ -21,6 +21,8 @@ func TestWhatAHostThatShutsDownDoesAboutItsPods(t *testing.T) {
 		return n
 	}
 	peer := node("cp-2", true)
+	away := node("cp-2", true, drain.Desired, drain.Leave("7"))
+	away.Absent = true
 	for _, c := range []struct {
 		sentence string
 		nodes    []state.Node
@@ -44,6 +46,9 @@ func TestWhatAHostThatShutsDownDoesAboutItsPods(t *testing.T) {
 		{"the other one shuts down too", []state.Node{node("cp-1", true), node("cp-2", true, drain.Desired, own)}, true, "cp-2 shuts down too"},
 		{"the other one shuts down too, and it has said so itself", []state.Node{node("cp-1", true, drain.Desired, own), node("cp-2", true, drain.Desired, own)}, false, "cp-2 shuts down too"},
 		{"the other one shuts down too, and a worker stays", []state.Node{node("cp-1", true), node("cp-2", true, drain.Desired, own), node("w-1", true)}, true, "cp-2 shuts down too"},
+		{"the other one was shut down and is off", []state.Node{node("cp-1", true), node("cp-2", false, drain.Desired, drain.Leave("7"))}, false, "no other host takes pods now"},
+		{"the other one was shut down and is off, and a worker stays", []state.Node{node("cp-1", true), node("cp-2", false, drain.Desired, drain.Leave("7")), node("w-1", true)}, true, ""},
+		{"the other one was shut down and is away from the API, and a worker stays", []state.Node{node("cp-1", true), away, node("w-1", true)}, true, ""},
 		{"its worker shuts down too", []state.Node{node("cp-1", true), node("w-1", true, drain.Desired, own)}, false, "no other host takes pods now"},
 		{"a worker, and a control plane shuts down too", []state.Node{node("cp-1", true), node("w-1", true), node("cp-2", true, drain.Desired, own)}, true, ""},
 		{"the other one has booted, and takes pods again", []state.Node{node("cp-1", true), node("cp-2", true, drain.Desired, drain.After("a"))}, true, ""},
@@ -91,6 +96,8 @@ func TestTwoControlPlanesThatShutDownTogetherKnowIt(t *testing.T) {
 		return n
 	}
 	own, other := drain.Leave("5"), drain.Leave("7")
+	off, away := node("b", other, true), node("b", other, true)
+	off.Ready, away.Absent = false, true
 	for sentence, c := range map[string]struct {
 		self, peer state.Node
 		want       bool
@@ -99,6 +106,8 @@ func TestTwoControlPlanesThatShutDownTogetherKnowIt(t *testing.T) {
 		"the other one is being emptied for its turn":  {node("a", own, true), node("b", drain.Before("x"), true), false},
 		"both shut down":                               {node("a", own, true), node("b", other, true), true},
 		"both shut down, and it has not said so":       {node("a", "", true), node("b", other, true), true},
+		"the other one was shut down and is off":       {node("a", own, true), off, false},
+		"the other one was, and is away from the API":  {node("a", own, true), away, false},
 		"a worker beside it":                           {node("a", own, true), node("b", other, false), false},
 		"a worker, and a control plane":                {node("a", own, false), node("b", other, true), false},
 		"its node is not there, and one shuts down":    {node("c", own, true), node("b", other, true), false},

@@ -117,7 +117,7 @@ var configurationWords = map[rollout.TroubleKind]func(t rollout.Trouble, d descr
 	rollout.DrainWaits: func(t rollout.Trouble, d describer) finding.Finding {
 		return finding.Finding{
 			ID: DrainWaits, Variant: t.InTheWay, Problem: fmt.Sprintf("%s has moved its pods away%s, as somebody wants: in the way is %s", t.Host, d.long(t.Since), oneLine(t.InTheWay)),
-			Meaning:  "The drain goes on trying. To have the host take pods again: " + t.Cancel + ".",
+			Meaning:  "The drain goes on trying. To have the host take pods again: " + t.Cancel + "." + deletesPod,
 			Commands: finding.Anywhere("holdfast host show " + t.Host),
 		}
 	},
@@ -165,8 +165,15 @@ func underWay(t rollout.Trouble, d describer) finding.Finding {
 	case t.Late:
 		f.Meaning += " It takes longer than it should. To have it back, give it its former configuration again."
 	}
+	if t.Late && t.InTheWay != "" {
+		f.Meaning += deletesPod
+	}
 	return f
 }
+
+// deletesPod is what a person may do beside waiting and taking the wish back. Holdfast deletes
+// no pod by itself.
+const deletesPod = " To delete a pod that is in the way, whatever its budget says: kubectl delete pod --namespace NAMESPACE POD."
 
 func former(t rollout.Trouble) string {
 	if t.Has == "" {

@@ -109,6 +109,9 @@ func TestEachTroubleOfAConfigurationHasItsFinding(t *testing.T) {
 					if strings.Contains(f.Meaning, "It takes longer than it should") != (id == ConfigUnderWay && late) {
 						bad("a way back is told once it takes too long")
 					}
+					if strings.Contains(f.Meaning, "kubectl delete pod --namespace NAMESPACE POD") != (id == ConfigUnderWay && late && inTheWay != "") {
+						bad("a person may delete the pod in the way once it takes too long")
+					}
 					first = &f
 				}
 			}

@@ -23,6 +23,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -35,8 +36,15 @@ import (
 const (
 	// lookAnew is the pause after somebody else wrote the node meanwhile.
 	lookAnew = 100 * time.Millisecond
-	// evictLimit bounds one eviction. It is that of a webhook of the site.
-	evictLimit = 30 * time.Second
+	// atOnce is how many hosts are looked at in the same moment: no host waits for the
+	// webhooks that judge the pods of another one.
+	atOnce = 4
+	// evictLimit bounds one eviction. It is that of a webhook of the site. After so many
+	// evictions of a look without an answer, evictShort bounds each other one of it: the other
+	// pods go, and the host does not wait long for the next look, which may uncordon it.
+	evictLimit  = 30 * time.Second
+	evictSilent = 2
+	evictShort  = 2 * time.Second
 	// maxNote is the API's limit on the text of an event, in bytes, with room for
 	// what is added.
 	maxNote = 1000
@@ -44,7 +52,8 @@ const (
 	nodeOfPod = "spec.nodeName"
 )
 
-// Reconciler empties hosts, and lets them take pods again.
+// Reconciler empties hosts, and lets them take pods again. It remembers nothing: it looks at
+// several hosts at once.
 type Reconciler struct {
 	// Client writes, and reads nodes through the cache. Live reads the rest from the
 	// API: the cache may not yet know what was written a moment ago.
@@ -58,6 +67,7 @@ type Reconciler struct {
 func (r *Reconciler) SetUp(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("drain").
 		For(&corev1.Node{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: asks})).
+		WithOptions(controller.Options{MaxConcurrentReconciles: atOnce}).
 		Complete(r)
 }
 
@@ -147,15 +157,19 @@ func (r *Reconciler) pods(ctx context.Context, f *decide.Facts) error {
 // evict asks the API once to evict each pod, and notes why it does not.
 func (r *Reconciler) evict(ctx context.Context, f *decide.Facts, pods []corev1.Pod) error {
 	f.Refused = map[types.UID]string{}
+	limit, silent := evictLimit, 0
 	for i := range pods {
 		p := &pods[i]
-		err := r.evictOne(ctx, p)
+		err := r.evictOne(ctx, p, limit)
 		switch {
 		case err == nil, gone(err):
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case errors.Is(err, context.DeadlineExceeded):
-			f.Refused[p.UID] = fmt.Sprintf("the API did not answer within %s", evictLimit)
+			f.Refused[p.UID] = fmt.Sprintf("the API did not answer within %s", limit)
+			if silent++; silent >= evictSilent {
+				limit = evictShort
+			}
 		case !answered(err):
 			return fmt.Errorf("evict %s/%s: %w", p.Namespace, p.Name, err)
 		default:
@@ -180,8 +194,8 @@ func answered(err error) bool {
 }
 
 // evictOne evicts the very pod that was read.
-func (r *Reconciler) evictOne(ctx context.Context, p *corev1.Pod) error {
-	limited, cancel := context.WithTimeout(ctx, evictLimit)
+func (r *Reconciler) evictOne(ctx context.Context, p *corev1.Pod, limit time.Duration) error {
+	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	return r.Client.SubResource("eviction").Create(limited, p, &policyv1.Eviction{
 		ObjectMeta:    metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name},

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
+	"time"
 
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -62,4 +64,35 @@ func TestNoAnswerOfTheAPIIsNoRefusal(t *testing.T) {
 		t.Errorf("the looks end with %v", err)
 	}
 	s.is("no answer", true, map[string]string{decide.CordonedBy: drains})
+}
+
+// TestALookEndsSoonWhereNoEvictionIsAnswered: the host may be wanted back meanwhile. Each pod is
+// asked all the same, since another webhook may judge it.
+func TestALookEndsSoonWhereNoEvictionIsAnswered(t *testing.T) {
+	const pods = 10
+	s := newSite(t)
+	for i := range pods {
+		s.runs(fmt.Sprintf("web-%d", i), "ReplicaSet")
+	}
+	asked, took := 0, time.Duration(0)
+	s.r.Client = interceptor.NewClient(s.own, interceptor.Funcs{
+		SubResourceCreate: func(ctx context.Context, _ client.Client, _ string, _, _ client.Object, _ ...client.SubResourceCreateOption) error {
+			until, _ := ctx.Deadline()
+			asked, took = asked+1, took+time.Until(until)
+			return context.DeadlineExceeded
+		},
+	})
+	s.wish(drains)
+	for range enough {
+		if must(t, errOf(s.look())); asked > 0 {
+			break
+		}
+	}
+	if most := evictSilent*evictLimit + (pods-evictSilent)*evictShort; asked != pods || took > most {
+		t.Errorf("it asks for %d of %d pods and waits for %s, which is more than %s", asked, pods, took, most)
+	}
+	const words = "the API did not answer within "
+	if waits := s.node().Annotations[decide.Waits]; !strings.Contains(waits, "default/web-0 (of ReplicaSet of-web-0): "+words+"30s; ") || !strings.Contains(waits, words+"2s; 5 more") {
+		t.Errorf("in the way are %q", waits)
+	}
 }
