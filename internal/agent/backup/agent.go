@@ -104,6 +104,7 @@ type Agent struct {
 	journal decide.Journal
 	wish    decide.Wish
 	inputs  decide.Inputs
+	held    bool      // this host knows no wish without mistakes, so it removes no backup
 	asked   time.Time // when the wish was last read from the API
 	unread  string    // why the wish could not be read since a person asked
 	refused []string
@@ -219,6 +220,9 @@ func (a *Agent) look(ctx context.Context) (decide.Facts, error) {
 
 // retained says which of the backups of this host are to be removed.
 func (a *Agent) retained(now time.Time) model.Retained {
+	if a.held {
+		return model.Retained{Kept: "it knows no configuration of backups without mistakes, so it does not know how many to keep"}
+	}
 	return a.wish.Retained(a.entries, a.Node(), a.period(now), now)
 }
 

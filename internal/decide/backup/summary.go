@@ -83,6 +83,9 @@ type Summary struct {
 	// Refused lists the mistakes for which the wish of the site is not followed, and its objects
 	// that are gone.
 	Refused []string `json:"refused,omitempty"`
+	// Held is true if the host knows no wish without mistakes: it goes by the default one, and
+	// removes no backup.
+	Held bool `json:"held,omitempty"`
 	// Asked is the last wish of a person that was answered; Answer is the answer.
 	Asked  string `json:"asked,omitempty"`
 	Answer Answer `json:"answer,omitzero"`
