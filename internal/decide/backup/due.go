@@ -210,7 +210,7 @@ func (f Facts) due() (Begun, time.Time) {
 		if since.IsZero() || since.After(f.Now) {
 			since = f.Now
 		}
-		return Begun{Reason: cmp.Or(f.Asked.Reason, ByPerson), Asked: f.Asked.Text, Slot: slot}, since
+		return Begun{Reason: f.Asked.reason(), Asked: f.Asked.Text, Slot: slot}, since
 	}
 	if f.Now.Before(j.Again) || slot.IsZero() || !slot.After(j.Slot) {
 		return Begun{}, time.Time{}
@@ -223,6 +223,16 @@ func (f Facts) due() (Begun, time.Time) {
 		return Begun{}, time.Time{}
 	}
 	return Begun{Reason: BySchedule, Slot: slot}, since
+}
+
+// reason returns the reason of the backup that a person asked for. Words that the journal and the
+// catalogue have for runs of the host's own do not count: a run for Tend takes no backup and so
+// answers no wish, and one of the schedule has another place among those that are kept.
+func (a Asked) reason() string {
+	if a.Reason == Tend || a.Reason == BySchedule {
+		return ByPerson
+	}
+	return cmp.Or(a.Reason, ByPerson)
 }
 
 // turn returns when a run that is due may begin: now, but for a backup of the schedule that is late.
