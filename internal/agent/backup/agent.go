@@ -36,6 +36,9 @@ const (
 	catalogueEvery = 10 * time.Minute
 	// tellEvery is the least time between two writes about a backup that is being taken.
 	tellEvery = 5 * time.Second
+	// waitsEvery is the least time between two writes of which the second only words anew what a
+	// backup waits for: the room that is free differs at each look.
+	waitsEvery = 10 * time.Minute
 )
 
 // API is the part of the API that the loop needs.
@@ -113,6 +116,7 @@ type Agent struct {
 	read    time.Time // when the catalogue was read last
 	unbegun error     // why the unit was not started
 	told    string
+	toldBy  string // the rule of the decision that was told
 	toldAt  time.Time
 }
 

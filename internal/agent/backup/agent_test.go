@@ -330,6 +330,37 @@ func TestOnAFullDiskFewerAreKeptIfSomebodySaysSo(t *testing.T) {
 	}
 }
 
+// Each change of a Node goes to every host, and the room that is free differs at each look.
+func TestAHostThatLacksRoomChangesItsNodeSeldom(t *testing.T) {
+	for name, prepare := range map[string]func(w *world){
+		"a backup is due": func(*world) {},
+		"a target lacks the newest one": func(w *world) {
+			w.secret, w.noRoute = secretText, true
+			w.run(2 * time.Hour)
+		},
+	} {
+		w := newWorld(t)
+		prepare(w)
+		looked := uint64(0)
+		w.looks = func() { looked++; w.free = 1<<30 + looked%1000<<20 }
+		w.run(time.Hour)
+		if s := w.summary(); !strings.Contains(s.Waits, "MiB are free") {
+			t.Fatalf("%s: %+v", name, s)
+		}
+		before := w.writes
+		w.run(time.Hour)
+		if n := w.writes - before; n == 0 || n > 7 {
+			t.Errorf("%s: it changed its Node %d times in an hour", name, n)
+		}
+		w.looks = func() {}
+		w.etcd.Value.Learner = "cp-2"
+		w.run(time.Minute)
+		if s := w.summary(); !strings.Contains(s.Waits, "cp-2 catches up") {
+			t.Errorf("%s: another reason is not told at once: %+v", name, s)
+		}
+	}
+}
+
 func TestATargetThatWasAwayGetsTheNewestBackup(t *testing.T) {
 	w := newWorld(t)
 	w.spec = &configv1alpha1.EtcdBackupSpec{Schedule: "0 23 * * *"}

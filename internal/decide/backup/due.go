@@ -173,16 +173,19 @@ func Decide(f Facts) Verdict {
 func (f Facts) wanted() Verdict {
 	begins, due := f.due()
 	if due.IsZero() && f.tends() {
-		begins, due = Begun{ID: f.Unsent, Reason: Tend}, f.Now
+		begins = Begun{ID: f.Unsent, Reason: Tend}
 	}
-	if due.IsZero() {
+	if begins.Reason == "" {
 		next := f.next()
 		return Verdict{Action: Rest, Rule: "not-due", Next: next, Again: min(max(next.Sub(f.Now), time.Second), lookEvery)}
 	}
 	if f.clockWaits() {
 		return Verdict{Action: Wait, Rule: "clock", Why: "the clock is not synchronised", Due: due, Again: time.Minute}
 	}
-	waited := max(f.Now.Sub(due), 0)
+	waited := time.Duration(0)
+	if !due.IsZero() {
+		waited = max(f.Now.Sub(due), 0)
+	}
 	h := hinders(f.Situation, begins, waited)
 	if only := (Begun{Reason: Tend}); h != nil && f.clears() && hinders(f.Situation, only, waited) == nil {
 		h, begins = nil, only // on a full disk it makes room for what is due

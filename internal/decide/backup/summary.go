@@ -194,6 +194,16 @@ func ReadSummary(text string) (Summary, error) {
 	return s, nil
 }
 
+// WaitsAs reports whether both summaries say that a run waits, and differ in nothing but the words for
+// what it waits for.
+func (s Summary) WaitsAs(o Summary) bool {
+	if s.Waits == "" || o.Waits == "" {
+		return false
+	}
+	s.Waits = o.Waits
+	return s.Same(o)
+}
+
 // Same reports whether two summaries are equal apart from the time at which they were
 // written.
 func (s Summary) Same(o Summary) bool {
