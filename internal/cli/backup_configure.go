@@ -33,7 +33,7 @@ type backupConfigureFlags struct {
 }
 
 func newBackupConfigure(streams Streams) *cobra.Command {
-	f := backupConfigureFlags{backupNowFlags: backupNowFlags{timeout: time.Hour}}
+	f := backupConfigureFlags{backupNowFlags: backupNowFlags{timeout: backupTime}}
 	cmd := &cobra.Command{
 		Use:   "configure -f FILE",
 		Short: "Say when backups are taken, how many are kept, and where they go",

@@ -25,8 +25,11 @@ type backupNowFlags struct {
 	follows bool
 }
 
+// backupTime is how long a command waits for a backup by default.
+const backupTime = time.Hour
+
 func newBackupNow(streams Streams) *cobra.Command {
-	f := backupNowFlags{timeout: time.Hour}
+	f := backupNowFlags{timeout: backupTime}
 	cmd := &cobra.Command{
 		Use:   "now",
 		Short: "Have a control plane take a backup now, and follow it",
@@ -65,33 +68,59 @@ Exit codes: 0 the backup is good and lies at all targets (with --dry-run: it wou
 }
 
 func (f *backupNowFlags) run(ctx context.Context, c client.Client, streams Streams) error {
-	site, err := gatherBackups(ctx, c)
-	if err != nil {
-		return err
-	}
-	h, err := f.choose(site)
-	if err != nil {
-		return err
-	}
 	if f.dryRun {
+		h, err := f.choose(ctx, c)
+		if err != nil {
+			return err
+		}
 		return f.dry(streams, h)
 	}
-	wish := backup.Ask(time.Now(), f.reason)
-	if err := askForBackup(ctx, c, h.Name, wish); err != nil {
-		return err
-	}
 	if f.noWait {
-		_, err := fmt.Fprintf(streams.Err, "%s is asked for a backup; to see it: holdfast backup list\n", h.Name)
+		h, _, err := f.ask(ctx, c)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(streams.Err, "%s is asked for a backup; to see it: holdfast backup list\n", h.Name)
 		return err
 	}
-	return f.follow(ctx, c, streams, h.Name, wish)
+	h, err := f.take(ctx, c, streams)
+	if err != nil {
+		return err
+	}
+	return f.taken(streams, h)
+}
+
+// ask asks a host for a backup, and returns it and the wish.
+func (f *backupNowFlags) ask(ctx context.Context, c client.Client) (h backup.Host, wish string, err error) {
+	if h, err = f.choose(ctx, c); err != nil {
+		return h, "", err
+	}
+	wish = backup.Ask(time.Now(), f.reason)
+	return h, wish, askForBackup(ctx, c, h.Name, wish)
+}
+
+// take has a host take a backup, shows what it does until the backup is good, and returns its last
+// report. Commands that begin with a backup share it.
+func (f *backupNowFlags) take(ctx context.Context, c client.Client, streams Streams) (backup.Host, error) {
+	h, wish, err := f.ask(ctx, c)
+	if err != nil {
+		return h, err
+	}
+	h, err = followBackup(ctx, c, streams, h.Name, wish, f.timeout)
+	if err == nil && h.Answer.Failed != "" {
+		err = coded(command.ExitFailed, "%s made no good backup: %s; the schedule goes on. For the log: ssh %s sudo journalctl -u holdfast-backup", h.Name, h.Answer.Failed, h.Name)
+	}
+	return h, err
 }
 
 // choose returns the host that is asked.
-func (f *backupNowFlags) choose(site backupSite) (backup.Host, error) {
+func (f *backupNowFlags) choose(ctx context.Context, c client.Client) (backup.Host, error) {
+	site, err := gatherBackups(ctx, c)
+	if err != nil {
+		return backup.Host{}, err
+	}
 	name := f.host
 	if name == "" {
-		var err error
 		if name, err = site.Choose(site.Ready); err != nil {
 			return backup.Host{}, coded(command.ExitRefused, "%w", err)
 		}
@@ -126,16 +155,9 @@ func askForBackup(ctx context.Context, c client.Client, name, wish string) error
 	})
 }
 
-// follow shows what a host does until it has answered a wish.
-func (f *backupNowFlags) follow(ctx context.Context, c client.Client, streams Streams, name, wish string) error {
-	h, err := followBackup(ctx, c, streams, name, wish, f.timeout)
-	if err != nil {
-		return err
-	}
-	if h.Answer.Failed != "" {
-		return coded(command.ExitFailed, "%s made no good backup: %s; the schedule goes on. For the log: ssh %s sudo journalctl -u holdfast-backup", name, h.Answer.Failed, name)
-	}
-	site := backup.Site{Hosts: []backup.Host{h}}
+// taken prints the backup that a host has just taken, and says what it lacks.
+func (f *backupNowFlags) taken(streams Streams, h backup.Host) error {
+	name, site := h.Name, backup.Site{Hosts: []backup.Host{h}}
 	_, b, err := site.Find(h.Answer.ID)
 	if err != nil {
 		return err

@@ -49,15 +49,16 @@ its digest, restores the snapshot into an empty folder with etcdutl, and compare
 hash that the living etcd had. For that time the folder holds the site's secrets, readable by you
 alone; then it is removed.
 
-Without etcdutl on this machine the file is opened and compared, but not restored. Each control
-plane has etcdutl, and so has every build of etcd; take the site's version or a newer one.
+Without etcdutl on this machine, or without etcd in the same folder, which hashes the restored
+keys, the file is opened and compared, but not restored. Each control plane has both, and so has
+every build of etcd; take the site's version or a newer one.
 
 ` + fromWords + `
 
 The command writes nothing about the result: to tell the site, run 'holdfast backup prove ID'.
 
-Exit codes: 0 whole, and restored; 3 whole, and not restored, since this machine has no etcdutl;
-1 damaged, or the key does not open it; 2 wrong usage.`,
+Exit codes: 0 whole, and restored; 3 whole, and not restored, since this machine lacks etcdutl
+or etcd; 1 damaged, or the key does not open it; 2 wrong usage.`,
 		Example: `  holdfast backup verify 20261125T031700Z-cp-1.tar.age --identity owner.key
   holdfast backup verify 20261125T031700Z-cp-1.tar.age --identity owner.key --etcdutl ./etcdutl
   holdfast backup verify s3://shop-1/shop.example.com/cp-1/20261125T031700Z-cp-1.tar.age --targets backups.yaml --identity owner.key
@@ -70,7 +71,7 @@ Exit codes: 0 whole, and restored; 3 whole, and not restored, since this machine
 	formatFlag(cmd, &f.output)
 	f.register(cmd)
 	cmd.Flags().StringVar(&f.identity, "identity", "", "file with private keys of age, as age-keygen writes it")
-	cmd.Flags().StringVar(&f.etcdutl, "etcdutl", filepath.Base(snapshot.Program), "etcdutl, by its name or its path")
+	cmd.Flags().StringVar(&f.etcdutl, "etcdutl", filepath.Base(snapshot.Program), "etcdutl, by its name or its path; etcd lies in the same folder")
 	cmd.Flags().StringVar(&f.scratch, "scratch", "", "folder on a disk with room for twice the database (default: the folder for temporary files)")
 	return cmd
 }
@@ -135,10 +136,10 @@ func snapshotInto(dir string) archive.Take {
 func isEncrypted(file string) bool { return filepath.Ext(file) == filepath.Ext(model.SentSuffix) }
 
 // restore restores the snapshot that lies in a folder, and compares it with the keys of
-// the living etcd. An error means that etcdutl does not run here.
+// the living etcd. An error means that etcdutl, or the etcd beside it, does not run here.
 func (f *backupVerifyFlags) restore(ctx context.Context, dir string, db model.Database) ([]model.Check, error) {
-	if _, err := host.Run(ctx, host.Command(f.etcdutl, "version")); err != nil {
-		return nil, fmt.Errorf("%s does not run here: %w", f.etcdutl, err)
+	if err := f.programs(ctx); err != nil {
+		return nil, err
 	}
 	t := snapshot.Taker{Now: time.Now, Program: f.etcdutl, Hash: hashRestored}
 	_, checks, err := t.Verify(ctx, dir, snapshot.Seen{
@@ -148,6 +149,25 @@ func (f *backupVerifyFlags) restore(ctx context.Context, dir string, db model.Da
 		checks = append(checks, model.Check{Name: snapshot.CheckRestore, Says: err.Error()})
 	}
 	return checks, nil
+}
+
+// programs returns an error unless both programs run here: etcdutl restores, and an etcd hashes the
+// restored keys.
+func (f *backupVerifyFlags) programs(ctx context.Context) error {
+	if _, err := host.Run(ctx, host.Command(f.etcdutl, "version")); err != nil {
+		return fmt.Errorf("%s does not run here: %w", f.etcdutl, err)
+	}
+	if hashRestored != nil {
+		return nil
+	}
+	beside, err := snapshot.EtcdBeside(f.etcdutl)
+	if err != nil {
+		return err
+	}
+	if _, err := host.Run(ctx, host.Command(beside, "--version")); err != nil {
+		return fmt.Errorf("%s, which has to lie beside etcdutl, does not run here: %w", beside, err)
+	}
+	return nil
 }
 
 // print prints the result, and returns the exit code.
@@ -186,7 +206,7 @@ func (v backupVerified) verdict() error {
 		}
 	}
 	if v.NotRestored != "" {
-		return coded(command.ExitAttention, "backup %s is whole, and was not restored here: name an etcdutl with --etcdutl", v.ID)
+		return coded(command.ExitAttention, "backup %s is whole, and was not restored here: name an etcdutl with --etcdutl, beside which etcd lies", v.ID)
 	}
 	return nil
 }

@@ -61,6 +61,19 @@ func backupFiles(t *testing.T) (plain, sent, key string) {
 	return plain, write(e.ID+model.SentSuffix, crypt.Bytes(), 0o600), write("owner.key", []byte(id.String()+"\n"), 0o600)
 }
 
+// A person copies etcdutl alone to the machine with the key. etcd hashes what etcdutl restored.
+func TestABackupIsNotCalledBadWhereOnlyEtcdIsMissing(t *testing.T) {
+	plain, _, _ := backupFiles(t)
+	alone := filepath.Join(t.TempDir(), "etcdutl")
+	if err := os.WriteFile(alone, []byte(strings.ReplaceAll(etcdutlPlayed, "HASH", "77")), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	code, out, errs := runLine(t, "backup", "verify", "--scratch", t.TempDir(), plain, "--etcdutl", alone)
+	if code != command.ExitAttention || !strings.Contains(out, filepath.Join(filepath.Dir(alone), "etcd")+", which has to lie beside etcdutl, does not run here") || strings.Contains(out+errs, "is not good") {
+		t.Errorf("exit code %d, want %d: %s%s", code, command.ExitAttention, out, errs)
+	}
+}
+
 func TestABackupFileIsOpenedComparedAndRestoredWithoutASite(t *testing.T) {
 	plain, sent, key := backupFiles(t)
 	scratch := t.TempDir()

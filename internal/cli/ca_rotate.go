@@ -55,7 +55,8 @@ The command refuses while a control plane is absent, is being installed, or rene
 certificates, and while a plan replaces, adds or takes out one; for kubernetes-ca also
 while a worker is being installed. A host that goes away, or comes, in the middle holds
 the rotation where it is.
-It begins only with a good backup that is at most four hours old.
+It begins with a good backup that is at most four hours old. If there is none it takes
+one first, and is refused if that fails.
 
 For service-account-key each API server is restarted three times, and only while
 those of the other control planes are ready. With one control plane the API is away
@@ -106,6 +107,7 @@ nothing was changed; 8 not confirmed.`,
 		r := caRotation{
 			reopen:        func(ctx context.Context) (caCluster, error) { return f.client(ctx) },
 			rotateCAFlags: f, cluster: c, authority: a, streams: streams, now: time.Now, random: rand.Reader,
+			take: takingBackup(f.place, streams, "before ca rotate "+args[0]),
 		}
 		return r.run(cmd.Context())
 	}
@@ -142,9 +144,11 @@ type caRotation struct {
 	reopen    func(ctx context.Context) (caCluster, error)
 	authority decide.Authority
 	streams   Streams
-	now       func() time.Time
-	random    io.Reader
-	said      string
+	// take has the site take a backup.
+	take   func(ctx context.Context) error
+	now    func() time.Time
+	random io.Reader
+	said   string
 	// before names the last rotation that the first reading saw.
 	before string
 }
@@ -163,17 +167,12 @@ func (r *caRotation) run(ctx context.Context) error {
 	}
 	r.before = first.Wish.Name()
 	if begin {
-		if err := backupBefore(ctx, r.cluster, r.now(), r.withoutBackup); err != nil {
+		if err := r.prepare(ctx, first); err != nil {
 			return err
 		}
 	}
 	if r.dryRun {
 		return r.show(first, step)
-	}
-	if begin {
-		if err := r.confirm(ctx, "The authority "+string(r.authority)+" is replaced on "+names(first.Hosts, first.Followers)+"."); err != nil {
-			return err
-		}
 	}
 	ctx, stop := context.WithTimeoutCause(ctx, r.timeout, fmt.Errorf("not complete after %s; run the command again to continue", r.timeout))
 	defer stop()
@@ -189,6 +188,18 @@ func (r *caRotation) run(ctx context.Context) error {
 			return errors.Join(context.Cause(ctx), err)
 		}
 	}
+}
+
+// prepare asks the administrator, and has the site take a backup if it has no young one. With
+// --dry-run it only says what would be taken.
+func (r *caRotation) prepare(ctx context.Context, f caFacts) error {
+	if !r.dryRun {
+		if err := r.confirm(ctx, "The authority "+string(r.authority)+" is replaced on "+names(f.Hosts, f.Followers)+"."); err != nil {
+			return err
+		}
+	}
+	first := backupFirst{without: r.withoutBackup, dryRun: r.dryRun, take: r.take, out: r.streams.Err}
+	return first.before(ctx, r.cluster, r.now)
 }
 
 func (r *caRotation) read(ctx context.Context) (caFacts, error) {

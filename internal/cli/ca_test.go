@@ -54,6 +54,8 @@ type caSite struct {
 	fresh keys.Public
 	// pacemaker is its status in the API.
 	pacemaker *etcdv1.PacemakerCluster
+	// take takes a backup of the site.
+	take func(ctx context.Context) error
 	// lock is the plan for control planes that is in force, joins the tokens of hosts that
 	// are being installed.
 	lock  map[string]string
@@ -243,7 +245,7 @@ func (c *caSite) rotate(a decide.Authority, answers string, change func(*rotateC
 	var o, e bytes.Buffer
 	r := caRotation{
 		rotateCAFlags: rotateCAFlags{timeout: time.Hour, tokenLife: tokenLife, yes: answers == ""}, cluster: c, authority: a,
-		streams: Streams{In: strings.NewReader(answers), Out: &o, Err: &e}, now: time.Now, random: rand.Reader,
+		streams: Streams{In: strings.NewReader(answers), Out: &o, Err: &e}, now: time.Now, random: rand.Reader, take: c.take,
 	}
 	if change != nil {
 		change(&r.rotateCAFlags)

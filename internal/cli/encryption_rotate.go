@@ -39,9 +39,10 @@ API server reloads its keys once a minute. No API server is restarted.
 
 The command refuses while a control plane is absent, is being installed, or does not
 report its keys: nothing may be written that a control plane cannot read. It begins
-only with a good backup that is at most four hours old. Do not install a control
-plane while the command runs. You may interrupt it at any time and run it again
-to continue; until then the cluster works with both keys.
+with a good backup that is at most four hours old. If there is none it takes one
+first, and is refused if that fails. Do not install a control plane while the command
+runs. You may interrupt it at any time and run it again to continue; until then the
+cluster works with both keys.
 
 Use it if somebody may have seen a control plane's files, or if a policy demands it.
 It does not help against somebody who has the install directory or a control plane's
@@ -73,7 +74,8 @@ changed.`,
 			if err != nil {
 				return err
 			}
-			r := keyRotation{cluster: c, rewrite: w.Rewrite, out: streams.Err, withoutBackup: withoutBackup}
+			first := backupFirst{without: withoutBackup, take: takingBackup(f.place, streams, "before encryption rotate"), out: streams.Err}
+			r := keyRotation{cluster: c, rewrite: w.Rewrite, out: streams.Err, backup: first}
 			report, err := r.run(cmd.Context(), timeout)
 			if err != nil {
 				return err
@@ -94,29 +96,18 @@ type keyRotation struct {
 	out     io.Writer
 	said    string
 	written int
-
-	withoutBackup bool
+	backup  backupFirst
 }
 
 // run takes one step after another until every API server has one key. If a
 // rotation is already in progress, run finishes that one and begins no other.
 func (r *keyRotation) run(ctx context.Context, timeout time.Duration) (keysReport, error) {
-	ctx, stop := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("not complete after %s; run the command again to continue", timeout))
-	defer stop()
-	first, err := readKeys(ctx, r.cluster)
+	settled, begin, err := r.prepare(ctx)
 	if err != nil {
 		return keysReport{}, err
 	}
-	settled := encryption.Next(first.Seen, false)
-	if settled.Kind == encryption.Refuse {
-		return keysReport{}, coded(command.ExitRefused, "refused, nothing was changed: %s", settled.Why)
-	}
-	begin := settled.Kind == encryption.Done
-	if begin {
-		if err := backupBefore(ctx, r.cluster, time.Now(), r.withoutBackup); err != nil {
-			return keysReport{}, err
-		}
-	}
+	ctx, stop := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("not complete after %s; run the command again to continue", timeout))
+	defer stop()
 	for {
 		s, err := readKeys(ctx, r.cluster)
 		why := ""
@@ -141,6 +132,23 @@ func (r *keyRotation) run(ctx context.Context, timeout time.Duration) (keysRepor
 			return keysReport{}, errors.Join(context.Cause(ctx), err)
 		}
 	}
+}
+
+// prepare reads where the keys stand. If the run begins a rotation, it has the site take a backup
+// unless there is a young one.
+func (r *keyRotation) prepare(ctx context.Context) (settled encryption.Step, begin bool, err error) {
+	first, err := readKeys(ctx, r.cluster)
+	if err != nil {
+		return settled, false, err
+	}
+	settled = encryption.Next(first.Seen, false)
+	if settled.Kind == encryption.Refuse {
+		return settled, false, coded(command.ExitRefused, "refused, nothing was changed: %s", settled.Why)
+	}
+	if begin = settled.Kind == encryption.Done; begin {
+		err = r.backup.before(ctx, r.cluster, time.Now)
+	}
+	return settled, begin, err
 }
 
 // do takes one step. The next round retries a step that failed: a short outage of

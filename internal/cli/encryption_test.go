@@ -31,6 +31,8 @@ type keyCluster struct {
 	// failed is the error of the next write, and lost that of those that arrive.
 	failed, lost error
 	told         func(c *keyCluster)
+	// take takes a backup of the site.
+	take func(ctx context.Context) error
 }
 
 func (c *keyCluster) ConfigMap(context.Context, string, string) (map[string]string, error) {
@@ -87,7 +89,7 @@ func newKeyCluster() *keyCluster {
 func (c *keyCluster) rotate(t *testing.T, timeout time.Duration) (keysReport, string, error) {
 	t.Helper()
 	var said bytes.Buffer
-	r := keyRotation{cluster: c, rewrite: c.rewrite, out: &said}
+	r := keyRotation{cluster: c, rewrite: c.rewrite, out: &said, backup: backupFirst{take: c.take, out: &said}}
 	report, err := r.run(t.Context(), timeout)
 	return report, said.String(), err
 }

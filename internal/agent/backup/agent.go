@@ -36,6 +36,9 @@ const (
 	catalogueEvery = 10 * time.Minute
 	// tellEvery is the least time between two writes about a backup that is being taken.
 	tellEvery = 5 * time.Second
+	// waitsEvery is the least time between two writes of which the second only words anew what a
+	// backup waits for: the room that is free differs at each look.
+	waitsEvery = 10 * time.Minute
 )
 
 // API is the part of the API that the loop needs.
@@ -104,6 +107,7 @@ type Agent struct {
 	journal decide.Journal
 	wish    decide.Wish
 	inputs  decide.Inputs
+	held    bool      // this host knows no wish without mistakes, so it removes no backup
 	asked   time.Time // when the wish was last read from the API
 	unread  string    // why the wish could not be read since a person asked
 	refused []string
@@ -112,6 +116,7 @@ type Agent struct {
 	read    time.Time // when the catalogue was read last
 	unbegun error     // why the unit was not started
 	told    string
+	toldBy  string // the rule of the decision that was told
 	toldAt  time.Time
 }
 
@@ -219,6 +224,9 @@ func (a *Agent) look(ctx context.Context) (decide.Facts, error) {
 
 // retained says which of the backups of this host are to be removed.
 func (a *Agent) retained(now time.Time) model.Retained {
+	if a.held {
+		return model.Retained{Kept: "it knows no configuration of backups without mistakes, so it does not know how many to keep"}
+	}
 	return a.wish.Retained(a.entries, a.Node(), a.period(now), now)
 }
 

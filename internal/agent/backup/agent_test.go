@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	decide "github.com/holdfast/holdfast/internal/decide/backup"
+	model "github.com/holdfast/holdfast/internal/model/backup"
 	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/testkit/powercut"
 )
@@ -81,6 +82,49 @@ func TestAWishWithMistakesIsToldAndTheLastRightOneIsFollowed(t *testing.T) {
 	w.run(2 * time.Minute)
 	if s := w.summary(); len(s.Refused)+len(s.Targets) > 0 {
 		t.Errorf("nothing is wished: %+v", s)
+	}
+}
+
+// The site upgrades to a release that refuses more, or goes back from one that allowed more, or the file
+// is damaged. The default wish keeps seven.
+func TestAWishThatThisReleaseRefusesRemovesNoBackup(t *testing.T) {
+	for name, c := range map[string]struct {
+		wish, secret string
+		refused      bool
+	}{
+		"a field of a newer release": {`{"config": "keep: 60\nnewer: true\n"}`, "keep: 60\nnewer: true\n", true},
+		"a damaged file":             {`{"config": "kee`, "", false},
+	} {
+		w := newWorld(t)
+		if err := os.WriteFile(filepath.Join(w.dir, wishName), []byte(c.wish), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 20 {
+			taken := dawn.Add(time.Duration(i-20) * 24 * time.Hour)
+			w.catalogue = append(w.catalogue, model.Entry{
+				Format: model.Format, ID: model.NewID("cp-1", taken), Host: "cp-1", Site: "shop.example.com", Taken: taken, Reason: decide.BySchedule,
+				Checks: []model.Check{{Name: "restore", OK: true}},
+			}.Judge())
+		}
+		w.secret, w.away = c.secret, true
+		w.boot()
+		w.run(24 * time.Hour)
+		w.away = !c.refused // the API has the same text
+		w.run(24 * time.Hour)
+		if n := len(w.good()); n < 22 {
+			t.Errorf("%s: %d backups are left of 20, and two days have theirs: %q", name, n, w.started)
+		}
+		w.away = false
+		if c.refused {
+			if s := w.summary(); !s.Held || len(s.Refused) == 0 || !strings.Contains(s.Stays, "without mistakes") {
+				t.Errorf("%s: %+v", name, s)
+			}
+		}
+		w.secret = "keep: 9\n"
+		w.run(time.Hour)
+		if s := w.summary(); len(w.good()) != 9 || s.Held || len(s.Refused) > 0 || s.Stays != "" {
+			t.Errorf("%s: the wish has no mistakes any more: %d are left, %+v", name, len(w.good()), s)
+		}
 	}
 }
 
@@ -283,6 +327,37 @@ func TestOnAFullDiskFewerAreKeptIfSomebodySaysSo(t *testing.T) {
 	w.run(time.Hour)
 	if s := w.summary(); len(w.good()) != 2 || s.Stays != "" || s.Waits != "" {
 		t.Errorf("%d are left, %+v", len(w.good()), s)
+	}
+}
+
+// Each change of a Node goes to every host, and the room that is free differs at each look.
+func TestAHostThatLacksRoomChangesItsNodeSeldom(t *testing.T) {
+	for name, prepare := range map[string]func(w *world){
+		"a backup is due": func(*world) {},
+		"a target lacks the newest one": func(w *world) {
+			w.secret, w.noRoute = secretText, true
+			w.run(2 * time.Hour)
+		},
+	} {
+		w := newWorld(t)
+		prepare(w)
+		looked := uint64(0)
+		w.looks = func() { looked++; w.free = 1<<30 + looked%1000<<20 }
+		w.run(time.Hour)
+		if s := w.summary(); !strings.Contains(s.Waits, "MiB are free") {
+			t.Fatalf("%s: %+v", name, s)
+		}
+		before := w.writes
+		w.run(time.Hour)
+		if n := w.writes - before; n == 0 || n > 7 {
+			t.Errorf("%s: it changed its Node %d times in an hour", name, n)
+		}
+		w.looks = func() {}
+		w.etcd.Value.Learner = "cp-2"
+		w.run(time.Minute)
+		if s := w.summary(); !strings.Contains(s.Waits, "cp-2 catches up") {
+			t.Errorf("%s: another reason is not told at once: %+v", name, s)
+		}
 	}
 }
 

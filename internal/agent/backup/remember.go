@@ -32,23 +32,17 @@ func ThisStore() Store {
 }
 
 // load reads the journal and the wish, once. If the journal is damaged it counts as empty,
-// and the next backup comes early. If the wish is damaged, the default wish counts until the
-// API answers.
+// and the next backup comes early.
 func (a *Agent) load() error {
 	if a.loaded {
 		return nil
 	}
-	if err := a.decode(journalName, &a.journal); err != nil {
+	if _, err := a.decode(journalName, &a.journal); err != nil {
 		return err
 	}
-	if err := a.decode(wishName, &a.inputs); err != nil {
+	if err := a.loadWish(); err != nil {
 		return err
 	}
-	wish, mistakes := decide.ReadWish(a.inputs, a.Site, a.Zones)
-	if len(mistakes) > 0 { // a release before this one allowed it
-		a.refused, wish = mistakes, decide.DefaultWish(a.Site)
-	}
-	a.wish = wish
 	if a.journal.Since.IsZero() || a.journal.Since.After(a.Now()) {
 		j := a.journal
 		j.Since = a.Now()
@@ -60,16 +54,33 @@ func (a *Agent) load() error {
 	return nil
 }
 
-func (a *Agent) decode(name string, out any) error {
+// loadWish reads the wish. If another release allowed it and this one refuses it, or if it is
+// damaged, backups are taken as the default wish has it, and none is removed until the API has a
+// wish without mistakes: nobody knows how many the site keeps, and at which targets their copies
+// are.
+func (a *Agent) loadWish() error {
+	damaged, err := a.decode(wishName, &a.inputs)
+	if err != nil {
+		return err
+	}
+	wish, mistakes := decide.ReadWish(a.inputs, a.Site, a.Zones)
+	if a.held = damaged || len(mistakes) > 0; a.held {
+		a.refused, wish = mistakes, decide.DefaultWish(a.Site)
+	}
+	a.wish = wish
+	return nil
+}
+
+// decode reads a file of the store. It reports whether the file is there and nobody can read it.
+func (a *Agent) decode(name string, out any) (damaged bool, _ error) {
 	text, err := a.Read(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return false, nil
 	}
 	if err != nil {
-		return fmt.Errorf("read what this host remembers of its backups: %w", err)
+		return false, fmt.Errorf("read what this host remembers of its backups: %w", err)
 	}
-	_ = json.Unmarshal(text, out)
-	return nil
+	return json.Unmarshal(text, out) != nil, nil
 }
 
 // remember writes the journal to the disk, and only then takes it over.
@@ -106,7 +117,7 @@ func (a *Agent) ask(ctx context.Context) error {
 	a.unread = ""
 	in, gone := in.After(a.inputs)
 	wish, mistakes := decide.ReadWish(in, a.Site, a.Zones)
-	if a.refused = append(gone, mistakes...); len(mistakes) > 0 || reflect.DeepEqual(in, a.inputs) {
+	if a.refused = append(gone, mistakes...); len(mistakes) > 0 || !a.held && reflect.DeepEqual(in, a.inputs) {
 		return nil
 	}
 	text, err := json.Marshal(in)
@@ -116,7 +127,7 @@ func (a *Agent) ask(ctx context.Context) error {
 	if err := a.Write(wishName, text); err != nil {
 		return fmt.Errorf("remember what the site wants of backups: %w", err)
 	}
-	a.inputs, a.wish, a.lasts = in, wish, period{}
+	a.inputs, a.wish, a.held, a.lasts = in, wish, false, period{}
 	return nil
 }
 

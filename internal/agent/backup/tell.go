@@ -23,6 +23,9 @@ func (a *Agent) tell(ctx context.Context, v decide.Verdict) error {
 	if err == nil && s.Doing != nil && before.Doing != nil && now.Sub(a.toldAt).Abs() < tellEvery {
 		return nil // only the phase is another one
 	}
+	if err == nil && !removed && v.Rule == a.toldBy && s.WaitsAs(before) && now.Sub(a.toldAt).Abs() < waitsEvery {
+		return nil
+	}
 	s.At = now.UTC().Round(0)
 	text, err := s.Text()
 	if err != nil {
@@ -35,7 +38,7 @@ func (a *Agent) tell(ctx context.Context, v decide.Verdict) error {
 	if err := api.Annotate(ctx, a.Node(), decide.Annotation, text); err != nil {
 		return err
 	}
-	a.told, a.toldAt = text, now
+	a.told, a.toldBy, a.toldAt = text, v.Rule, now
 	return nil
 }
 
@@ -44,7 +47,7 @@ func (a *Agent) say(v decide.Verdict) decide.Summary {
 	j, now := a.journal, a.Now()
 	out := decide.Summary{
 		Kept: decide.Briefs(a.entries), Stays: a.retained(now).Kept, Failed: j.Failed, Schedule: a.wish.Schedule.String(), Period: a.period(now), Next: v.Next.UTC(), Keep: a.wish.Keep,
-		Targets: a.wish.TargetNames(), Recipients: a.wish.Recipients, Refused: a.refused, Asked: j.Asked, Answer: j.Answer, Since: j.Since.UTC(),
+		Targets: a.wish.TargetNames(), Recipients: a.wish.Recipients, Refused: a.refused, Held: a.held, Asked: j.Asked, Answer: j.Answer, Since: j.Since.UTC(),
 	}
 	if v.Action == decide.Wait {
 		out.Waits, out.Due = v.Why, v.Due.UTC()

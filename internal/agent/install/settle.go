@@ -20,9 +20,11 @@ import (
 // configuration and patches, the access of kubeadm and kubelet to the cluster before
 // the host had its certificate, the host's own token, the machine configuration that it
 // began with, and the objects of the cluster as they were applied, accounts of BMCs
-// among them.
+// among them; on the first host of a restored site also the snapshot, with every Secret of
+// the former etcd.
 var leftovers = []string{
 	kubeadmConfig, kubeadm.PatchesDir, kubeadm.AccessPath, "/etc/kubernetes/bootstrap-kubelet.conf", ownTokenPath, hostconfig.FirstPath, renderhost.ManifestDir,
+	filepath.Dir(site.RestorePath),
 }
 
 // Settle removes from an installed host what only its installation needed,

@@ -12,8 +12,14 @@ import (
 // cannot be taken back. An upgrade has one taken by itself, and allows a greater age.
 const BeforeAge = 4 * time.Hour
 
-// BeforeWay is what to do if Before refuses. Each command for such a step has the flag.
+// BeforeWay is what to do if Before refuses for a whole site. Each command for such a step has the flag.
 const BeforeWay = "holdfast backup now, or --without-backup"
+
+// BeforeHere words why the carrier of a plan, which looks at its own backups alone, has to wait for
+// one, and says what to do. A backup of another host does not open its gate.
+func BeforeHere(carrier, why string) (words, way string) {
+	return fmt.Sprintf("on %s, which carries the plan, %s", carrier, why), fmt.Sprintf("holdfast backup now --host %s, or --without-backup", carrier)
+}
 
 // Before returns why a step that cannot be taken back has to wait for a backup; empty if it need
 // not. newest is the time of the newest good backup of the site, zero for none. One that is

@@ -173,16 +173,19 @@ func Decide(f Facts) Verdict {
 func (f Facts) wanted() Verdict {
 	begins, due := f.due()
 	if due.IsZero() && f.tends() {
-		begins, due = Begun{ID: f.Unsent, Reason: Tend}, f.Now
+		begins = Begun{ID: f.Unsent, Reason: Tend}
 	}
-	if due.IsZero() {
+	if begins.Reason == "" {
 		next := f.next()
 		return Verdict{Action: Rest, Rule: "not-due", Next: next, Again: min(max(next.Sub(f.Now), time.Second), lookEvery)}
 	}
 	if f.clockWaits() {
 		return Verdict{Action: Wait, Rule: "clock", Why: "the clock is not synchronised", Due: due, Again: time.Minute}
 	}
-	waited := max(f.Now.Sub(due), 0)
+	waited := time.Duration(0)
+	if !due.IsZero() {
+		waited = max(f.Now.Sub(due), 0)
+	}
 	h := hinders(f.Situation, begins, waited)
 	if only := (Begun{Reason: Tend}); h != nil && f.clears() && hinders(f.Situation, only, waited) == nil {
 		h, begins = nil, only // on a full disk it makes room for what is due
@@ -210,7 +213,7 @@ func (f Facts) due() (Begun, time.Time) {
 		if since.IsZero() || since.After(f.Now) {
 			since = f.Now
 		}
-		return Begun{Reason: cmp.Or(f.Asked.Reason, ByPerson), Asked: f.Asked.Text, Slot: slot}, since
+		return Begun{Reason: f.Asked.reason(), Asked: f.Asked.Text, Slot: slot}, since
 	}
 	if f.Now.Before(j.Again) || slot.IsZero() || !slot.After(j.Slot) {
 		return Begun{}, time.Time{}
@@ -223,6 +226,16 @@ func (f Facts) due() (Begun, time.Time) {
 		return Begun{}, time.Time{}
 	}
 	return Begun{Reason: BySchedule, Slot: slot}, since
+}
+
+// reason returns the reason of the backup that a person asked for. Words that the journal and the
+// catalogue have for runs of the host's own do not count: a run for Tend takes no backup and so
+// answers no wish, and one of the schedule has another place among those that are kept.
+func (a Asked) reason() string {
+	if a.Reason == Tend || a.Reason == BySchedule {
+		return ByPerson
+	}
+	return cmp.Or(a.Reason, ByPerson)
 }
 
 // turn returns when a run that is due may begin: now, but for a backup of the schedule that is late.

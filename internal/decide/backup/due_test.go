@@ -67,6 +67,8 @@ func TestWhatAHostDoesAboutItsBackups(t *testing.T) {
 		{"for hours", func(f *Facts) { f.Asked, f.Unread = ReadAsked(Ask(noon.Add(-7*time.Hour), "")), "connection refused" }, Begin, ByPerson},
 		{"the schedule does not wait for that", func(f *Facts) { open(f); f.Schedule, f.Unread = schedule(t, "0 9 * * *", ""), "connection refused" }, Begin, BySchedule},
 		{"a person needs no reason", func(f *Facts) { f.Asked = ReadAsked(Ask(noon, "")) }, Begin, ByPerson},
+		{"a person gives the name of a run that takes no backup", func(f *Facts) { f.Asked = ReadAsked(Ask(noon, Tend)) }, Begin, ByPerson},
+		{"a person gives the name of a run of the schedule", func(f *Facts) { f.Asked = ReadAsked(Ask(noon, BySchedule)) }, Begin, ByPerson},
 		{"the clock is not synchronised yet", func(f *Facts) { open(f); f.Synchronised, f.Up = state.Known(false), time.Minute }, Wait, "clock"},
 		{"a site without a time server", func(f *Facts) { open(f); f.Synchronised, f.Up = state.Known(false), 2*time.Hour }, Begin, BySchedule},
 		{"what etcd does is unknown", func(f *Facts) { open(f); f.Etcd = state.Fact[Etcd]{} }, Wait, "etcd-unknown"},

@@ -110,6 +110,8 @@ type Trouble struct {
 	Why string
 	// Often is true if it has lasted so long that a person has to act.
 	Often bool
+	// Held is true if a host knows no wish without mistakes.
+	Held bool
 }
 
 // oldAfter is the age, in periods, above which the newest good backup is too old. often is the
@@ -206,11 +208,14 @@ func (s Site) ofHosts() []Trouble {
 		}
 		if text := strings.Join(h.Refused, "; "); text != "" && !refused[text] {
 			refused[text] = true
-			out = append(out, Trouble{Kind: Refused, Why: text, Often: true})
+			out = append(out, Trouble{Kind: Refused, Why: text, Often: true, Held: s.held()})
 		}
 	}
 	return out
 }
+
+// held reports whether a host knows no wish without mistakes.
+func (s Site) held() bool { return slices.ContainsFunc(s.Hosts, func(h Host) bool { return h.Held }) }
 
 func times(n int) string {
 	if n == 1 {

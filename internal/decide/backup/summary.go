@@ -83,6 +83,9 @@ type Summary struct {
 	// Refused lists the mistakes for which the wish of the site is not followed, and its objects
 	// that are gone.
 	Refused []string `json:"refused,omitempty"`
+	// Held is true if the host knows no wish without mistakes: it goes by the default one, and
+	// removes no backup.
+	Held bool `json:"held,omitempty"`
 	// Asked is the last wish of a person that was answered; Answer is the answer.
 	Asked  string `json:"asked,omitempty"`
 	Answer Answer `json:"answer,omitzero"`
@@ -189,6 +192,16 @@ func ReadSummary(text string) (Summary, error) {
 		return Summary{}, fmt.Errorf("annotation %s: not readable: %w", Annotation, err)
 	}
 	return s, nil
+}
+
+// WaitsAs reports whether both summaries say that a run waits, and differ in nothing but the words for
+// what it waits for.
+func (s Summary) WaitsAs(o Summary) bool {
+	if s.Waits == "" || o.Waits == "" {
+		return false
+	}
+	s.Waits = o.Waits
+	return s.Same(o)
 }
 
 // Same reports whether two summaries are equal apart from the time at which they were

@@ -28,7 +28,7 @@ var (
 // Gates returns every gate, for a wish, or for a plan that has changed nothing yet.
 func Gates(f Facts, w Wish) []replace.Gate {
 	return []replace.Gate{
-		f.gateThree(), f.gateOld(w), f.gateHands(), f.gateEtcd(), f.gateMembers(w), f.gateServe(w), plans.Backup(f.Backup, f.Now, w.Accepts.NoBackup), f.gateWork(), plans.Room(f.Room), plans.Release(f.Ships, "it gets the parts of two"),
+		f.gateThree(), f.gateOld(w), f.gateHands(), f.gateEtcd(), f.gateMembers(w), f.gateServe(w), plans.Backup(f.Host, f.Backup, f.Now, w.Accepts.NoBackup), f.gateWork(), plans.Room(f.Room), plans.Release(f.Ships, "it gets the parts of two"),
 		f.gateVolumes(w), f.gateFencing(), f.gateTarget(),
 	}
 }

@@ -65,8 +65,13 @@ func TestEachGateOfANarrowingSiteClosesForItsOwnReasonOnly(t *testing.T) {
 		f, w := ready()
 		c.change(&f, &w)
 		used[c.gate] = true
-		if shut := replace.Closed(Gates(f, w)); len(shut) != 1 || shut[0].ID != c.gate || shut[0].Words == "" || shut[0].Way == "" {
-			t.Errorf("%s: %+v", sentence, shut)
+		closed := replace.Closed(Gates(f, w))
+		if len(closed) != 1 || closed[0].ID != c.gate || closed[0].Words == "" || closed[0].Way == "" {
+			t.Errorf("%s: %+v", sentence, closed)
+			continue
+		}
+		if c.gate == "backup" && (!strings.Contains(closed[0].Way, "backup now --host "+f.Host+",") || !strings.Contains(closed[0].Words, "on "+f.Host+", which carries the plan")) {
+			t.Errorf("%s: a backup of another host does not open the gate: %+v", sentence, closed)
 		}
 		f.Wish = &w
 		if d := Decide(f); d.Rule != "rest.refuse" {

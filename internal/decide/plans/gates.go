@@ -19,13 +19,14 @@ func Shut(id, way, format string, a ...any) replace.Gate {
 	return replace.Gate{ID: id, Way: way, Words: fmt.Sprintf(format, a...)}
 }
 
-// Backup is open if there is a good backup, or if a person goes on without one.
-func Backup(newest state.Fact[time.Time], now time.Time, without bool) replace.Gate {
+// Backup is open if the carrier has a good backup, or if a person goes on without one.
+func Backup(carrier string, newest state.Fact[time.Time], now time.Time, without bool) replace.Gate {
 	why := backup.Before(newest, now)
 	if why == "" || without {
 		return Open("backup")
 	}
-	return Shut("backup", backup.BeforeWay, "%s: the plan changes how etcd runs on both hosts", why)
+	words, way := backup.BeforeHere(carrier, why)
+	return Shut("backup", way, "%s: the plan changes how etcd runs on both hosts", words)
 }
 
 // Lock is what is known of the lock of all plans. Others is true if it is held by another plan, whose

@@ -175,7 +175,8 @@ func (f Facts) gateBackup(w Wish) Gate {
 	if why == "" || w.Accepts.NoBackup {
 		return open("backup")
 	}
-	return shut("backup", backup.BeforeWay, "%s: from here on one disk holds everything", why)
+	words, way := backup.BeforeHere(f.Host, why)
+	return shut("backup", way, "%s: from here on one disk holds everything", words)
 }
 
 // gateLock keeps two plans from changing the control planes at once.

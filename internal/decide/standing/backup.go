@@ -97,9 +97,13 @@ var backupWords = map[backup.Kind]func(t backup.Trouble) finding.Finding{
 		}
 	},
 	backup.Refused: func(t backup.Trouble) finding.Finding {
+		meaning := "Hosts go on with the last one without mistakes."
+		if t.Held {
+			meaning = "The release of a host refuses what another release allowed. That host takes backups by the default schedule, sends none to a target and removes none, until the configuration has no mistakes."
+		}
 		return finding.Finding{
 			ID: BackupRefused, Problem: "the configuration of backups has mistakes or is gone: " + t.Why,
-			Meaning: "Hosts go on with the last one without mistakes.", Commands: finding.Anywhere("holdfast backup configure -f FILE --dry-run"),
+			Meaning: meaning, Commands: finding.Anywhere("holdfast backup configure -f FILE --dry-run"),
 		}
 	},
 	backup.NotSent: func(t backup.Trouble) finding.Finding {

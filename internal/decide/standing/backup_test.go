@@ -56,6 +56,10 @@ func TestBackupsHaveTheirSectionAndTheirFindings(t *testing.T) {
 			t.Errorf("%s: %+v", id, found)
 		}
 	}
+	held := backedUp(t, time.Hour, func(s *backup.Summary) { s.Refused, s.Held = []string{"newer: unknown field"}, true })
+	if found := (describer{Facts: held}).ofBackups(); len(found) != 1 || !strings.Contains(found[0].Meaning, "removes none") {
+		t.Errorf("a host that knows no wish without mistakes: %+v", found)
+	}
 	one := backedUp(t, time.Hour, func(*backup.Summary) {})
 	one.Hosts[0].Backup.Value.Kept[0].Taken = one.Now.Add(-50 * time.Hour)
 	if found := (describer{Facts: one}).ofBackups(); len(found) != 1 || found[0].ID != BackupHostOld || found[0].Severity != finding.Note {

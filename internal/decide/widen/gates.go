@@ -26,7 +26,7 @@ var (
 // Gates returns every gate, for a wish, or for a plan that has changed nothing yet.
 func Gates(f Facts, w Wish) []replace.Gate {
 	return []replace.Gate{
-		f.gateTwo(), f.gatePair(), f.gateEtcd(), f.gateMembers(), plans.Backup(f.Backup, f.Now, w.NoBackup), f.gateWork(), plans.Room(f.Room), plans.Release(f.Ships, "the new host is installed"), f.gateNew(w), f.gateTarget(),
+		f.gateTwo(), f.gatePair(), f.gateEtcd(), f.gateMembers(), plans.Backup(f.Host, f.Backup, f.Now, w.NoBackup), f.gateWork(), plans.Room(f.Room), plans.Release(f.Ships, "the new host is installed"), f.gateNew(w), f.gateTarget(),
 	}
 }
 

@@ -59,8 +59,13 @@ func TestEachGateOfAWideningSiteClosesForItsOwnReasonOnly(t *testing.T) {
 		f, w := ready()
 		c.change(&f, &w)
 		used[c.gate] = true
-		if shut := replace.Closed(Gates(f, w)); len(shut) != 1 || shut[0].ID != c.gate || shut[0].Words == "" || shut[0].Way == "" {
-			t.Errorf("%s: %+v", sentence, shut)
+		closed := replace.Closed(Gates(f, w))
+		if len(closed) != 1 || closed[0].ID != c.gate || closed[0].Words == "" || closed[0].Way == "" {
+			t.Errorf("%s: %+v", sentence, closed)
+			continue
+		}
+		if c.gate == "backup" && (!strings.Contains(closed[0].Way, "backup now --host "+f.Host+",") || !strings.Contains(closed[0].Words, "on "+f.Host+", which carries the plan")) {
+			t.Errorf("%s: a backup of another host does not open the gate: %+v", sentence, closed)
 		}
 		f.Wish = &w
 		if d := Decide(f); d.Rule != "rest.refuse" {
@@ -143,7 +148,7 @@ func TestWhatPeopleReadOfASiteThatWidensIsApproved(t *testing.T) {
 			text.WriteString("  type: " + r.Way + "\n")
 		}
 	}
-	for _, g := range Gates(Facts{Plan: f.Plan}, Wish{}) {
+	for _, g := range Gates(Facts{Plan: f.Plan, Host: names[0]}, Wish{}) {
 		text.WriteString("gate " + g.ID + ": " + g.Words + "\n  type: " + g.Way + "\n")
 	}
 	text.WriteString(replace.InForce(map[string]string{replace.LockKey: "p1", replace.LockCopy: `{"id":"p1","widens":true,"survivor":"cp-1","by":"ada","new":{"name":"cp-3"}}`}) + "\n")

@@ -292,12 +292,12 @@ func (v *verification) ask(out any, args ...string) error {
 // hashCopy has an etcd over the restored copy hash the keys. `etcdutl hashkv` of etcd 3.6
 // panics at the first key with a lease, and each API server writes such keys.
 func (v *verification) hashCopy(ctx context.Context, dataDir string, revision int64) (h etcd.KVHash, err error) {
-	program, err := host.LookPath(v.program())
+	program, err := EtcdBeside(v.program())
 	if err != nil {
 		return h, err
 	}
 	e, err := etcd.OpenScratch(ctx, etcd.Scratch{
-		Program: filepath.Join(filepath.Dir(program), "etcd"), DataDir: dataDir, Name: scratchName, PeerURL: scratchURL, Log: io.Discard,
+		Program: program, DataDir: dataDir, Name: scratchName, PeerURL: scratchURL, Log: io.Discard,
 	})
 	if err != nil {
 		return h, err
@@ -306,6 +306,17 @@ func (v *verification) hashCopy(ctx context.Context, dataDir string, revision in
 	ctx, cancel := context.WithTimeout(ctx, hashTime)
 	defer cancel()
 	return e.HashKV(ctx, revision)
+}
+
+// EtcdBeside returns the path of the etcd that hashes what an etcdutl, given by its name or its path,
+// has restored. It does not look whether that etcd is there. The path is absolute: a name alone would
+// be looked up among all programs, and etcd runs in a folder of its own.
+func EtcdBeside(etcdutl string) (string, error) {
+	program, err := host.LookPath(etcdutl)
+	if err != nil {
+		return "", err
+	}
+	return filepath.Abs(filepath.Join(filepath.Dir(program), "etcd"))
 }
 
 // run runs etcdutl and returns its output without its log. host.Run bounds its errors.

@@ -151,3 +151,18 @@ func TestASnapshotEndsWithItsContext(t *testing.T) {
 		t.Error("it goes on")
 	}
 }
+
+// etcd runs in a folder of its own, where a path that is not absolute leads elsewhere.
+func TestTheEtcdBesideAnEtcdutlHasAnAbsolutePath(t *testing.T) {
+	dir := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(dir, "etcdutl"), []byte("#!/bin/sh\n"), 0o700))
+	t.Chdir(dir)
+	for _, etcdutl := range []string{"./etcdutl", filepath.Join(dir, "etcdutl")} {
+		if got, err := EtcdBeside(etcdutl); err != nil || got != filepath.Join(dir, "etcd") {
+			t.Errorf("%s: %q, %v", etcdutl, got, err)
+		}
+	}
+	if got, err := EtcdBeside("./none"); err == nil {
+		t.Errorf("beside nothing: %q", got)
+	}
+}

@@ -16,13 +16,17 @@ import (
 )
 
 // directory is a folder of this host, or a mount.
-type directory struct{ backup.Directory }
+type directory struct {
+	backup.Directory
+	// sync is (*os.File).Sync; tests set another one.
+	sync func(*os.File) error
+}
 
 func openDirectory(d backup.Directory) Target {
 	if d.Marker == "" {
 		d.Marker = backup.DefaultMarker
 	}
-	return directory{d}
+	return directory{d, (*os.File).Sync}
 }
 
 // ErrNoMarker is returned for a folder without its marker. Most likely a mount is gone.
@@ -53,7 +57,7 @@ func (d directory) Put(ctx context.Context, name string, from io.ReadSeeker, siz
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	if err := writeHalf(path+backup.HalfSuffix, from, size); err != nil {
+	if err := d.writeHalf(path+backup.HalfSuffix, from, size); err != nil {
 		return errors.Join(err, host.RemoveFile(path+backup.HalfSuffix))
 	}
 	if err := errors.Join(context.Cause(ctx), d.mounted()); err != nil {
@@ -67,21 +71,18 @@ func (d directory) Put(ctx context.Context, name string, from io.ReadSeeker, siz
 
 // writeHalf writes a file to the disk, and drops it from the kernel's cache, so that it is
 // read back from the disk or the server.
-func writeHalf(path string, from io.Reader, size int64) (err error) {
+func (d directory) writeHalf(path string, from io.Reader, size int64) (err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	n, err := io.Copy(f, from)
+	n, err := inParts(from, func(part io.Reader) (int64, error) { return io.Copy(f, part) }, func() error { return d.sync(f) })
 	if err != nil {
 		return err
 	}
 	if n != size {
 		return fmt.Errorf("the file had %d bytes, want %d", n, size)
-	}
-	if err := f.Sync(); err != nil {
-		return err
 	}
 	_ = unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED) // without it the comparison proves less
 	return nil

@@ -33,6 +33,8 @@ type server struct {
 	conn   net.Conn
 	client *sftp.Client
 	ssh    *ssh.Client
+	// sync is (*sftp.File).Sync; tests set another one.
+	sync func(*sftp.File) error
 }
 
 // Errors of a server with SFTP.
@@ -59,7 +61,7 @@ func openSFTP(ctx context.Context, s backup.SFTP) (Target, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, connectLimit, errNoAnswer)
 	defer cancel()
 	for {
-		out, seen := &server{SFTP: s}, len(pinned.seen)
+		out, seen := &server{SFTP: s, sync: (*sftp.File).Sync}, len(pinned.seen)
 		err := out.connect(ctx, address, &ssh.ClientConfig{User: s.User, Timeout: connectLimit, Auth: auth, HostKeyCallback: pinned.check, HostKeyAlgorithms: pinned.algorithms()})
 		switch {
 		case err == nil:
@@ -202,15 +204,16 @@ func (s *server) writeHalf(file string, from io.Reader, size int64) (err error) 
 			err = closed
 		}
 	}()
-	n, err := f.ReadFromWithConcurrency(from, requests)
+	sync := func() error { return nil }
+	if _, can := s.client.HasExtension("fsync@openssh.com"); can {
+		sync = func() error { return s.sync(f) }
+	}
+	n, err := inParts(from, func(part io.Reader) (int64, error) { return f.ReadFromWithConcurrency(part, requests) }, sync)
 	if err != nil {
 		return s.failure(path.Dir(file), err)
 	}
 	if n != size {
 		return fmt.Errorf("the file had %d bytes, want %d", n, size)
-	}
-	if _, can := s.client.HasExtension("fsync@openssh.com"); can {
-		return f.Sync()
 	}
 	return nil
 }

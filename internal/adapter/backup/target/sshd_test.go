@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pkg/sftp"
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/sys/unix"
 
@@ -285,5 +286,31 @@ func TestAFileOfAServerIsReadFromAnyPlace(t *testing.T) {
 	must(t, err)
 	if !bytes.Equal(rest, data[2<<20+10:]) {
 		t.Errorf("%d bytes", len(rest))
+	}
+}
+
+// A slow disk behind the server synchronises a whole archive for longer than Limits.Idle.
+func TestAServerSynchronisesAFileInParts(t *testing.T) {
+	s := sshdtest.Start(t, "127.0.0.1", "")
+	to, is := sending(t, s.SFTP).(*server)
+	if !is {
+		t.Fatal("it is no server")
+	}
+	synced, syncs := int64(0), 0
+	to.sync = func(f *sftp.File) error {
+		info, err := f.Stat()
+		if err != nil {
+			return err
+		}
+		if grown := info.Size() - synced; grown > part {
+			t.Errorf("%d bytes are synchronised at once", grown)
+		}
+		synced, syncs = info.Size(), syncs+1
+		return f.Sync()
+	}
+	data, want := contents(2*part + 1000)
+	must(t, SendFrom(t.Context(), to, archiveName, bytes.NewReader(data), want, patient))
+	if synced != want.Size || syncs != 3 {
+		t.Errorf("%d of %d bytes were synchronised in %d parts", synced, want.Size, syncs)
 	}
 }

@@ -173,6 +173,26 @@ func causeOf(ctx context.Context, err error) error {
 	return err
 }
 
+// part is how much a target synchronises at once, in bytes. Only reads of the source move the meter:
+// while a slow disk synchronises a whole archive none comes for longer than Limits.Idle.
+const part = 16 << 20
+
+// inParts writes a stream part by part, and synchronises each part before it reads the next one. It
+// returns how many bytes it wrote.
+func inParts(from io.Reader, write func(io.Reader) (int64, error), sync func() error) (int64, error) {
+	var all int64
+	for {
+		n, err := write(io.LimitReader(from, part))
+		all += n
+		if err != nil || n == 0 {
+			return all, err
+		}
+		if err := sync(); err != nil || n < part {
+			return all, err
+		}
+	}
+}
+
 // meter counts the bytes of one operation.
 type meter struct{ moved atomic.Int64 }
 

@@ -20,6 +20,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/johannesboyne/gofakes3"
@@ -358,6 +359,33 @@ func TestASlowLineToABucketIsNotTakenForASilentOne(t *testing.T) {
 	if err := SendFrom(t.Context(), to, "a/file", bytes.NewReader(data), want, Limits{Idle: idle}); err != nil {
 		t.Error(err)
 	}
+}
+
+// A sync of a whole archive on a NAS or a USB disk takes longer than the idle time, and nothing is read
+// meanwhile.
+func TestASlowDiskThatSynchronisesIsNotTakenForASilentOne(t *testing.T) {
+	where := directoryTarget(t)
+	data, want := contents(3*part + 1000)
+	synctest.Test(t, func(t *testing.T) {
+		const idle = time.Minute
+		synced := int64(0)
+		to := directory{backup.Directory{Path: where.Directory.Path, Marker: backup.DefaultMarker}, func(f *os.File) error {
+			info, err := f.Stat()
+			if err != nil {
+				return err
+			}
+			time.Sleep(idle / 2 * time.Duration(info.Size()-synced) / part)
+			synced = info.Size()
+			return f.Sync()
+		}}
+		if err := SendFrom(t.Context(), to, "a/file", bytes.NewReader(data), want, Limits{Idle: idle}); err != nil {
+			t.Error(err)
+			time.Sleep(time.Hour) // the write that was left behind ends
+		}
+		if synced != want.Size {
+			t.Errorf("%d of %d bytes were synchronised", synced, want.Size)
+		}
+	})
 }
 
 func TestTheRefusalsOfABucketSayWhatToDo(t *testing.T) {
