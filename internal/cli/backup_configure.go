@@ -178,7 +178,7 @@ func (f *backupConfigureFlags) run(ctx context.Context, c client.Client, streams
 	}
 	if f.yes {
 		_, _ = io.WriteString(streams.Err, shown)
-	} else if err := agreed(ctx, streams, shown+"Continue? Type yes: ", "yes"); err != nil {
+	} else if err := command.Agreed(ctx, streams, shown+"Continue? Type yes: ", "yes"); err != nil {
 		return err
 	}
 	if err := writeWish(ctx, c, before, spec, text); err != nil {

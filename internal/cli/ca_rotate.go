@@ -311,7 +311,7 @@ func (r *caRotation) confirm(ctx context.Context, what string) error {
 	if r.yes {
 		return nil
 	}
-	answer, err := askAdministrator(ctx, r.streams, what+"\nContinue? Type yes: ")
+	answer, err := command.Ask(ctx, r.streams, what+"\nContinue? Type yes: ")
 	if err == nil && answer != "yes" {
 		err = coded(command.ExitNotConfirmed, "not confirmed; the rotation stands where it was: holdfast ca show")
 	}

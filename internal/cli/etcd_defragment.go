@@ -79,7 +79,7 @@ func (f *defragmentFlags) run(ctx context.Context, c client.Client, streams Stre
 		return dryDefragment(streams, h, warning)
 	}
 	if warning != "" && !f.yes {
-		if err := agreed(ctx, streams, warning+"\nContinue? Type yes: ", "yes"); err != nil {
+		if err := command.Agreed(ctx, streams, warning+"\nContinue? Type yes: ", "yes"); err != nil {
 			return err
 		}
 	}

@@ -118,7 +118,7 @@ func TestAClusterThatIsNotInFullHealthIsNotCrashed(t *testing.T) {
 		t.Errorf("exit %d: %s", code, errs)
 	}
 	code, _, errs = s.verify(t, "--disruptive") // nobody types yes
-	if code != ExitFailed || !strings.Contains(errs, "nothing was crashed") {
+	if code != command.ExitNotConfirmed || !strings.Contains(errs, "nothing was changed") {
 		t.Errorf("exit %d: %s", code, errs)
 	}
 }

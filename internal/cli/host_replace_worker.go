@@ -166,7 +166,7 @@ func (w *workerReplacement) takeOut(ctx context.Context, s *site.Site, f removal
 		return exitWith(command.ExitAttention)
 	}
 	if !w.yes {
-		if err := agreed(ctx, w.streams, text+"To continue, type the name of the host that goes: ", w.old.name); err != nil {
+		if err := command.Agreed(ctx, w.streams, text+"To continue, type the name of the host that goes: ", w.old.name); err != nil {
 			return err
 		}
 	}

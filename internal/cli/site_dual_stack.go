@@ -264,7 +264,7 @@ func (f readdressFlags) applyDualStack(ctx context.Context, streams Streams) err
 		return err
 	}
 	if !f.yes {
-		if err := agreed(ctx, streams, "Every host boots once, and the second family stays for the life of the site. Continue? Type yes: ", "yes"); err != nil {
+		if err := command.Agreed(ctx, streams, "Every host boots once, and the second family stays for the life of the site. Continue? Type yes: ", "yes"); err != nil {
 			return err
 		}
 	}

@@ -228,7 +228,7 @@ func (m *move) announce(ctx context.Context) error {
 		return err
 	}
 	if !m.yes {
-		if err := agreed(ctx, m.streams, "Every host takes these addresses when it has them, and none of the old ones. Continue? Type yes: ", "yes"); err != nil {
+		if err := command.Agreed(ctx, m.streams, "Every host takes these addresses when it has them, and none of the old ones. Continue? Type yes: ", "yes"); err != nil {
 			return err
 		}
 	}
