@@ -330,7 +330,7 @@ func (r *rotation) prompt(ctx context.Context, dev state.FencingDevice) (string,
 		return "", &UsageError{Err: errors.New("--password-file: name the file with the new password, or run the command at a terminal")}
 	}
 	_, _ = fmt.Fprintf(r.streams.Err, "new password of %s at the BMC of %s (%s): ", dev.Username, dev.Target, dev.Address)
-	password, err := typed(ctx, tty)
+	password, err := hiddenLine(ctx, tty)
 	_, _ = fmt.Fprintln(r.streams.Err)
 	if err != nil {
 		return "", err
@@ -338,8 +338,8 @@ func (r *rotation) prompt(ctx context.Context, dev state.FencingDevice) (string,
 	return readPassword(bytes.NewReader(password))
 }
 
-// typed reads a line from a terminal without echo.
-func typed(ctx context.Context, tty *os.File) ([]byte, error) {
+// hiddenLine reads a line from a terminal without echo.
+func hiddenLine(ctx context.Context, tty *os.File) ([]byte, error) {
 	fd := int(tty.Fd())
 	before, err := term.GetState(fd)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/records"
+	"github.com/holdfast/holdfast/internal/cli/command"
 	"github.com/holdfast/holdfast/internal/decide/hostreport"
 	"github.com/holdfast/holdfast/internal/fence"
 	"github.com/holdfast/holdfast/internal/fence/rehearsal"
