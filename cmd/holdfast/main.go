@@ -3,19 +3,11 @@
 package main
 
 import (
-	"context"
 	"os"
-	"os/signal"
-	"syscall"
 	_ "time/tzdata" // an image and some hosts have no time zones
 
 	"github.com/holdfast/holdfast/internal/cli"
+	"github.com/holdfast/holdfast/internal/cli/command"
 )
 
-func main() { os.Exit(run()) }
-
-func run() int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	return cli.Run(ctx, cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}, os.Args[1:])
-}
+func main() { os.Exit(command.Main(cli.Run)) }

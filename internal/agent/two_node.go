@@ -136,6 +136,9 @@ func exitOf(err error) error {
 
 func readTwoNode(stdin io.Reader, source string, step decide.Step) (in decide.Input, err error) {
 	if source == "-" {
+		if command.IsTerminal(stdin) {
+			return in, errors.New("--input: name the file with the input of the step; it is no text that a person types: see --help")
+		}
 		return twonode.ReadInput(stdin, step)
 	}
 	file, err := os.Open(source)

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -111,7 +110,7 @@ func runWipe(ctx context.Context, streams command.Streams, f wipeFlags) error {
 		return err
 	}
 	if !f.yes && !facts.Begun {
-		if err := confirmWipe(streams, name, report); err != nil {
+		if err := confirmWipe(ctx, streams, name, report); err != nil {
 			return err
 		}
 	}
@@ -135,13 +134,8 @@ func findings(name string, w *wipe.Wiper, facts wiping.Facts) (wipeReport, error
 }
 
 // confirmWipe asks for the name of the host.
-func confirmWipe(streams command.Streams, name string, r wipeReport) error {
-	_, _ = io.WriteString(streams.Err, r.text()+"To delete all that, type the name of this host: ")
-	line, _ := bufio.NewReader(streams.In).ReadString('\n')
-	if strings.TrimSpace(line) != name {
-		return &command.Coded{Code: command.ExitNotConfirmed, Err: errors.New("not confirmed: nothing was changed")}
-	}
-	return nil
+func confirmWipe(ctx context.Context, streams command.Streams, name string, r wipeReport) error {
+	return command.Agreed(ctx, streams, r.text()+"To delete all that, type the name of this host: ", name)
 }
 
 func (r wipeReport) print(out io.Writer, format string) error {

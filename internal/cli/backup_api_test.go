@@ -178,6 +178,7 @@ func TestARealAPITakesWhatASiteWantsOfItsBackups(t *testing.T) {
 		t.Fatalf("a file with mistakes was written: %+v", in.Spec)
 	}
 	line(command.ExitOK, "at 0 3 * * * UTC, 5 kept, on the control planes and at nas", "configure", "-f", file(backupFile), "--dry-run")
+	line(command.ExitOK, `"after": "at 0 3 * * * UTC, 5 kept, on the control planes and at nas"`, "configure", "-f", file(backupFile), "--dry-run", "-o", "json")
 	if in := wished(); in.Spec != nil || in.Config != "" {
 		t.Fatal("a dry run wrote")
 	}
@@ -188,6 +189,7 @@ func TestARealAPITakesWhatASiteWantsOfItsBackups(t *testing.T) {
 		t.Fatalf("%s, %q", w.Words(), mistakes)
 	}
 	line(command.ExitOK, "before: at 0 3 * * * UTC, 5 kept", "configure", "-f", file("timeZone: Europe/Berlin\nschedule: '@daily'\n"), "--yes", "--no-wait")
+	line(command.ExitOK, "written: true\n", "configure", "-f", file("timeZone: Europe/Berlin\nschedule: '@daily'\n"), "--yes", "--no-wait", "-o", "yaml")
 	if w, mistakes := backup.ReadWish(wished(), "", time.LoadLocation); len(mistakes) > 0 || w.Words() != "at @daily Europe/Berlin, 7 kept, on the control planes alone" {
 		t.Fatalf("a file does not replace the former wish: %s, %q", w.Words(), mistakes)
 	}

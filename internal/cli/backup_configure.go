@@ -168,23 +168,31 @@ func (f *backupConfigureFlags) run(ctx context.Context, c client.Client, streams
 	if err != nil {
 		return err
 	}
-	shown := f.show(before, backup.Inputs{Spec: &spec, Config: string(text)}, config)
+	change := f.change(before, backup.Inputs{Spec: &spec, Config: string(text)}, config)
 	if err := writeWish(ctx, c, before, spec, text, client.DryRunAll); err != nil { // so the API server refuses mistakes before the first write
 		return err
 	}
-	if f.dryRun {
-		_, err := io.WriteString(streams.Out, shown)
+	programs := f.output == "json" || f.output == "yaml"
+	switch {
+	case f.dryRun && programs:
+		return printData(streams.Out, f.output, change)
+	case f.dryRun:
+		_, err := io.WriteString(streams.Out, change.text())
 		return err
 	}
 	if f.yes {
-		_, _ = io.WriteString(streams.Err, shown)
-	} else if err := agreed(ctx, streams, shown+"Continue? Type yes: ", "yes"); err != nil {
+		_, _ = io.WriteString(streams.Err, change.text())
+	} else if err := command.Agreed(ctx, streams, change.text()+"Continue? Type yes: ", "yes"); err != nil {
 		return err
 	}
 	if err := writeWish(ctx, c, before, spec, text); err != nil {
 		return err
 	}
 	_, _ = fmt.Fprintln(streams.Err, "written; control planes follow within a minute")
+	if f.noWait && programs {
+		change.Written = true
+		return printData(streams.Out, f.output, change)
+	}
 	if f.noWait {
 		return nil
 	}
@@ -192,17 +200,34 @@ func (f *backupConfigureFlags) run(ctx context.Context, c client.Client, streams
 	return f.backupNowFlags.run(ctx, c, streams)
 }
 
-// show describes the change, without secrets.
-func (f *backupConfigureFlags) show(before backupWish, after backup.Inputs, config model.Config) string {
-	var out strings.Builder
-	fmt.Fprintf(&out, "before: %s\nafter:  %s\n", before.words, describeWish(after))
+// configuredBackups is what a change of the wish is, without secrets.
+type configuredBackups struct {
+	Before     string   `json:"before"`
+	After      string   `json:"after"`
+	Targets    []string `json:"targets,omitempty"`
+	Recipients []string `json:"recipients,omitempty"`
+	Warnings   []string `json:"warnings,omitempty"`
+	Written    bool     `json:"written"`
+}
+
+func (f *backupConfigureFlags) change(before backupWish, after backup.Inputs, config model.Config) configuredBackups {
+	out := configuredBackups{Before: before.words, After: describeWish(after), Recipients: config.Recipients, Warnings: config.Warnings()}
 	for _, t := range config.Targets {
+		out.Targets = append(out.Targets, t.String())
+	}
+	return out
+}
+
+func (c configuredBackups) text() string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "before: %s\nafter:  %s\n", c.Before, c.After)
+	for _, t := range c.Targets {
 		fmt.Fprintf(&out, "  target %s\n", t)
 	}
-	for _, r := range config.Recipients {
+	for _, r := range c.Recipients {
 		fmt.Fprintf(&out, "  recipient %s\n", r)
 	}
-	for _, w := range config.Warnings() {
+	for _, w := range c.Warnings {
 		fmt.Fprintf(&out, "warning: %s\n", w)
 	}
 	return out.String()

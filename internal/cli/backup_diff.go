@@ -127,9 +127,8 @@ func (f *backupDiffFlags) read(ctx context.Context, streams Streams, file string
 	if err != nil {
 		return out, err
 	}
-	defer func() { err = errors.Join(err, b.Close()) }()
 	c.Names = b.names
-	found, err := b.Read(ctx, b.keys, c.Takes)
+	found, err := b.readAndClose(ctx, c.Takes)
 	return comparedBackup{b.of(), found.Objects, unreadIn(found.Unread, f.namespace)}, err
 }
 

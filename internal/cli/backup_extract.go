@@ -72,7 +72,7 @@ damaged; 2 wrong usage.`,
 	return cmd
 }
 
-func (f *backupExtractFlags) run(ctx context.Context, streams Streams, file string, args []string) (err error) {
+func (f *backupExtractFlags) run(ctx context.Context, streams Streams, file string, args []string) error {
 	wants, err := objects.Wants(args)
 	mistakes := []error{err}
 	if f.output == "" {
@@ -90,12 +90,11 @@ func (f *backupExtractFlags) run(ctx context.Context, streams Streams, file stri
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, b.Close()) }()
 	e := objects.Extract{
 		Selector: objects.Selector{Namespace: f.namespace, Wants: wants, Names: b.names},
 		Keep:     f.Keep, Definitions: f.definitions, NoSecrets: f.output == "-" && !f.secrets,
 	}
-	found, err := b.Read(ctx, b.keys, e.Needs)
+	found, err := b.readAndClose(ctx, e.Needs)
 	if err != nil {
 		return err
 	}

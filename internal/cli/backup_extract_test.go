@@ -1,13 +1,22 @@
 package cli
 
 import (
+	"bytes"
+	"encoding/binary"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"go.etcd.io/bbolt"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+
+	"github.com/holdfast/holdfast/internal/adapter/backup/archive"
 	"github.com/holdfast/holdfast/internal/cli/command"
 	"github.com/holdfast/holdfast/internal/decide/backup/objects"
+	model "github.com/holdfast/holdfast/internal/model/backup"
 )
 
 func TestEveryMistakeOfALookIntoABackupIsToldAtOnce(t *testing.T) {
@@ -48,6 +57,74 @@ func TestALookIntoABackupLeavesNothingBehind(t *testing.T) {
 	}
 	if left, err := os.ReadDir(scratch); err != nil || len(left) > 0 {
 		t.Errorf("%v, %v", left, err)
+	}
+}
+
+// backupOfShop returns the file of a backup whose database has one ConfigMap.
+func backupOfShop(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	snapshot := filepath.Join(dir, "snapshot")
+	db, err := bbolt.Open(snapshot, 0o600, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = db.Update(func(tx *bbolt.Tx) error {
+		_, none := tx.CreateBucket([]byte("meta"))
+		keys, err := tx.CreateBucket([]byte("key"))
+		if err := errors.Join(none, err); err != nil {
+			return err
+		}
+		kv := mvccpb.KeyValue{
+			Key: []byte("/registry/configmaps/shop/prices"), CreateRevision: 5, ModRevision: 5, Version: 1,
+			Value: []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"prices","namespace":"shop"},"data":{"tea":"2"}}`),
+		}
+		data, err := kv.Marshal()
+		revision := binary.BigEndian.AppendUint64(append(binary.BigEndian.AppendUint64(nil, 5), '_'), 0)
+		return errors.Join(err, keys.Put(revision, data))
+	})
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	taken := time.Date(2026, 11, 25, 3, 17, 0, 0, time.UTC)
+	e := model.Entry{Format: model.Format, ID: model.NewID("cp-1", taken), Site: "shop.example.com", Host: "cp-1", Taken: taken, Database: model.Database{Revision: 5}}
+	var tar bytes.Buffer
+	if err := archive.Write(t.Context(), &tar, e, snapshot, nil); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, e.ID+model.ArchiveSuffix)
+	if err := os.WriteFile(file, tar.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// looksBehind is an output that looks, at its first write, what is in a folder.
+type looksBehind struct {
+	bytes.Buffer
+	dir  string
+	left []os.DirEntry
+	err  error
+}
+
+func (l *looksBehind) Write(data []byte) (int, error) {
+	if l.Len() == 0 {
+		l.left, l.err = os.ReadDir(l.dir)
+	}
+	return l.Buffer.Write(data)
+}
+
+// Whoever reads the output may end the program by it, or keep it waiting for hours.
+func TestTheDatabaseOfABackupIsGoneBeforeAnythingOfItIsPrinted(t *testing.T) {
+	file := backupOfShop(t)
+	for _, line := range []string{"inspect", "inspect configmap/prices", "inspect -o json", "extract configmap/prices -o -", "diff " + file} {
+		scratch := t.TempDir()
+		out, errs := &looksBehind{dir: scratch}, &bytes.Buffer{}
+		verb, args, _ := strings.Cut(line, " ")
+		code := Run(t.Context(), Streams{In: strings.NewReader(""), Out: out, Err: errs}, append([]string{"backup", verb, file, "--scratch", scratch}, strings.Fields(args)...))
+		if code != ExitOK || out.Len() == 0 || out.err != nil || len(out.left) > 0 {
+			t.Errorf("%s: exit code %d, %v lies there, %v: %s%s", line, code, out.left, out.err, out.String(), errs)
+		}
 	}
 }
 

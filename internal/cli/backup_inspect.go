@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -61,7 +60,7 @@ does not know; 1 there is no such object, or the backup is damaged; 2 wrong usag
 	return cmd
 }
 
-func (f *backupInspectFlags) run(ctx context.Context, streams Streams, file string, args []string) (err error) {
+func (f *backupInspectFlags) run(ctx context.Context, streams Streams, file string, args []string) error {
 	wants, err := objects.Wants(args)
 	if err != nil {
 		return &UsageError{Err: err}
@@ -70,7 +69,6 @@ func (f *backupInspectFlags) run(ctx context.Context, streams Streams, file stri
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, b.Close()) }()
 	if len(wants) == 0 {
 		return f.summarize(ctx, streams, b)
 	}
@@ -97,7 +95,7 @@ type inspected struct {
 func (f *backupInspectFlags) summarize(ctx context.Context, streams Streams, b *openedBackup) error {
 	out := inspected{ID: b.ID, Entry: b.Entry, Database: b.Stats()}
 	var counter objects.Counter
-	found, err := b.Read(ctx, b.keys, func(o objects.Object) bool {
+	found, err := b.readAndClose(ctx, func(o objects.Object) bool {
 		if f.namespace == "" || o.Namespace == f.namespace {
 			counter.Add(o)
 			out.Objects++
@@ -181,7 +179,7 @@ func (i inspected) table(w io.Writer, namespace string, wide bool) {
 
 // show prints the objects that are asked for.
 func (f *backupInspectFlags) show(ctx context.Context, streams Streams, b *openedBackup, s objects.Selector) error {
-	found, err := b.Read(ctx, b.keys, s.Fits)
+	found, err := b.readAndClose(ctx, s.Fits)
 	if err != nil {
 		return err
 	}

@@ -76,12 +76,11 @@ func (f *backupNowFlags) run(ctx context.Context, c client.Client, streams Strea
 		return f.dry(streams, h)
 	}
 	if f.noWait {
-		h, _, err := f.ask(ctx, c)
+		h, wish, err := f.ask(ctx, c)
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(streams.Err, "%s is asked for a backup; to see it: holdfast backup list\n", h.Name)
-		return err
+		return asked{Host: h.Name, Wish: wish}.print(streams, f.output, h.Name+" is asked for a backup; to see it: holdfast backup list")
 	}
 	h, err := f.take(ctx, c, streams)
 	if err != nil {
@@ -136,16 +135,15 @@ func (f *backupNowFlags) choose(ctx context.Context, c client.Client) (backup.Ho
 }
 
 func (f *backupNowFlags) dry(streams Streams, h backup.Host) error {
+	a := asked{Host: h.Name, BeginsNow: new(h.Doing == nil && h.Waits == ""), Waits: h.Waits, Targets: h.Targets}
 	switch {
 	case h.Doing != nil:
-		_, _ = fmt.Fprintf(streams.Out, "%s takes backup %s since %s; another one would follow\n", h.Name, h.Doing.ID, timestamp(h.Doing.Since))
+		a.Waits = "backup " + h.Doing.ID
+		return a.print(streams, f.output, fmt.Sprintf("%s takes backup %s since %s; another one would follow", h.Name, h.Doing.ID, timestamp(h.Doing.Since)))
 	case h.Waits != "":
-		_, _ = fmt.Fprintf(streams.Out, "%s would wait: %s\n", h.Name, h.Waits)
-		return exitWith(command.ExitAttention)
-	default:
-		_, _ = fmt.Fprintf(streams.Out, "%s would take a backup now, and send it to %s\n", h.Name, orDash(strings.Join(h.Targets, ", ")))
+		return errors.Join(a.print(streams, f.output, fmt.Sprintf("%s would wait: %s", h.Name, h.Waits)), exitWith(command.ExitAttention))
 	}
-	return nil
+	return a.print(streams, f.output, fmt.Sprintf("%s would take a backup now, and send it to %s", h.Name, orDash(strings.Join(h.Targets, ", "))))
 }
 
 // askForBackup writes a wish for a backup to the node of a host.

@@ -103,6 +103,13 @@ func (f *lookFlags) open(ctx context.Context, streams Streams, from string) (b *
 	return b, nil
 }
 
+// readAndClose reads what fits, and closes the backup. Nothing of it may be on the disk once
+// something is printed: whoever reads that may end the program.
+func (b *openedBackup) readAndClose(ctx context.Context, fits func(objects.Object) bool) (contents.Found, error) {
+	found, err := b.Read(ctx, b.keys, fits)
+	return found, errors.Join(err, b.Close())
+}
+
 // Close closes the snapshot and removes it.
 func (b *openedBackup) Close() error { return errors.Join(b.Snapshot.Close(), os.RemoveAll(b.dir)) }
 

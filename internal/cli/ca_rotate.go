@@ -116,7 +116,7 @@ nothing was changed; 8 not confirmed.`,
 	flags.BoolVar(&f.dryRun, "dry-run", false, "say what would be done and change nothing")
 	flags.BoolVar(&f.yes, "yes", false, "do not ask before it begins and before the old authority is dropped")
 	withoutBackupFlag(cmd, &f.withoutBackup)
-	flags.DurationVar(&f.timeout, "timeout", f.timeout, "how long to wait for hosts")
+	flags.DurationVar(&f.timeout, "timeout", f.timeout, "how long to wait for hosts, without the time for answers")
 	flags.DurationVar(&f.tokenLife, "token-life", f.tokenLife, "how long tokens of the old key may be in use")
 	return cmd
 }
@@ -151,6 +151,11 @@ type caRotation struct {
 	said   string
 	// before names the last rotation that the first reading saw.
 	before string
+	// clock ends the run at ends.
+	clock *time.Timer
+	ends  time.Time
+	// agreed is the last step to which the administrator said yes.
+	agreed string
 }
 
 // run takes one step after another until the authority is replaced. If a rotation is
@@ -174,7 +179,7 @@ func (r *caRotation) run(ctx context.Context) error {
 	if r.dryRun {
 		return r.show(first, step)
 	}
-	ctx, stop := context.WithTimeoutCause(ctx, r.timeout, fmt.Errorf("not complete after %s; run the command again to continue", r.timeout))
+	ctx, stop := r.limited(ctx)
 	defer stop()
 	for {
 		done, err := r.step(ctx, &begin)
@@ -200,6 +205,19 @@ func (r *caRotation) prepare(ctx context.Context, f caFacts) error {
 	}
 	first := backupFirst{without: r.withoutBackup, dryRun: r.dryRun, take: r.take, out: r.streams.Err}
 	return first.before(ctx, r.cluster, r.now)
+}
+
+// limited returns a context that ends with the time of the run. A question halts the clock.
+func (r *caRotation) limited(ctx context.Context) (context.Context, func()) {
+	ctx, end := context.WithCancelCause(ctx)
+	r.ends = time.Now().Add(r.timeout)
+	r.clock = time.AfterFunc(r.timeout, func() {
+		end(fmt.Errorf("not complete after %s; run the command again to continue", r.timeout))
+	})
+	return ctx, func() {
+		r.clock.Stop()
+		end(nil)
+	}
 }
 
 func (r *caRotation) read(ctx context.Context) (caFacts, error) {
@@ -252,19 +270,8 @@ func (r *caRotation) step(ctx context.Context, begin *bool) (done bool, err erro
 	case decide.Inform:
 		return false, ignoreChanged(r.inform(ctx, f))
 	case decide.Ask:
-		if step.Signs {
-			if err := r.confirm(ctx, signsKubernetes); err != nil {
-				return true, err
-			}
-		}
-		if step.Drops {
-			words := "From here on nothing trusts the old authority any more, and there is no way back."
-			if r.authority == decide.KubernetesCA {
-				words += dropsKubernetes
-			}
-			if err := r.confirm(ctx, words); err != nil {
-				return true, err
-			}
+		if asked, err := r.ask(ctx, f.Wish.Name(), step); asked || err != nil {
+			return err != nil, err
 		}
 		err := r.cluster.SwapSecretKey(ctx, decide.WishNamespace, decide.WishName, string(r.authority), f.wish, []byte(step.Wish.String()))
 		*begin = *begin && err != nil && !errors.Is(err, kube.ErrChanged)
@@ -322,11 +329,38 @@ func (r *caRotation) confirm(ctx context.Context, what string) error {
 	if r.yes {
 		return nil
 	}
-	answer, err := askAdministrator(ctx, r.streams, what+"\nContinue? Type yes: ")
+	answer, err := command.Ask(ctx, r.streams, what+"\nContinue? Type yes: ")
 	if err == nil && answer != "yes" {
 		err = coded(command.ExitNotConfirmed, "not confirmed; the rotation stands where it was: holdfast ca show")
 	}
 	return err
+}
+
+// ask asks in the middle of a rotation, when hosts were changed already, and reports whether it did.
+// A person may have to do something before the answer, so the clock is halted. Hosts may change
+// meanwhile: the step is decided anew then, and asked for no second time.
+func (r *caRotation) ask(ctx context.Context, rotation string, step decide.Step) (asked bool, err error) {
+	about := fmt.Sprint(rotation, " signs ", step.Signs, " drops ", step.Drops)
+	if r.yes || !step.Signs && !step.Drops || r.agreed == about {
+		return false, nil
+	}
+	words := signsKubernetes
+	if step.Drops {
+		words = "From here on nothing trusts the old authority any more, and there is no way back."
+		if r.authority == decide.KubernetesCA {
+			words += dropsKubernetes
+		}
+	}
+	r.clock.Stop()
+	left := time.Until(r.ends)
+	err = r.confirm(ctx, words)
+	r.clock.Reset(left)
+	r.ends = time.Now().Add(left)
+	if err != nil {
+		return true, coded(command.ExitNotConfirmed, "not confirmed; the rotation stands where it was: holdfast ca show; to go on: holdfast ca rotate %s", r.authority)
+	}
+	r.agreed = about
+	return true, nil
 }
 
 // say prints a message unless it repeats the last one.

@@ -76,10 +76,10 @@ func (f *defragmentFlags) run(ctx context.Context, c client.Client, streams Stre
 	}
 	warning := aloneWarning(site, h)
 	if f.dryRun {
-		return dryDefragment(streams, h, warning)
+		return f.dry(streams, h, warning)
 	}
 	if warning != "" && !f.yes {
-		if err := agreed(ctx, streams, warning+"\nContinue? Type yes: ", "yes"); err != nil {
+		if err := command.Agreed(ctx, streams, warning+"\nContinue? Type yes: ", "yes"); err != nil {
 			return err
 		}
 	}
@@ -88,8 +88,7 @@ func (f *defragmentFlags) run(ctx context.Context, c client.Client, streams Stre
 		return err
 	}
 	if f.noWait {
-		_, err := fmt.Fprintf(streams.Err, "%s is asked for a defragmentation; to see it: holdfast etcd status\n", h.Name)
-		return err
+		return asked{Host: h.Name, Wish: wish}.print(streams, f.output, h.Name+" is asked for a defragmentation; to see it: holdfast etcd status")
 	}
 	return f.follow(ctx, c, streams, h.Name, wish)
 }
@@ -121,21 +120,21 @@ func aloneWarning(site spaceSite, h etcdspace.Host) string {
 	return fmt.Sprintf("etcd on %s is the only member. The API does not answer while it is defragmented: 1 to 10 s for each GiB, and it has %s. Pods go on.", h.Name, mebibytes(h.Size))
 }
 
-func dryDefragment(streams Streams, h etcdspace.Host, warning string) error {
+func (f *defragmentFlags) dry(streams Streams, h etcdspace.Host, warning string) error {
 	v, at := h.IfAsked, timestamp(h.At)
 	if v.Step == etcdspace.None {
 		verb := "would wait"
 		if v.Final() {
 			verb = "would not be defragmented"
 		}
-		_, _ = fmt.Fprintf(streams.Out, "%s %s (as of %s): %s\n", h.Name, verb, at, v.Why)
-		return exitWith(command.ExitAttention)
+		a := asked{Host: h.Name, BeginsNow: new(false), Waits: v.Why}
+		return errors.Join(a.print(streams, f.output, fmt.Sprintf("%s %s (as of %s): %s", h.Name, verb, at, v.Why)), exitWith(command.ExitAttention))
 	}
-	_, _ = fmt.Fprintf(streams.Out, "%s would be defragmented now (as of %s): %s\n", h.Name, at, v.Why)
+	words := fmt.Sprintf("%s would be defragmented now (as of %s): %s", h.Name, at, v.Why)
 	if warning != "" {
-		_, _ = fmt.Fprintf(streams.Out, "%s\nThe command would ask before; --yes answers.\n", warning)
+		words += "\n" + warning + "\nThe command would ask before; --yes answers."
 	}
-	return nil
+	return asked{Host: h.Name, BeginsNow: new(true), Why: v.Why, Warning: warning}.print(streams, f.output, words)
 }
 
 // askForDefragmentation writes a wish to the node of a host. An etcd that is full refuses it.

@@ -1,12 +1,10 @@
 package cli
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -47,8 +45,8 @@ must accept it and must be that of this node. Then the device on this host and t
 Secret openshift-etcd/fencing-credentials-NODE are written; without an API the
 Secret follows later.
 
-Exit codes: 0 the certificate is pinned, now or before; 1 nothing was changed, or it
-failed; 2 wrong usage.`,
+Exit codes: 0 the certificate is pinned, now or before; 8 not confirmed, nothing was
+changed; 1 nothing was changed, or it failed; 2 wrong usage.`,
 		Example: `  sudo holdfast fencing pin cp-1 --dry-run
   sudo holdfast fencing pin cp-1
   sudo holdfast fencing pin cp-1 --fingerprint 3f9c...e1
@@ -145,7 +143,7 @@ func (p *pinning) run(ctx context.Context, target string) error {
 		}
 		return nil
 	}
-	if err := p.accepted(both); err != nil {
+	if err := p.accepted(ctx, both); err != nil {
 		return err
 	}
 	return p.pin(ctx, both)
@@ -175,7 +173,7 @@ func (b pins) text(w io.Writer) error {
 
 // accepted checks that the administrator means the certificate that the BMC
 // shows.
-func (p *pinning) accepted(both pins) error {
+func (p *pinning) accepted(ctx context.Context, both pins) error {
 	if p.fingerprint != "" {
 		if named := redfish.PlainFingerprint(p.fingerprint); named != both.Shown.Fingerprint {
 			return fmt.Errorf("nothing was changed: the BMC of %s shows SHA-256 %s, but --fingerprint is %s: there may be a man in the middle", both.Target, both.Shown.Fingerprint, named)
@@ -185,15 +183,7 @@ func (p *pinning) accepted(both pins) error {
 	if p.yes {
 		return nil
 	}
-	_, _ = fmt.Fprintf(p.streams.Err, "Compare the shown certificate with the BMC's own page, or with its vendor's tool on the host.\nType yes if they are the same: ")
-	line, err := bufio.NewReader(p.streams.In).ReadString('\n')
-	if err != nil && !errors.Is(err, io.EOF) {
-		return err
-	}
-	if strings.TrimSpace(line) != "yes" {
-		return errors.New("nothing was changed: the answer was not yes")
-	}
-	return nil
+	return command.Agreed(ctx, p.streams, "Compare the shown certificate with the BMC's own page, or with its vendor's tool on the host.\nType yes if they are the same: ", "yes")
 }
 
 // pin writes the accepted certificate, after it has tested the account over a

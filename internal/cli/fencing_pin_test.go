@@ -5,11 +5,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/redfish"
+	"github.com/holdfast/holdfast/internal/cli/command"
 	"github.com/holdfast/holdfast/internal/fence"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
@@ -105,6 +108,28 @@ func TestOnlyWhatAPersonAcceptsIsPinned(t *testing.T) {
 			t.Errorf("%s: %+v, to follow: %v", name, dev, p.store.IsPending("cp-1"))
 		}
 	}
+}
+
+func TestAnInterruptEndsEachQuestionAboutFencing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, interrupt := context.WithCancel(t.Context())
+		interrupt()
+		silent, end := io.Pipe()
+		p, _ := pinningOf(t, "", shownNow, pinFlags{})
+		p.streams.In = silent
+		for question, err := range map[string]error{
+			"pin":       p.run(ctx, "cp-1"),
+			"rehearsal": (&verifyFlags{}).consent(ctx, p.streams, []string{"cp-1"}),
+		} {
+			if codeOf(err) != command.ExitNotConfirmed || !strings.Contains(err.Error(), "interrupted: nothing was changed") {
+				t.Errorf("%s: %v", question, err)
+			}
+		}
+		if dev := p.device(t); dev.Fingerprint != pinnedBefore {
+			t.Errorf("it was changed: %+v", dev)
+		}
+		_ = end.Close()
+	})
 }
 
 func TestAPinThatAPersonComparedIsHisOwn(t *testing.T) {

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +10,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/cli/command"
 	"github.com/holdfast/holdfast/internal/decide/fencing"
 	"github.com/holdfast/holdfast/internal/fence/rehearsal"
 )
@@ -22,7 +22,7 @@ func (f *verifyFlags) rehearse(ctx context.Context, streams Streams, v *verifica
 		return err
 	}
 	targets := targetsOf(hosts)
-	if err := f.consent(streams, targets); err != nil {
+	if err := f.consent(ctx, streams, targets); err != nil {
 		return err
 	}
 	run := rehearsal.Run{Hosts: hosts, Targets: targets, Return: f.returns, Now: time.Now, Progress: progress(streams.Err)}
@@ -74,20 +74,12 @@ func targetsOf(hosts []rehearsal.Host) []string {
 }
 
 // consent asks for a yes before the first crash.
-func (f *verifyFlags) consent(streams Streams, targets []string) error {
+func (f *verifyFlags) consent(ctx context.Context, streams Streams, targets []string) error {
 	if f.yes {
 		return nil
 	}
-	_, _ = fmt.Fprintf(streams.Err, "%s will lose power, one after the other. Each time writes stop for some seconds and the pods of the host end.\nType yes to continue: ",
-		strings.Join(targets, " and "))
-	line, err := bufio.NewReader(streams.In).ReadString('\n')
-	if err != nil && !errors.Is(err, io.EOF) {
-		return err
-	}
-	if strings.TrimSpace(line) != "yes" {
-		return errors.New("nothing was crashed: the answer was not yes")
-	}
-	return nil
+	return command.Agreed(ctx, streams, strings.Join(targets, " and ")+
+		" will lose power, one after the other. Each time writes stop for some seconds and the pods of the host end.\nType yes to continue: ", "yes")
 }
 
 func progress(w io.Writer) func(string, ...any) {

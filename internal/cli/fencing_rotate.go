@@ -57,8 +57,9 @@ from the terminal; never from the command line, which others can see.
 
 It is safe to run the command again at any time.
 
-Exit codes: 0 the device is written, the Secret too or pending; 1 nothing was
-changed, or it failed; 2 wrong usage.`,
+Exit codes: 0 the device is written, the Secret too or pending; 8 interrupted at the
+question for the password, nothing was changed; 1 nothing was changed, or it failed;
+2 wrong usage.`,
 		Example: `  sudo holdfast fencing rotate cp-1
   sudo holdfast fencing rotate cp-1 --username fencer --password-file /root/new
   ssh -t cp-2 sudo holdfast fencing rotate cp-1
@@ -173,7 +174,7 @@ func (r *rotation) run(ctx context.Context, target string) error {
 	if err != nil {
 		return err
 	}
-	password, err := r.password(old) // typing takes time, so this comes before the lock of the device
+	password, err := r.password(ctx, old) // typing takes time, so this comes before the lock of the device
 	if err != nil {
 		return err
 	}
@@ -286,12 +287,12 @@ func replaced(old, replacement string) string {
 const maxPassword = 4 << 10
 
 // password reads the new password; an empty one means no change.
-func (r *rotation) password(dev state.FencingDevice) (string, error) {
+func (r *rotation) password(ctx context.Context, dev state.FencingDevice) (string, error) {
 	if r.passwordFile == "" {
 		if r.pin || r.fingerprint+r.verification+r.tls+r.address+r.uuid+r.serial != "" {
 			return "", nil // only other values change
 		}
-		return r.prompt(dev)
+		return r.prompt(ctx, dev)
 	}
 	return passwordFrom(r.streams.In, r.passwordFile)
 }
@@ -321,19 +322,47 @@ func readPassword(in io.Reader) (string, error) {
 	return string(data), nil
 }
 
-// prompt reads the password from the terminal, without echo.
-func (r *rotation) prompt(dev state.FencingDevice) (string, error) {
+// prompt reads the password from the terminal, without echo. An interrupt ends the wait, and gives
+// the echo back.
+func (r *rotation) prompt(ctx context.Context, dev state.FencingDevice) (string, error) {
 	tty, ok := r.streams.In.(*os.File)
 	if !ok || !term.IsTerminal(int(tty.Fd())) {
 		return "", &UsageError{Err: errors.New("--password-file: name the file with the new password, or run the command at a terminal")}
 	}
 	_, _ = fmt.Fprintf(r.streams.Err, "new password of %s at the BMC of %s (%s): ", dev.Username, dev.Target, dev.Address)
-	password, err := term.ReadPassword(int(tty.Fd()))
+	password, err := hiddenLine(ctx, tty)
 	_, _ = fmt.Fprintln(r.streams.Err)
 	if err != nil {
-		return "", fmt.Errorf("read the new password: %w", err)
+		return "", err
 	}
 	return readPassword(bytes.NewReader(password))
+}
+
+// hiddenLine reads a line from a terminal without echo.
+func hiddenLine(ctx context.Context, tty *os.File) ([]byte, error) {
+	fd := int(tty.Fd())
+	before, err := term.GetState(fd)
+	if err != nil {
+		return nil, fmt.Errorf("read the new password: %w", err)
+	}
+	type result struct {
+		line []byte
+		err  error
+	}
+	read := make(chan result, 1)
+	go func() {
+		line, err := term.ReadPassword(fd)
+		read <- result{line, err}
+	}()
+	select {
+	case <-ctx.Done():
+		return nil, errors.Join(command.Interrupted(), term.Restore(fd, before))
+	case r := <-read:
+		if r.err != nil {
+			return nil, fmt.Errorf("read the new password: %w", r.err)
+		}
+		return r.line, nil
+	}
 }
 
 func (r *rotation) pushAll(ctx context.Context) error {

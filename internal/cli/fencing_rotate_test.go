@@ -4,12 +4,17 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/redfish"
+	"github.com/holdfast/holdfast/internal/cli/command"
 	"github.com/holdfast/holdfast/internal/fence"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
@@ -211,5 +216,66 @@ func TestAConfirmationNamesTheRotationWhereTheBMCRefusesTheAccount(t *testing.T)
 		if strings.Contains(got.BMC.Problem, "sudo holdfast fencing rotate cp-2") != c.want {
 			t.Errorf("%v: %s", c.err, got.BMC.Problem)
 		}
+	}
+}
+
+// terminal returns a terminal, and the file of who types at it.
+func terminal(t *testing.T) (tty, types *os.File) {
+	t.Helper()
+	types, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Skipf("NOT TESTED: no terminals on this machine: %v", err)
+	}
+	t.Cleanup(func() { _ = types.Close() })
+	fd := int(types.Fd())
+	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	if err := errors.Join(err, unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0)); err != nil {
+		t.Fatal(err)
+	}
+	tty, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Skipf("NOT TESTED: no terminals on this machine: %v", err)
+	}
+	return tty, types
+}
+
+// echoes reports whether a terminal shows what is typed.
+func echoes(t *testing.T, tty *os.File) bool {
+	t.Helper()
+	settings, err := unix.IoctlGetTermios(int(tty.Fd()), unix.TCGETS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return settings.Lflag&unix.ECHO != 0
+}
+
+func TestAnInterruptEndsTheQuestionForAPasswordAndGivesTheEchoBack(t *testing.T) {
+	tty, _ := terminal(t)
+	r, _ := rotationOf(t, "", rotateFlags{})
+	r.streams.In = tty
+	ctx, interrupt := context.WithCancel(t.Context())
+	answered := make(chan error)
+	go func() {
+		_, err := r.prompt(ctx, deviceBefore())
+		answered <- err
+	}()
+	for echoes(t, tty) { // until the password is read
+		runtime.Gosched()
+	}
+	interrupt()
+	if err := <-answered; command.ExitCode(err) != command.ExitNotConfirmed || !strings.Contains(err.Error(), "interrupted") || !echoes(t, tty) {
+		t.Errorf("%v; echoes: %t", err, echoes(t, tty))
+	}
+}
+
+func TestAPasswordIsReadFromATerminal(t *testing.T) {
+	tty, types := terminal(t)
+	r, _ := rotationOf(t, "", rotateFlags{})
+	r.streams.In = tty
+	if _, err := types.WriteString("new words\n"); err != nil {
+		t.Fatal(err)
+	}
+	if password, err := r.prompt(t.Context(), deviceBefore()); err != nil || password != "new words" || !echoes(t, tty) {
+		t.Errorf("%d characters, %v", len(password), err)
 	}
 }

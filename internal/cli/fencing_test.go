@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/records"
+	"github.com/holdfast/holdfast/internal/cli/command"
 	"github.com/holdfast/holdfast/internal/decide/hostreport"
 	"github.com/holdfast/holdfast/internal/fence"
 	"github.com/holdfast/holdfast/internal/fence/rehearsal"
@@ -118,7 +119,7 @@ func TestAClusterThatIsNotInFullHealthIsNotCrashed(t *testing.T) {
 		t.Errorf("exit %d: %s", code, errs)
 	}
 	code, _, errs = s.verify(t, "--disruptive") // nobody types yes
-	if code != ExitFailed || !strings.Contains(errs, "nothing was crashed") {
+	if code != command.ExitNotConfirmed || !strings.Contains(errs, "nothing was changed") {
 		t.Errorf("exit %d: %s", code, errs)
 	}
 }

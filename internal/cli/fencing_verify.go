@@ -48,8 +48,8 @@ writes, and ends the pods of that host. On a host it crashes only the peer.
 twice the worst time that a BMC took in the last ten fences of each host that cut
 power, at least 3 s. It needs both crashes, so it needs --hosts or --lab.
 
-Exit codes: 0 fencing works; 1 it does not, or could not be tested; 2 wrong
-usage.`,
+Exit codes: 0 fencing works; 8 with --disruptive: not confirmed, nothing was crashed;
+1 fencing does not work, or could not be tested; 2 wrong usage.`,
 		Example: `  sudo holdfast fencing verify
   holdfast fencing verify --hosts cp-1,cp-2 -o json
   holdfast fencing verify --hosts cp-1,cp-2 --disruptive --calibrate

@@ -116,8 +116,7 @@ func (f patchFlags) run(ctx context.Context, c client.Client, streams Streams, n
 		_, _ = fmt.Fprintf(streams.Err, "%s is followed, which somebody wants already without --held: what etcd runs on is left out; to begin anew: holdfast host patch %s --cancel\n", name, name)
 	}
 	if f.noWait {
-		_, err := fmt.Fprintf(streams.Err, "updates of %s are wanted; to follow them: holdfast host show %s\n", name, name)
-		return err
+		return asked{Host: name, Wish: wish}.print(streams, f.output, fmt.Sprintf("updates of %s are wanted; to follow them: holdfast host show %[1]s", name))
 	}
 	n, err := follow{c, streams.Err, f.timeout, "holdfast host patch " + name + " --cancel"}.until(ctx, name, isPatched(wish))
 	if err != nil {

@@ -94,8 +94,7 @@ func (f rebootFlags) run(ctx context.Context, c client.Client, streams Streams, 
 		return err
 	}
 	if f.noWait {
-		_, err := fmt.Fprintf(streams.Err, "the reboot of %s is wanted; to follow it: holdfast host show %s\n", name, name)
-		return err
+		return asked{Host: name, Wish: wish}.print(streams, f.output, fmt.Sprintf("the reboot of %s is wanted; to follow it: holdfast host show %[1]s", name))
 	}
 	n, err := follow{c, streams.Err, f.timeout, "holdfast host reboot " + name + " --cancel"}.until(ctx, name, hasBooted(wish))
 	if err != nil {

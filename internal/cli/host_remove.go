@@ -150,7 +150,7 @@ func (r *hostRemoval) confirm(ctx context.Context, p removalReport) error {
 		}
 		return nil
 	}
-	return agreed(ctx, r.streams, p.text("would")+"To continue, type the name of the host: ", r.name)
+	return command.Agreed(ctx, r.streams, p.text("would")+"To continue, type the name of the host: ", r.name)
 }
 
 func (r *hostRemoval) print(p removalReport) error {

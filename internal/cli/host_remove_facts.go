@@ -34,7 +34,7 @@ func (r *hostRemoval) gather(ctx context.Context) (removal.Facts, error) {
 		f.Off = f.Gone(r.isOff)
 	}
 	if f.Off {
-		f.Answers = r.alive(ctx, f.Node)
+		f.Answers = r.alive(ctx, removal.Addresses(f.Node))
 	}
 	return f, nil
 }
@@ -172,11 +172,9 @@ const (
 	answerLimit = 2 * time.Second
 )
 
-// alive reports whether the kubelet of a node takes connections at any internal address.
-func (r *hostRemoval) alive(ctx context.Context, n *corev1.Node) bool {
-	return n != nil && slices.ContainsFunc(n.Status.Addresses, func(a corev1.NodeAddress) bool {
-		return a.Type == corev1.NodeInternalIP && r.answers(ctx, a.Address)
-	})
+// alive reports whether a kubelet takes connections at any of the addresses.
+func (r *hostRemoval) alive(ctx context.Context, addresses []string) bool {
+	return slices.ContainsFunc(addresses, func(a string) bool { return r.answers(ctx, a) })
 }
 
 func kubeletAnswers(ctx context.Context, address string) bool {

@@ -298,7 +298,7 @@ func (r *hostReplacement) confirm(ctx context.Context, which string) error {
 	if r.yes {
 		return nil
 	}
-	return agreed(ctx, r.streams, "To continue, type the name of the "+which+" host: ", r.name)
+	return command.Agreed(ctx, r.streams, "To continue, type the name of the "+which+" host: ", r.name)
 }
 
 // takeBack asks the agent to take a plan back, and waits for it.

@@ -117,6 +117,9 @@ func (w *workerReplacement) run(ctx context.Context) error {
 	} else if w.dryRun {
 		return w.print("nothing is left of %s: the next run makes the join file of %s", w.old.name, w.new.name)
 	}
+	if err := w.silent(ctx, f); err != nil {
+		return err
+	}
 	if err := w.admit(ctx, s); err != nil {
 		return err
 	}
@@ -163,14 +166,12 @@ func (w *workerReplacement) takeOut(ctx context.Context, s *site.Site, f removal
 		return exitWith(command.ExitAttention)
 	}
 	if !w.yes {
-		if err := agreed(ctx, w.streams, text+"To continue, type the name of the host that goes: ", w.old.name); err != nil {
+		if err := command.Agreed(ctx, w.streams, text+"To continue, type the name of the host that goes: ", w.old.name); err != nil {
 			return err
 		}
 	}
-	if _, err := w.old.carryOut(ctx); err != nil {
-		return err
-	}
-	return w.silent(ctx, f.Node)
+	_, err := w.old.carryOut(ctx)
+	return err
 }
 
 // text is what a person confirms.
@@ -219,14 +220,16 @@ func (w *workerReplacement) refused(ctx context.Context, s *site.Site, f removal
 }
 
 // silent waits until the old machine is off or wiped, if it still runs. Two kubelets of one name would
-// speak for one Node.
-func (w *workerReplacement) silent(ctx context.Context, n *corev1.Node) error {
-	if w.new.name != w.old.name || n == nil {
+// speak for one Node. It comes after the removal, since a host is not wiped while it has its Node, and
+// in each run: the one before may have ended while it waited.
+func (w *workerReplacement) silent(ctx context.Context, f removal.Facts) error {
+	addresses := removal.OldAddresses(f)
+	if w.new.name != w.old.name || len(addresses) == 0 {
 		return nil
 	}
 	says := "still runs: switch it off, or type there: sudo holdfast-agent wipe"
 	return watch(ctx, w.streams.Err, w.left(), func(ctx context.Context) (looked, error) {
-		if !w.old.alive(ctx, n) {
+		if !w.old.alive(ctx, addresses) {
 			return looked{over: true}, nil
 		}
 		return looked{lines: []command.ViewLine{{Host: w.old.name, Doing: says}}}, nil

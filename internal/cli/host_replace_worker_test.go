@@ -187,15 +187,23 @@ func TestUnderTheSameNameTheOldMachineMustBeSilentBeforeThereIsAJoinFile(t *test
 		})
 		writesNode(t, c, "w-1", func(n *corev1.Node) { n.UID = "uid-w-1" })
 		evicts(t, c, "w-1")
-		w := replaces(t, c, root, "", &bytes.Buffer{})
-		w.timeout = 10 * time.Minute
-		w.old.answers = func(context.Context, string) bool { return true }
-		err := w.run(t.Context())
-		if command.ExitCode(err) != command.ExitAttention || !strings.Contains(err.Error(), "holdfast-agent wipe") || !strings.Contains(err.Error(), "holdfast host replace w-1") {
-			t.Error(err)
-		}
-		if _, err := os.Stat(w.joinFile); err == nil {
-			t.Error("there is a join file while the old machine runs")
+		for _, nth := range []string{"the first", "the second", "the third"} {
+			runs := nth != "the third"
+			w := replaces(t, c, root, "", &bytes.Buffer{})
+			w.timeout = 10 * time.Minute
+			w.old.answers = func(_ context.Context, address string) bool { return runs && address == "192.0.2.21" }
+			err := w.run(t.Context())
+			_, missing := os.Stat(w.joinFile)
+			switch {
+			case !runs:
+				if err != nil || missing != nil {
+					t.Errorf("the old machine is silent: %v, %v", err, missing)
+				}
+			case command.ExitCode(err) != command.ExitAttention || !strings.Contains(err.Error(), "holdfast-agent wipe") || !strings.Contains(err.Error(), "holdfast host replace w-1"):
+				t.Errorf("typed %s time: %v", nth, err)
+			case missing == nil:
+				t.Errorf("typed %s time there is a join file while the old machine runs", nth)
+			}
 		}
 	})
 }

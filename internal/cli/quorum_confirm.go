@@ -1,12 +1,10 @@
 package cli
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/redfish"
@@ -138,7 +136,7 @@ func (c *confirmation) obtain(ctx context.Context, d confirm.Decision) error {
 	if c.yes || c.phrase != "" {
 		return nil
 	}
-	return agreed(ctx, c.streams, "Continue? Type yes: ", "yes")
+	return command.Agreed(ctx, c.streams, "Continue? Type yes: ", "yes")
 }
 
 func (c *confirmation) obtainPhrase(ctx context.Context, phrase string) error {
@@ -147,7 +145,7 @@ func (c *confirmation) obtainPhrase(ctx context.Context, phrase string) error {
 		return coded(command.ExitNotConfirmed, "a yes is not enough here, nothing was changed: pass --phrase '%s'", phrase)
 	}
 	if given == "" {
-		answer, err := askAdministrator(ctx, c.streams, fmt.Sprintf("To continue, type exactly: %s\n> ", phrase))
+		answer, err := command.Ask(ctx, c.streams, fmt.Sprintf("To continue, type exactly: %s\n> ", phrase))
 		if err != nil {
 			return err
 		}
@@ -157,37 +155,6 @@ func (c *confirmation) obtainPhrase(ctx context.Context, phrase string) error {
 		return coded(command.ExitNotConfirmed, "not confirmed, nothing was changed: the phrase must be %q", phrase)
 	}
 	return nil
-}
-
-// agreed asks, and is an error unless the answer is the one that is wanted.
-func agreed(ctx context.Context, streams Streams, question, want string) error {
-	answer, err := askAdministrator(ctx, streams, question)
-	if err == nil && answer != want {
-		err = coded(command.ExitNotConfirmed, "not confirmed: nothing was changed")
-	}
-	return err
-}
-
-// askAdministrator reads one line from the administrator. End of input counts as no
-// answer, and an interrupt ends the wait.
-func askAdministrator(ctx context.Context, streams Streams, question string) (string, error) {
-	_, _ = io.WriteString(streams.Err, question)
-	lines := make(chan string, 1)
-	go func() {
-		defer close(lines)
-		if line, err := bufio.NewReader(streams.In).ReadString('\n'); err == nil || line != "" {
-			lines <- strings.TrimSpace(line)
-		}
-	}()
-	select {
-	case <-ctx.Done():
-		return "", coded(command.ExitNotConfirmed, "interrupted: nothing was changed")
-	case line, ok := <-lines:
-		if !ok {
-			return "", coded(command.ExitNotConfirmed, "no answer on standard input, nothing was changed: pass the answer as a flag, which --dry-run shows")
-		}
-		return line, nil
-	}
 }
 
 // act carries out the confirmed decision.

@@ -189,8 +189,8 @@ func newReaddressWithdraw(streams Streams) *cobra.Command {
 		Long: `Takes the announcement back. A host that has begun keeps the plan: carry it back first, and
 wait until it has its old addresses.
 
-Exit codes: 0 no host has the plan any more; 7 refused, because a host has begun; 1 it failed; 2
-wrong usage.`,
+Exit codes: 0 no host has the plan any more; 3 not every host at the timeout, and they are named; 7
+refused, because a host has begun; 1 it failed; 2 wrong usage.`,
 		Example: `  holdfast site readdress withdraw`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

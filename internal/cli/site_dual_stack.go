@@ -264,7 +264,7 @@ func (f readdressFlags) applyDualStack(ctx context.Context, streams Streams) err
 		return err
 	}
 	if !f.yes {
-		if err := agreed(ctx, streams, "Every host boots once, and the second family stays for the life of the site. Continue? Type yes: ", "yes"); err != nil {
+		if err := command.Agreed(ctx, streams, "Every host boots once, and the second family stays for the life of the site. Continue? Type yes: ", "yes"); err != nil {
 			return err
 		}
 	}
@@ -333,11 +333,8 @@ func (f readdressFlags) followDualStack(ctx context.Context, streams Streams, a 
 
 // awaitFamily looks until done says that nothing is to come, and shows what is waited for.
 func (f readdressFlags) awaitFamily(ctx context.Context, streams Streams, a *moveAccess, done func(familyReport) (string, bool), words string) error {
-	late, err := untilDone(ctx, f.timeout, streams, "", a.secondFamily, done, words)
-	if late != nil {
-		return coded(command.ExitAttention, "not at its end at the timeout of %s: it goes on by itself; holdfast site dual-stack status", f.timeout)
-	}
-	return err
+	_, cause := untilDone(ctx, f.timeout, streams, "", a.secondFamily, done, words)
+	return notDone(cause, fmt.Sprintf("not at its end at the timeout of %s: it goes on by itself", f.timeout), "holdfast site dual-stack status")
 }
 
 // familyReport is what is known of a plan for a second family.

@@ -3,8 +3,11 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"io"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	configv1 "github.com/openshift/api/config/v1"
@@ -12,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/cli/command"
@@ -148,8 +152,41 @@ func TestASecondFamilyIsFollowedToItsEnd(t *testing.T) {
 	if !strings.Contains(out.String(), "boots now") {
 		t.Errorf("it does not say what is waited for: %s", out.String())
 	}
+	interrupted, interrupt := context.WithCancel(t.Context())
+	interrupt()
+	if err := f.followDualStack(interrupted, Streams{Err: io.Discard}, a, "p1"); command.ExitCode(err) != command.ExitFailed || !strings.Contains(err.Error(), "interrupted: ") || !strings.Contains(err.Error(), "holdfast site dual-stack status") {
+		t.Errorf("an interrupt is told as %v", err)
+	}
 	end(t.Context())
 	if err := f.followDualStack(t.Context(), Streams{Err: &out}, a, "p1"); err != nil || !strings.Contains(out.String(), "the site has both families") {
 		t.Errorf("%v %s", err, out.String())
 	}
+}
+
+// A look that fails is made again, and a person reads why.
+func TestAMoveIsWaitedForWhileTheAPIIsAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		scheme, err := kube.NewScheme()
+		if err != nil {
+			t.Fatal(err)
+		}
+		looks := 0
+		a := &moveAccess{fake.NewClientBuilder().WithScheme(scheme).WithObjects(&configv1.Infrastructure{ObjectMeta: metav1.ObjectMeta{Name: "cluster"}}).
+			WithInterceptorFuncs(interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+				if looks++; looks < 5 {
+					return errors.New("connection refused\nby cp-1")
+				}
+				return c.Get(ctx, key, o, opts...)
+			}}).Build()}
+		all := func(moveReport) (string, bool) { return "", true }
+		var out strings.Builder
+		f := readdressFlags{timeout: 2500 * time.Millisecond}
+		if err := f.await(t.Context(), Streams{Err: &out}, a, all, "withdrawn"); command.ExitCode(err) != command.ExitAttention || !strings.Contains(err.Error(), "connection refused") {
+			t.Errorf("at the timeout: %v", err)
+		}
+		f.timeout = time.Hour
+		if err := f.await(t.Context(), Streams{Err: &out}, a, all, "withdrawn"); err != nil || out.String() != strings.Repeat("no answer: connection refused\n", 2)+"withdrawn\n" {
+			t.Errorf("%v: %s", err, out.String())
+		}
+	})
 }

@@ -228,7 +228,7 @@ func (m *move) announce(ctx context.Context) error {
 		return err
 	}
 	if !m.yes {
-		if err := agreed(ctx, m.streams, "Every host takes these addresses when it has them, and none of the old ones. Continue? Type yes: ", "yes"); err != nil {
+		if err := command.Agreed(ctx, m.streams, "Every host takes these addresses when it has them, and none of the old ones. Continue? Type yes: ", "yes"); err != nil {
 			return err
 		}
 	}
@@ -281,34 +281,48 @@ func (m *move) keepHere() error {
 
 // await looks until done says that every host follows.
 func (f readdressFlags) await(ctx context.Context, streams Streams, a *moveAccess, done func(moveReport) (missing string, ok bool), words string) error {
-	late, err := untilDone(ctx, f.timeout, streams, "waiting for ", a.report, done, words)
-	if late != nil {
-		return coded(command.ExitAttention, "not every host at the timeout of %s (%s): it is heard when it runs; holdfast site readdress show", f.timeout, *late)
+	missing, cause := untilDone(ctx, f.timeout, streams, "waiting for ", a.report, done, words)
+	return notDone(cause, fmt.Sprintf("not every host at the timeout of %s (%s): it is heard when it runs", f.timeout, missing), "holdfast site readdress show")
+}
+
+// notDone explains why a command looks no more, nil if what it looked at came to its end. late is
+// what it says at the timeout, see the command that shows it.
+func notDone(cause error, late, see string) error {
+	switch {
+	case cause == nil:
+		return nil
+	case errors.Is(cause, errNotYet):
+		return coded(command.ExitAttention, "%s; %s", late, see)
 	}
-	return err
+	return fmt.Errorf("interrupted: the hosts go on without this command; to see it: %s", see)
 }
 
 // untilDone looks once a second until done says that nothing is to come, and shows what is waited
-// for. late is what that was at the timeout, nil if it came to its end. A look that fails is made
-// again: the API may be away for a while.
-func untilDone[R any](ctx context.Context, timeout time.Duration, streams Streams, wait string, look func(context.Context) (R, error), done func(R) (missing string, ok bool), words string) (late *string, err error) {
-	ctx, stop := context.WithTimeout(ctx, timeout)
+// for. A look that fails is made again: the API may be away for a while. Before the end the cause
+// is errNotYet or an interrupt, and missing is what it said last.
+func untilDone[R any](ctx context.Context, timeout time.Duration, streams Streams, wait string, look func(context.Context) (R, error), done func(R) (missing string, ok bool), words string) (missing string, cause error) {
+	limited, stop := context.WithTimeoutCause(ctx, timeout, errNotYet)
 	defer stop()
 	for said := ""; ; {
-		r, err := look(ctx)
+		line := said
+		r, err := look(limited)
 		if err == nil {
-			missing, ok := done(r)
-			if ok {
-				_, err := fmt.Fprintln(streams.Err, words)
-				return nil, err
+			var ok bool
+			if missing, ok = done(r); ok {
+				_, _ = fmt.Fprintln(streams.Err, words)
+				return "", nil
 			}
-			if missing != said {
-				_, _ = fmt.Fprintf(streams.Err, "%s%s\n", wait, missing)
-				said = missing
-			}
+			line = wait + missing
+		} else if limited.Err() == nil {
+			missing = "no answer: " + firstLine(err.Error())
+			line = missing
 		}
-		if host.Sleep(ctx, time.Second) != nil {
-			return &said, nil
+		if line != said {
+			_, _ = fmt.Fprintln(streams.Err, line)
+			said = line
+		}
+		if host.Sleep(limited, time.Second) != nil {
+			return missing, context.Cause(limited)
 		}
 	}
 }

@@ -109,7 +109,7 @@ func (v upgradeVerb) run(ctx context.Context) (people.Change, error) {
 		return change, v.print(v.streams.Out, change)
 	}
 	if !v.yes {
-		if err := agreed(ctx, v.streams, change.Text()+"Continue? Type yes: ", "yes"); err != nil {
+		if err := command.Agreed(ctx, v.streams, change.Text()+"Continue? Type yes: ", "yes"); err != nil {
 			return change, err
 		}
 	}

@@ -21,7 +21,7 @@ var (
 	fenceSeconds = metric.Describe("fence_last_seconds", "How long the last proven fence by this host took, from its start to the proof.", "host")
 	fencePhase   = metric.Describe("fence_last_phase_seconds", "How long the parts of the last proven fence by this host took.", "host", "phase")
 	fenceWorst   = metric.Describe("fence_worst_seconds", "How long the slowest of the last ten fences by this host that cut the power took, without its delay.", "host")
-	fenceProven  = metric.Describe("fence_proven_timestamp_seconds", "When a fence by this host was last proven; 0 for never.", "host")
+	fenceProven  = metric.Describe("fence_proven_timestamp_seconds", "When a fence by this host last cut the power; 0 for never.", "host")
 	fenceDelay   = metric.Describe("fence_delay_seconds", "How long this host waits before it fences, so that of two hosts one is off before the other begins.", "host")
 )
 
@@ -50,7 +50,7 @@ func collectFencesOf(out metric.Send, target string, total state.FenceTotal) {
 	}
 	out.Counter(fences, float64(total.Proven), target, "true")
 	out.Counter(fences, float64(total.Failed), target, "false")
-	out.Gauge(fenceProven, metric.Seconds(last.Time), target)
+	out.Gauge(fenceProven, metric.Seconds(total.Cut), target) // a fence of a host that was off proves nothing about its BMC
 	if total.Proven == 0 {
 		return
 	}

@@ -42,7 +42,8 @@ func Run(ctx context.Context, root *cobra.Command, streams Streams, args []strin
 	if err == nil {
 		return ExitOK
 	}
-	if text := err.Error(); text != "" { // the exit code alone may say everything
+	// The exit code alone may say everything, and who has closed the output wants no more of it.
+	if text := err.Error(); text != "" && !errors.Is(context.Cause(ctx), errUnread) {
 		_, _ = fmt.Fprintf(streams.Err, "%s: %s\n", root.Name(), text)
 	}
 	return ExitCode(err)

@@ -179,9 +179,23 @@ func Entry(f Facts, by string) retired.Host {
 	h := retired.Host{Name: f.Name, When: f.Now.UTC(), By: by, Why: f.command(), Off: f.Off}
 	if n := f.Node; n != nil {
 		h.UID, h.Machine, h.System = string(n.UID), n.Status.NodeInfo.MachineID, n.Status.NodeInfo.SystemUUID
-		h.ControlPlane = controlPlane(n)
+		h.ControlPlane, h.Addresses = controlPlane(n), Addresses(n)
 	}
 	return h
+}
+
+// Addresses returns the internal addresses of a node's host; none for no node.
+func Addresses(n *corev1.Node) []string {
+	if n == nil {
+		return nil
+	}
+	var out []string
+	for _, a := range n.Status.Addresses {
+		if a.Type == corev1.NodeInternalIP {
+			out = append(out, a.Address)
+		}
+	}
+	return out
 }
 
 // controlPlane reports whether a node is a control plane, or is becoming one.

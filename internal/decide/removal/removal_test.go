@@ -1,6 +1,7 @@
 package removal
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -273,7 +274,9 @@ func TestThePlanIsApproved(t *testing.T) {
 func TestAnEntryTellsTheMachineOfTheHost(t *testing.T) {
 	f := off()
 	f.Node.Status.NodeInfo = corev1.NodeSystemInfo{MachineID: "m", SystemUUID: "s"}
-	if got, want := Entry(f, "kim"), (retired.Host{Name: "w-1", UID: "uid-of-w-1", Machine: "m", System: "s", When: now, By: "kim", Why: "holdfast host remove", Off: true}); got != want {
+	f.Node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: "w-1"}, {Type: corev1.NodeInternalIP, Address: "192.0.2.21"}}
+	want := retired.Host{Name: "w-1", UID: "uid-of-w-1", Machine: "m", System: "s", Addresses: []string{"192.0.2.21"}, When: now, By: "kim", Why: "holdfast host remove", Off: true}
+	if got := Entry(f, "kim"); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v", got)
 	}
 }

@@ -73,6 +73,22 @@ func (f Facts) joins() bool {
 	return f.Node == nil && f.left().none() && slices.ContainsFunc(f.Tokens, f.ofSuccessor) && (h.Open() || f.Now.Sub(h.Again) < young)
 }
 
+// OldAddresses returns the addresses at which the old machine may still answer; none once the new
+// machine joins, which may have the same ones. Without a Node the entry knows them. An address that
+// another node has by now says nothing about the old machine.
+func OldAddresses(f Facts) []string {
+	if f.joins() || f.succeeded() {
+		return nil
+	}
+	out := Addresses(f.Node)
+	if h, open := f.entry(); f.Node == nil && open {
+		out = slices.Clone(h.Addresses)
+	}
+	return slices.DeleteFunc(out, func(address string) bool {
+		return slices.ContainsFunc(f.Others, func(n corev1.Node) bool { return slices.Contains(Addresses(&n), address) })
+	})
+}
+
 // LostVolumes returns the names of the volumes whose data are lost with the host, sorted.
 func (f Facts) LostVolumes() []string {
 	if f.Node == nil {

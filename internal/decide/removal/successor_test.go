@@ -94,6 +94,42 @@ func TestATokenThatIsYoungerThanTheEntryIsTheNewMachines(t *testing.T) {
 	}
 }
 
+func TestWhereTheOldMachineMayStillAnswer(t *testing.T) {
+	now := time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC)
+	at := func(name, uid string, addresses ...string) *corev1.Node {
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(uid), CreationTimestamp: metav1.NewTime(now.Add(-time.Minute))}}
+		for _, a := range addresses {
+			n.Status.Addresses = append(n.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: a})
+		}
+		return n
+	}
+	out := retired.Host{Name: "w-1", UID: "old", When: now.Add(-time.Hour), Addresses: []string{"192.0.2.21", "2001:db8::21"}}
+	again := out
+	again.Again = now.Add(-time.Minute)
+	token := []Token{{Name: "new", Made: now.Add(-time.Minute)}}
+	for _, c := range []struct {
+		sentence string
+		retired  retired.List
+		node     *corev1.Node
+		tokens   []Token
+		other    *corev1.Node
+		want     string
+	}{
+		{"nothing was done", nil, at("w-1", "old", "192.0.2.21"), nil, at("w-2", "two"), "192.0.2.21"},
+		{"written down, the Node is there", retired.List{out}, at("w-1", "old", "192.0.2.21"), nil, at("w-2", "two"), "192.0.2.21"},
+		{"the Node is gone", retired.List{out}, nil, nil, at("w-2", "two", "192.0.2.22"), "192.0.2.21 2001:db8::21"},
+		{"another host has an address by now", retired.List{out}, nil, nil, at("w-2", "two", "192.0.2.21"), "2001:db8::21"},
+		{"the new machine joins", retired.List{out}, nil, token, at("w-2", "two"), ""},
+		{"the name was given again", retired.List{again}, nil, nil, at("w-2", "two"), ""},
+		{"the new machine has its Node", retired.List{out}, at("w-1", "new", "192.0.2.21"), nil, at("w-2", "two"), ""},
+	} {
+		f := Facts{Now: now, Name: "w-1", Node: c.node, Others: []corev1.Node{*c.other}, Retired: state.Known(c.retired), Tokens: c.tokens, Replaces: true, Keeps: true}
+		if got := strings.Join(OldAddresses(f), " "); got != c.want {
+			t.Errorf("%s: %q, want %q", c.sentence, got, c.want)
+		}
+	}
+}
+
 // A member of a name with an entry is the new machine's: the old one left before the entry was written.
 func TestTheMemberOfTheNewMachineDoesNotLeave(t *testing.T) {
 	f, p := lostPlane()

@@ -178,3 +178,25 @@ func TestHostPackagesAreNamedPerFamily(t *testing.T) {
 		}
 	}
 }
+
+// The pages by which a person mends a control plane have only commands of programs that hosts have.
+// The lab's image has jq, which no list of packages has.
+func TestPagesForADamagedControlPlaneNeedNoJQ(t *testing.T) {
+	for _, f := range []Family{APT, DNF} {
+		if slices.Contains(HostPackagesFor(f, ExtensionTwoNodeHA), "jq") {
+			return
+		}
+	}
+	jq := regexp.MustCompile(`\bjq\b`)
+	for _, page := range []string{"etcd-restore.md", "leaf-certificates.md"} {
+		text, err := os.ReadFile(filepath.Join(root, "docs/runbook", page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, part := range strings.Split(string(text), "```") {
+			if i%2 == 1 && jq.MatchString(part) {
+				t.Errorf("%s: %s", page, part)
+			}
+		}
+	}
+}

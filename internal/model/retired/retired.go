@@ -33,6 +33,9 @@ type Host struct {
 	// Machine is its machine id and System the UUID of its board, as the Node had them.
 	Machine string `json:"machine,omitempty"`
 	System  string `json:"system,omitempty"`
+	// Addresses are the internal ones of the Node: who wants to know whether the old machine still
+	// runs asks there, since the Node goes.
+	Addresses []string `json:"addresses,omitempty"`
 	// ControlPlane is true if it was a control plane.
 	ControlPlane bool      `json:"controlPlane,omitempty"`
 	When         time.Time `json:"when"`

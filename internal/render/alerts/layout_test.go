@@ -77,7 +77,7 @@ func rows() []row {
 			{"Fence agents", "Healthy: started on the peer, and its monitor reaches the BMC.", number, "yesno", 6, []query{
 				{`max by (host, agent) (holdfast_pacemaker_fence_agent_condition{condition="Healthy"})`, "{{agent}}"},
 			}},
-			{"Since the last proven fence of", "holdfast fencing verify --disruptive proves it anew.", number, "s", 6, []query{
+			{"Since a fence last cut the power of", "holdfast fencing verify --disruptive proves it anew.", number, "s", 6, []query{
 				{`time() - max by (host) (holdfast_fence_proven_timestamp_seconds > 0)`, "{{host}}"},
 			}},
 			{"How long a fence takes", "The delay is to be twice the worst.", curve, "s", 12, []query{
