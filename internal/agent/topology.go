@@ -146,11 +146,10 @@ func newReplacement(s *site.Site, log *slog.Logger, view func() state.NetworkVie
 // dress makes this host, which has etcd under kubelet, and its cluster those of a lone control
 // plane. The agent that starts then belongs to one.
 func dress(ctx context.Context, have *site.Site, node string) error {
-	plan, err := replacement.ThisStore().Plan()
-	if err != nil || plan == nil {
-		return fmt.Errorf("the plan is gone: %w", err)
+	goes, err := whoGoes(replacement.ThisStore())
+	if err != nil {
+		return err
 	}
-	goes := plan.Old.Name
 	data, err := os.ReadFile(replacement.TargetSitePath)
 	if err != nil {
 		return err
@@ -174,6 +173,18 @@ func dress(ctx context.Context, have *site.Site, node string) error {
 		return err
 	}
 	return restart(ctx) // this process belongs to one of two
+}
+
+// whoGoes returns the name of the host that the plan takes out.
+func whoGoes(plans replacement.Store) (string, error) {
+	plan, err := plans.Plan()
+	if err != nil {
+		return "", err
+	}
+	if plan == nil {
+		return "", fmt.Errorf("the plan is gone: %s was removed, and only it names the host that went", plans.Path(replacement.PlanPath))
+	}
+	return plan.Old.Name, nil
 }
 
 // restart has the agent started anew. A child of this process would end with it, and look as if it

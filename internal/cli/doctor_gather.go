@@ -46,10 +46,18 @@ func (f *doctorFlags) gather(ctx context.Context) (decide.Facts, error) {
 	}
 	facts := decide.Merge(found, hosts, time.Now())
 	if facts.Topology.ControlPlanes == 0 {
-		return facts, fmt.Errorf("no cluster found, neither in the API nor on a host: run it on a host with sudo, or give --kubeconfig or --hosts: %w",
-			errors.Join(noAPI, troubles(hosts)))
+		return facts, noCluster(errors.Join(noAPI, troubles(hosts)))
 	}
 	return facts, nil
+}
+
+// noCluster says that no cluster was found and, if that is known, why.
+func noCluster(why error) error {
+	err := errors.New("no cluster found, neither in the API nor on a host: run it on a host with sudo, or give --kubeconfig or --hosts")
+	if why != nil {
+		err = fmt.Errorf("%w: %w", err, why)
+	}
+	return err
 }
 
 func troubles(hosts []decide.Host) error {

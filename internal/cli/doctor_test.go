@@ -214,3 +214,15 @@ func TestDoctorTellsWhatWillHaveExpired(t *testing.T) {
 		}
 	}
 }
+
+// TestACommandThatFindsNoClusterSaysWhyIfThatIsKnown: an API may answer and be no site's.
+func TestACommandThatFindsNoClusterSaysWhyIfThatIsKnown(t *testing.T) {
+	for _, c := range []struct {
+		why  error
+		want string
+	}{{nil, "give --kubeconfig or --hosts"}, {errors.New("no route"), "give --kubeconfig or --hosts: no route"}} {
+		if err := noCluster(c.why); !strings.HasSuffix(err.Error(), c.want) {
+			t.Errorf("%v: %v", c.why, err)
+		}
+	}
+}

@@ -35,6 +35,8 @@ type process struct {
 
 	mu   sync.Mutex
 	read manifest
+
+	unnoted unnoted
 }
 
 // data returns the folder of etcd's data.
@@ -304,7 +306,44 @@ func (p *process) Outdated() (bool, error) {
 		return false, err
 	}
 	now, err := p.look(context.Background())
-	return now.Running && now.Spec != "" && now.Spec != spec.Hash(), err
+	if err != nil || !now.Running {
+		return false, err
+	}
+	runs, err := p.specOf(now, spec.Name)
+	return err == nil && runs != spec.Hash(), err
+}
+
+// unnoted is what podman said of a process that has no note of its spec.
+type unnoted struct {
+	mu      sync.Mutex
+	pid     int
+	started uint64
+	spec    string
+	err     error
+	at      time.Time // of the question
+}
+
+// askAgain is the least time between two questions to podman about one process. Every
+// report and every round want the answer, and a podman that hangs costs seconds each time.
+const askAgain = time.Minute
+
+// specOf returns the hash of the spec from which a running process was started. Without
+// a note only podman knows it.
+func (p *process) specOf(now podman.Process, name string) (string, error) {
+	if now.Spec != "" {
+		return now.Spec, nil
+	}
+	u := &p.unnoted
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	same := !u.at.IsZero() && u.pid == now.PID && u.started == now.Started
+	if same && (u.err == nil || time.Since(u.at) < askAgain) {
+		return u.spec, u.err
+	}
+	u.pid, u.started = now.PID, now.Started
+	u.spec, u.err = p.adopt(context.Background(), name, now)
+	u.at = time.Now()
+	return u.spec, u.err
 }
 
 func (p *process) Restart(ctx context.Context) error {

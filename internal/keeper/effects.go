@@ -32,9 +32,10 @@ type effects struct {
 	writeBlock func(path string) error
 
 	// run starts etcd's container; look reads its process, stop asks it to end,
-	// and kill ends it.
+	// and kill ends it. adopt asks podman for the spec of a process without a note.
 	run     func(context.Context, podman.Spec) error
 	look    func(context.Context) (podman.Process, error)
+	adopt   func(ctx context.Context, name string, p podman.Process) (spec string, err error)
 	blocked func(podman.Process) (bool, error)
 	stop    func(ctx context.Context, grace time.Duration) error
 	kill    func(context.Context) error
@@ -94,7 +95,7 @@ func hostEffects() effects {
 	return effects{
 		boot: observe.Boot, freeSpace: host.FreeSpace, restrictOOM: observe.RestrictOOM, awaitEnd: host.AwaitEnd,
 		watchFiles: watchFiles, writeBlock: writeBlock,
-		run: podman.Run, look: podman.State, blocked: podman.Blocked, stop: podman.Stop, kill: podman.Kill,
+		run: podman.Run, look: podman.State, adopt: podman.Adopt, blocked: podman.Blocked, stop: podman.Stop, kill: podman.Kill,
 		open: openEtcd, applied: etcd.Applied, locked: etcd.Locked, inspect: etcd.Inspect, settle: etcd.Settle, backup: etcd.Backup, empty: etcd.Empty,
 		standIn: etcd.StandInState, startStandIn: etcd.StartStandIn, stopStandIn: etcd.StopStandIn,
 		watchMembers: pacemaker.Watch, publish: pacemaker.Publish, attributes: pacemaker.PrivateAttributes,

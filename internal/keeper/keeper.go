@@ -43,8 +43,8 @@ type Process interface {
 	State(uptime time.Duration) etcdhealth.Process
 	// Kill ends it at once.
 	Kill(ctx context.Context) error
-	// Outdated reports whether it runs by another manifest than the present one. It
-	// is also called from outside the loop.
+	// Outdated reports whether it runs by another manifest than the present one, or an
+	// error if nobody knows. It is also called from outside the loop.
 	Outdated() (bool, error)
 	// Restart ends it in order and starts it by the present manifest.
 	Restart(ctx context.Context) error

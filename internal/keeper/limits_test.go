@@ -127,6 +127,7 @@ func etcdProcess(t *testing.T) *process {
 		restrictOOM: func() (bool, error) { return false, nil },
 		locked:      func(string) (bool, error) { return false, nil },
 		look:        func(context.Context) (podman.Process, error) { return podman.Process{}, nil },
+		adopt:       func(context.Context, string, podman.Process) (string, error) { return "", errors.New("no answer") },
 		stop:        func(context.Context, time.Duration) error { return nil },
 		kill:        func(context.Context) error { return nil },
 	}}

@@ -229,8 +229,8 @@ func TestTheScoreOfEtcdIsLoweredOnlyWhereTheHostMay(t *testing.T) {
 	}
 }
 
-// TestAnEtcdOfAnotherManifestIsOutdated: one that does not run, or of which nobody knows
-// by which manifest, is not.
+// TestAnEtcdOfAnotherManifestIsOutdated: one that does not run is not. Of one without a
+// note podman is asked, and what podman does not say is unknown.
 func TestAnEtcdOfAnotherManifestIsOutdated(t *testing.T) {
 	p := starting(t)
 	spec, err := p.wanted()
@@ -238,16 +238,31 @@ func TestAnEtcdOfAnotherManifestIsOutdated(t *testing.T) {
 		t.Fatal(err)
 	}
 	for rule, c := range map[string]struct {
-		now podman.Process
-		old bool
+		now     podman.Process
+		podman  string // what it says of a process without a note
+		old     bool
+		unknown bool
 	}{
-		"the present one": {podman.Process{Running: true, Spec: spec.Hash()}, false},
-		"another one":     {podman.Process{Running: true, Spec: "other"}, true},
-		"nobody knows":    {podman.Process{Running: true}, false},
-		"it is down":      {podman.Process{Spec: "other"}, false},
+		"the present one":                   {podman.Process{Running: true, PID: 7, Spec: spec.Hash()}, "other", false, false},
+		"another one":                       {podman.Process{Running: true, PID: 7, Spec: "other"}, spec.Hash(), true, false},
+		"podman knows the present one":      {podman.Process{Running: true, PID: 8}, spec.Hash(), false, false},
+		"podman knows another one":          {podman.Process{Running: true, PID: 9}, "other", true, false},
+		"podman does not say":               {podman.Process{Running: true, PID: 10}, "", false, true},
+		"it is down":                        {podman.Process{PID: 7, Spec: "other"}, "other", false, false},
+		"it is down, and there is no note":  {podman.Process{PID: 11}, "other", false, false},
+		"a number that another process had": {podman.Process{Running: true, PID: 9, Started: 1}, spec.Hash(), false, false},
 	} {
 		p.look = func(context.Context) (podman.Process, error) { return c.now, nil }
-		if old, err := p.Outdated(); old != c.old || err != nil {
+		p.adopt = func(_ context.Context, name string, of podman.Process) (string, error) {
+			if name != spec.Name || of != c.now {
+				t.Errorf("%s: podman was asked for %s, %+v", rule, name, of)
+			}
+			if c.podman == "" {
+				return "", errors.New("no answer")
+			}
+			return c.podman, nil
+		}
+		if old, err := p.Outdated(); old != c.old || (err != nil) != c.unknown {
 			t.Errorf("%s: %t, %v", rule, old, err)
 		}
 	}

@@ -1,6 +1,7 @@
 // Package podman runs the only container that a host runs outside of the
-// cluster: etcd. It uses podman only to create and to start the container. It
-// reads from /proc whether the container runs, and ends it by signals, so that
+// cluster: etcd. It uses podman only to create and to start the container, and
+// to learn from which spec it was made if our note of that is gone. It reads
+// from /proc whether the container runs, and ends it by signals, so that
 // neither a monitor action nor a stop waits for podman's locks, its disk or its
 // monitor process.
 package podman
@@ -35,8 +36,12 @@ const (
 	lookLimit  = 2 * time.Second
 )
 
-// label is the container label with the hash of the spec.
-const label = "holdfast.spec"
+// label is the container label with the hash of the spec, and hashBytes the length
+// of that hash.
+const (
+	label     = "holdfast.spec"
+	hashBytes = 8
+)
 
 // ErrNoImage is returned if podman does not have the image. Ensure loads it.
 var ErrNoImage = errors.New("the image is not on this host")
@@ -60,7 +65,7 @@ func (s Spec) Hash() string {
 		panic(err)
 	}
 	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:8])
+	return hex.EncodeToString(sum[:hashBytes])
 }
 
 // Run makes sure that the container runs as the spec says. It leaves one alone
@@ -76,7 +81,10 @@ func (m machine) run(ctx context.Context, s Spec) error {
 	if err != nil {
 		return fmt.Errorf("run container %s: %w", s.Name, err)
 	}
-	if now.Running && (now.Spec == s.Hash() || now.Spec == "" && m.adopt(ctx, s, now)) {
+	if now.Running && now.Spec == "" {
+		now.Spec, _ = m.adopt(ctx, s.Name, now) // what nobody knows is made anew
+	}
+	if now.Running && now.Spec == s.Hash() {
 		return nil
 	}
 	// Without this, podman would wait until the container ends by itself.
@@ -95,30 +103,48 @@ func (m machine) run(ctx context.Context, s Spec) error {
 // restart starts the existing container, if it was made from the same spec.
 // A restart works on a full disk, where no container can be created.
 func (m machine) restart(ctx context.Context, s Spec) bool {
-	if made(ctx, s) != s.Hash() {
+	if spec, err := made(ctx, s.Name); err != nil || spec != s.Hash() {
 		return false
 	}
 	err := apart(ctx, "start", s.Name)
 	return err == nil && m.started(s) == nil
 }
 
-// adopt reports whether a running process that has no note belongs to this
-// spec: we ended between its start and the note.
-func (m machine) adopt(ctx context.Context, s Spec, p Process) bool {
-	if made(ctx, s) != s.Hash() {
-		return false
-	}
-	m.remember(p, s.Hash())
-	return true
+// Adopt asks podman for the hash of the spec from which the running process of a
+// container was started, and notes it. It is for a process that has no note: we
+// ended between its start and the note, or somebody cleaned /run. It returns an
+// error if podman does not say, or if it may speak of another process.
+func Adopt(ctx context.Context, name string, p Process) (spec string, err error) {
+	return onHost.adopt(ctx, name, p)
 }
 
-// made returns the hash of the spec of the existing container, or nothing.
-func made(ctx context.Context, s Spec) string {
-	out, err := podman(ctx, lookLimit, "container", "inspect", "--format", `{{index .Config.Labels "`+label+`"}}`, s.Name)
+func (m machine) adopt(ctx context.Context, name string, p Process) (string, error) {
+	spec, err := made(ctx, name)
 	if err != nil {
-		return ""
+		return "", fmt.Errorf("find out from which spec container %s runs: %w", name, err)
 	}
-	return strings.TrimSpace(string(out))
+	now, err := m.state()
+	if err == nil && (now.PID != p.PID || now.Started != p.Started) {
+		err = errors.New("it was started anew meanwhile")
+	}
+	if err != nil {
+		return "", fmt.Errorf("find out from which spec container %s runs: %w", name, err)
+	}
+	m.remember(p, spec)
+	return spec, nil
+}
+
+// made returns the hash of the spec of the existing container.
+func made(ctx context.Context, name string) (string, error) {
+	out, err := podman(ctx, lookLimit, "container", "inspect", "--format", `{{index .Config.Labels "`+label+`"}}`, name)
+	if err != nil {
+		return "", explained(err)
+	}
+	spec := strings.TrimSpace(string(out))
+	if sum, err := hex.DecodeString(spec); err != nil || len(sum) != hashBytes {
+		return "", fmt.Errorf("its label %s is %q and no hash; see: podman inspect %s", label, spec, name)
+	}
+	return spec, nil
 }
 
 // make replaces the container. After a power cut, the old one may be known only

@@ -132,6 +132,44 @@ func TestWhatNobodyNotedIsNotRestarted(t *testing.T) {
 	}
 }
 
+// TestAProcessWithoutANoteGetsOneFromPodman: its note may be gone with its folder, or never
+// have been written. What podman does not say of this very process is unknown.
+func TestAProcessWithoutANoteGetsOneFromPodman(t *testing.T) {
+	m, dir := install(t)
+	must(t, m.run(t.Context(), etcd()))
+	p := m.now(t)
+	m.noteFile = filepath.Join(dir, "cleaned", "etcd.started")
+	p.Spec = ""
+	earlier := p
+	earlier.Started--
+	unknown := func(what string, of Process, want string) {
+		t.Helper()
+		if spec, err := m.adopt(t.Context(), "etcd", of); spec != "" || err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %q, %v", what, spec, err)
+		}
+		if got := m.now(t); got.Spec != "" {
+			t.Errorf("%s: it was noted: %+v", what, got)
+		}
+	}
+	must(t, os.WriteFile(filepath.Join(dir, "broken-container"), []byte("database is locked"), 0o600))
+	unknown("podman fails", p, "database is locked")
+	unknown("an earlier process", earlier, "started anew")
+	label := filepath.Join(dir, "label")
+	for _, text := range []string{"", "<no value>", "0123", "0123456789abcdef00"} {
+		must(t, os.WriteFile(label, []byte(text), 0o600))
+		unknown("the label "+text, p, "no hash")
+	}
+	must(t, os.WriteFile(label, []byte("0123456789abcdef\n"), 0o600))
+	calls(t, dir)
+	spec, err := m.adopt(t.Context(), "etcd", p)
+	if now, got := m.now(t), calls(t, dir); spec != "0123456789abcdef" || err != nil || now.Spec != spec || now.PID != p.PID || !slices.Equal(got, []string{"container"}) {
+		t.Errorf("%q, %v, noted %+v, podman was asked for %v", spec, err, now, got)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "cleaned", filepath.Base(state.RunReservePath))); err != nil {
+		t.Errorf("no room is kept for the next note: %v", err)
+	}
+}
+
 func TestWhatPodmanOnlyBelievesToRunIsMadeAnew(t *testing.T) {
 	m, dir := install(t)
 	must(t, m.run(t.Context(), etcd()))

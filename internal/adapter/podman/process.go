@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // machine holds the paths that matter on a host.
@@ -201,13 +202,15 @@ func (m machine) noted() (note, error) {
 	return n, nil
 }
 
-// remember notes the spec from which a process was started. If that fails, for
-// example because /run is full, podman is asked for the spec later.
+// remember notes the spec from which a process was started. If that fails, podman is
+// asked for the spec later (Adopt).
 func (m machine) remember(p Process, spec string) {
 	data, err := json.Marshal(note{p.PID, p.Started, spec})
-	if err == nil {
-		_ = host.WriteFileAtomic(m.noteFile, data, 0o600)
+	dir := filepath.Dir(m.noteFile)
+	if err != nil || os.MkdirAll(dir, 0o700) != nil { // somebody may have removed the folder
+		return
 	}
+	_ = host.WriteFileReserved(m.noteFile, filepath.Join(dir, filepath.Base(state.RunReservePath)), data, 0o600)
 }
 
 // forget removes what is noted about an earlier process, and what is left of a note:

@@ -2,6 +2,7 @@ package network
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
@@ -26,9 +27,13 @@ const (
 
 // Leave gives the VIPs of this host away, because it is about to boot, and waits until
 // they have left. The other hosts hear of it first: the next holder has to know from where
-// it takes connections over. The caller calls stay if the host does not boot.
+// it takes connections over. The caller calls stay if the host does not boot. An upgrade and
+// a shutdown may have the VIPs leave at once: they come back once both have called stay.
 func (b *ViewStore) Leave(ctx context.Context) (stay func()) {
-	b.Update(func(v *state.NetworkView) { v.Announces = true })
+	b.Update(func(v *state.NetworkView) { // it holds the lock of leavers, too
+		b.leavers++
+		v.Announces = true
+	})
 	if !vrrp.Announced(b.View()) {
 		until(ctx, saysLimit, func() bool { return vrrp.Announced(b.View()) })
 		_ = host.Sleep(ctx, heardWithin)
@@ -38,7 +43,13 @@ func (b *ViewStore) Leave(ctx context.Context) (stay func()) {
 		until(ctx, leaveLimit, func() bool { return !b.leaves() })
 		_ = host.Sleep(ctx, leaveAfter) // a shorter wait costs some answers
 	}
-	return func() { b.Update(func(v *state.NetworkView) { v.Announces, v.Leaving = false, false }) }
+	return sync.OnceFunc(func() {
+		b.Update(func(v *state.NetworkView) {
+			if b.leavers--; b.leavers == 0 {
+				v.Announces, v.Leaving = false, false
+			}
+		})
+	})
 }
 
 // until waits until something is so, and no longer than a limit.

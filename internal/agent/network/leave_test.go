@@ -79,3 +79,31 @@ func TestAHostGivesItsVIPsAwayBeforeItBoots(t *testing.T) {
 		})
 	}
 }
+
+// TestTheVIPsComeBackOnceNobodyWhoHadThemLeaveIsLeft: an upgrade and a shutdown may do so at once, and
+// each takes back only what it did, once.
+func TestTheVIPsComeBackOnceNobodyWhoHadThemLeaveIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		views := NewViewStore(state.NetworkView{Host: state.HostFacts{NodeName: "cp-1"}})
+		away := func(what string, want bool) {
+			t.Helper()
+			if v := views.View(); v.Leaving != want || v.Announces != want {
+				t.Errorf("%s: leaving %t, announced %t", what, v.Leaving, v.Announces)
+			}
+		}
+		upgrade, shutdown := views.Leave(t.Context()), views.Leave(t.Context())
+		away("both", true)
+		upgrade()
+		away("the upgrade is over", true)
+		upgrade()
+		away("the upgrade says so twice", true)
+		again := views.Leave(t.Context())
+		shutdown()
+		away("another upgrade", true)
+		again()
+		away("nobody is left", false)
+		shutdown()
+		views.Leave(t.Context())
+		away("the next one", true)
+	})
+}

@@ -14,6 +14,8 @@ type ViewStore struct {
 	mu        sync.Mutex
 	view      state.NetworkView
 	followers []loop.Kick
+	// leavers is the number of those for whom the VIPs leave (Leave).
+	leavers int
 }
 
 // NewViewStore returns a store with what is known from the start.

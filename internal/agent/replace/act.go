@@ -254,8 +254,14 @@ func (h *here) dropMember(ctx context.Context, _ Job) error {
 // here and into the cluster.
 func (h *here) putDevice(ctx context.Context, job Job) error {
 	asks, err := h.plans().Request()
-	if err != nil || asks == nil || job.Order == nil {
-		return fmt.Errorf("the newcomer or the order of the command is gone (%w)", err)
+	if err != nil {
+		return err
+	}
+	if asks == nil {
+		return fmt.Errorf("the request of %s to enter is gone: while it runs it asks again; see its console", job.Plan.New.Name)
+	}
+	if job.Order == nil {
+		return orderGone(*job.Plan)
 	}
 	dev := job.Order.Device
 	dev.Target, dev.UUID, dev.Serial = job.Plan.New.Name, asks.Machine.UUID, asks.Machine.Serial

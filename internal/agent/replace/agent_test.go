@@ -318,3 +318,32 @@ func TestAnOrderThatIsWrittenDuringALookStays(t *testing.T) {
 		t.Errorf("%+v, %v", o, err)
 	}
 }
+
+// TestADeviceThatCannotBeWrittenSaysWhatIsMissing: the file of the newcomer or that of the order may
+// have gone since the look.
+func TestADeviceThatCannotBeWrittenSaysWhatIsMissing(t *testing.T) {
+	asks := `{"machine":{"uuid":"new"},"address":"10.98.0.12"}`
+	for name, c := range map[string]struct {
+		request string
+		change  func(*Job)
+		want    string
+	}{
+		"no newcomer asks":    {"", func(*Job) {}, "the request of cp-2 to enter is gone"},
+		"the request is torn": {"{torn", func(*Job) {}, replacement.NewcomerPath},
+		"the order is gone":   {asks, func(job *Job) { job.Order = nil }, "sudo holdfast host replace cp-2 --bmc-address ADDRESS"},
+		"the order of a site that grows is gone": {asks, func(job *Job) {
+			job.Order, job.Plan.Grows, job.Plan.New.Address = nil, true, "10.98.0.12"
+		}, "sudo holdfast topology apply --install-config FILE --address 10.98.0.12"},
+	} {
+		l, job := newLab(t)
+		if c.request != "" {
+			if err := powercut.WriteFile(l.path(replacement.NewcomerPath), []byte(c.request), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c.change(&job)
+		if err := l.putDevice(t.Context(), job); err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "%!") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -59,13 +59,18 @@ func (h *here) nameSite(ctx context.Context, job Job) error {
 		return errors.New("this host does not know how to change the names in the site's configuration")
 	}
 	if job.Order == nil {
-		how := "--bmc-address ADDRESS"
-		if job.Plan.Grows {
-			how = "--install-config FILE --address " + job.Plan.New.Address
-		}
-		return fmt.Errorf("the order of the command is gone, and with it the account of the BMC: sudo %s %s", job.Plan.Command(), how)
+		return orderGone(*job.Plan)
 	}
 	return h.Name(ctx, *job.Plan, job.Order.Device)
+}
+
+// orderGone says how a person gives the order of a plan once more.
+func orderGone(p replace.Plan) error {
+	how := "--bmc-address ADDRESS"
+	if p.Grows {
+		how = "--install-config FILE --address " + p.New.Address
+	}
+	return fmt.Errorf("the order of the command is gone, and with it the account of the BMC: sudo %s %s", p.Command(), how)
 }
 
 // dropDevice removes the file with the old host's device, so that nothing on this host switches a

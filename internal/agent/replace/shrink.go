@@ -17,16 +17,27 @@ import (
 // shrinks reads the facts that only a shrinking site needs.
 func (h *here) shrinks(ctx context.Context, f *replace.Facts, job Job) {
 	f.Target = state.Known(h.plans().HasTargetSite())
+	if !job.shrinks() {
+		return
+	}
+	if text, err := h.run(ctx, pacemaker.Configuration()); err == nil {
+		cib, err := decide.ParseCIB(text)
+		f.Halted, f.Maintained = carry.Fact(cib.Halted(decide.Etcd), err), carry.Fact(cib.InMaintenance(), err)
+	}
 	if job.Plan == nil || job.Plan.Stage != replace.Narrowing {
 		return
 	}
 	h.keeperless(ctx, f) // the etcd keeper knows nothing of an etcd that kubelet runs
 	has := carry.HandsOf(ctx, h.steps(), state.Is(f.Kubelets, true), h.pod)
 	f.Podmans, f.Pod, f.Boots, f.Runs, f.Paired = has.Podmans, has.Pod, has.Boots, has.Runs, has.Paired
-	if text, err := h.run(ctx, pacemaker.Configuration()); err == nil {
-		cib, err := decide.ParseCIB(text)
-		f.Halted = carry.Fact(cib.Halted(decide.Etcd), err)
+}
+
+// shrinks reports whether the plan under way, or else the wish, is that of a shrinking site.
+func (j Job) shrinks() bool {
+	if j.Plan != nil && !j.Plan.Stage.Over() {
+		return j.Plan.Shrinks
 	}
+	return j.Order != nil && j.Order.Wish.Shrinks
 }
 
 // pod renders kubelet's file of etcd. Once it is in kubelet's folder nobody needs it any more.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/adapter/etcd"
 	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/adapter/podman"
 	"github.com/holdfast/holdfast/internal/adapter/replacement"
 	"github.com/holdfast/holdfast/internal/decide/replace"
 	decide "github.com/holdfast/holdfast/internal/decide/twonode"
@@ -113,6 +114,38 @@ func TestKubeletGetsEtcdOnlyOncePacemakerIsKnownNotToStartIt(t *testing.T) {
 	}
 	if d := l.decides(t, job); d.Act != replace.StopEtcd {
 		t.Errorf("the decision is %+v", d)
+	}
+}
+
+// Pacemaker is asked before the plan begins, too: its gate says what to type.
+func TestAMaintenanceOfPacemakerKeepsASiteFromShrinking(t *testing.T) {
+	const maintained = `<cib><configuration><crm_config><cluster_property_set id="p"><nvpair id="n" name="maintenance-mode" value="true"/></cluster_property_set></crm_config></configuration></cib>`
+	l, job, _ := newShrinking(t)
+	run, answer := l.run, maintained
+	l.run = func(ctx context.Context, c host.Cmd) ([]byte, error) {
+		if c.Name == "cibadmin" {
+			return []byte(answer), nil
+		}
+		return run(ctx, c)
+	}
+	l.podman = func(context.Context) (podman.Process, error) { return podman.Process{}, errors.New("nobody knows") }
+	do := l.world().Do
+	if err := errors.Join(do[replace.PutPod](t.Context(), job), do[replace.KubeletBoot](t.Context(), job)); err != nil {
+		t.Fatal(err)
+	}
+	if d := l.decides(t, job); d.Act != replace.Wait || d.Way != "sudo pcs property set maintenance-mode=false" {
+		t.Errorf("the decision is %+v", d)
+	}
+	order := order
+	order.Wish = replace.Wish{ID: "p2", Shrinks: true, Old: "cp-2"}
+	for _, plan := range []*replace.Plan{nil, {ID: "p1", Shrinks: true, Old: replace.Old{Name: "cp-2"}, Stage: replace.Whole}, {ID: "p2", Shrinks: true, Old: replace.Old{Name: "cp-2"}, Stage: replace.Planned}} {
+		asked := Job{Plan: plan, Order: &order}
+		for _, answer = range []string{maintained, "<cib/>", "<cib>"} {
+			f := l.look(t.Context(), asked)
+			if state.Is(f.Maintained, true) != (answer == maintained) || f.Maintained.Known != (answer != "<cib>") {
+				t.Errorf("with the plan %+v, Pacemaker says %s: %+v", plan, answer, f.Maintained)
+			}
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -50,10 +51,30 @@ func (h *Host) enabled(ctx context.Context, unit string) bool {
 	return err == nil
 }
 
+// manages returns an error if Pacemaker, which has etcd, is in maintenance: it would stop etcd only
+// once a person ends that, whenever that is.
+func (h *Host) manages(ctx context.Context) error {
+	if _, held, err := h.holder(); err != nil || !held {
+		return err
+	}
+	text, err := h.Run(ctx, pacemaker.Configuration())
+	if err != nil {
+		return err
+	}
+	cib, err := twonode.ParseCIB(text)
+	if err == nil && cib.InMaintenance() {
+		err = fmt.Errorf("in maintenance Pacemaker does not stop etcd: sudo %s", pacemaker.Manage())
+	}
+	return err
+}
+
 // StopEtcd has Pacemaker stop etcd, and waits until nobody holds its data. Once the etcd keeper is
 // to stop it, the API server is ended: etcd would wait for it for seconds. An etcd that does not
 // end by itself even so is killed, as in TakeEtcd: it is the only member.
 func (h *Host) StopEtcd(ctx context.Context) error {
+	if err := h.manages(ctx); err != nil {
+		return err
+	}
 	quiet := h.withoutSecrets()
 	if err := quiet.do(ctx, "kubelet starts it next", pacemaker.Disable(twonode.EtcdClone)); err != nil {
 		return err

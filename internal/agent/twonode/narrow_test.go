@@ -20,6 +20,7 @@ func stopping(t *testing.T, asked, ends int) (s *stand, kills *int) {
 		t.Fatal(err)
 	}
 	s.put(fileLocks, lock(t, s, etcdPID))
+	s.programs["cibadmin"] = func([]string) (string, error) { return "<cib/>", nil }
 	looks, at, n := 0, time.Unix(0, 0), 0
 	s.Now = func() time.Time { return at }
 	s.programs["kill -KILL"] = func([]string) (string, error) { n++; s.put(fileLocks, ""); return "", nil }
@@ -61,6 +62,40 @@ func TestAnEtcdThatPacemakerStopsIsKilledOnlyOnceItsKeeperIsToStopIt(t *testing.
 		}
 		if !s.ran("pcs resource disable etcd-clone") {
 			t.Errorf("%s: Pacemaker may start it again: %v", name, s.runs)
+		}
+	}
+}
+
+// TestPacemakerIsNotToldToStopEtcdInMaintenance: it would stop etcd whenever a person ends that. What
+// does not run needs nobody who stops it.
+func TestPacemakerIsNotToldToStopEtcdInMaintenance(t *testing.T) {
+	cib := func(value string) string {
+		return `<cib><configuration><crm_config><cluster_property_set id="x"><nvpair id="y" name="maintenance-mode" value="` + value + `"/></cluster_property_set></crm_config></configuration></cib>`
+	}
+	for name, c := range map[string]struct {
+		cib  string
+		err  error
+		down bool
+		want string // of the error, none where it is empty
+	}{
+		"in maintenance":                 {cib: cib("true"), want: "sudo pcs property set maintenance-mode=false"},
+		"as a person may write it":       {cib: cib("Yes"), want: "maintenance"},
+		"the maintenance has ended":      {cib: cib("false")},
+		"nobody knows":                   {err: errors.New("not connected"), want: "not connected"},
+		"half of an answer":              {cib: "<cib>", want: "CIB"},
+		"in maintenance, and it is down": {cib: cib("true"), down: true},
+	} {
+		s, _ := stopping(t, 0, 1)
+		s.programs["cibadmin"] = func([]string) (string, error) { return c.cib, c.err }
+		if c.down {
+			s.put(fileLocks, "")
+		}
+		err := s.StopEtcd(t.Context())
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if s.ran("pcs resource disable") != (c.want == "") {
+			t.Errorf("%s: ran %v", name, s.runs)
 		}
 	}
 }

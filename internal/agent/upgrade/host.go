@@ -1,6 +1,7 @@
 package upgrade
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -197,7 +198,7 @@ func (m machine) quiet(ctx context.Context) (bool, error) {
 	out, err := m.systemd(ctx, append([]string{"is-active"}, units...)...)
 	states := strings.Fields(string(out))
 	if len(states) != len(units) {
-		return false, fmt.Errorf("ask systemd for %s: %w", strings.Join(units, ", "), err)
+		return false, fmt.Errorf("ask systemd for %s: %w", strings.Join(units, ", "), cmp.Or(err, fmt.Errorf("it answers %q", out)))
 	}
 	for _, s := range states {
 		if s != "inactive" && s != "failed" {

@@ -220,6 +220,10 @@ func TestAHostIsQuietOnceItsUnitsHaveEnded(t *testing.T) {
 	if _, err := m.quiet(t.Context()); err == nil {
 		t.Error("silence is taken for quiet")
 	}
+	m.systemd = func(context.Context, ...string) ([]byte, error) { return []byte("inactive\n"), nil }
+	if _, err := m.quiet(t.Context()); err == nil || !strings.HasSuffix(err.Error(), `: it answers "inactive\n"`) {
+		t.Errorf("half of an answer: %v", err)
+	}
 }
 
 func TestAHostStopsWhatPacemakerRunsInOrder(t *testing.T) {

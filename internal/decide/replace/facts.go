@@ -134,6 +134,8 @@ type Facts struct {
 	// Corosync's list, the record of etcd, a device. Halted is true if Pacemaker was told not to
 	// start etcd.
 	Pod, Boots, Runs, Paired, Halted state.Fact[bool]
+	// Maintained is true if Pacemaker is in maintenance: it starts and stops nothing.
+	Maintained state.Fact[bool]
 	// Target is true if the site is written down that this host becomes.
 	Target state.Fact[bool]
 }

@@ -29,6 +29,8 @@ func shut(id, way, format string, a ...any) Gate {
 const (
 	explainEtcd = "sudo holdfast explain etcd"
 	statusShow  = "holdfast status"
+	crmMon      = "sudo crm_mon -1"
+	manage      = "sudo pcs property set maintenance-mode=false"
 )
 
 // Gates returns every gate, for a wish, or for a plan that can still be taken back.

@@ -13,8 +13,19 @@ import "github.com/holdfast/holdfast/internal/model/state"
 func ShrinkGates(f Facts, w Wish) []Gate {
 	return []Gate{
 		f.gateTwo(), f.gateHere(w), f.gateSole(w), f.gateSilent(w), f.gateOff(w), f.gateEtcd(), f.gateAlone(), f.gateNode(w), f.gateBackup(w),
-		f.gateLock(), f.gateUpgrade(), f.gateAccount(w), f.gateVolumes(w), f.gateTarget(),
+		f.gateLock(), f.gateUpgrade(), f.gateAccount(w), f.gateVolumes(w), f.gateMaintained(), f.gateTarget(),
 	}
+}
+
+// gateMaintained keeps a plan from beginning that would wait for a person at its last steps.
+func (f Facts) gateMaintained() Gate {
+	switch {
+	case !f.Maintained.Known:
+		return shut("maintained", crmMon, "it is unknown whether Pacemaker is in maintenance")
+	case f.Maintained.Value:
+		return shut("maintained", manage, "Pacemaker is in maintenance: it would not stop etcd, which goes to kubelet")
+	}
+	return open("maintained")
 }
 
 // gateTarget keeps a plan from beginning that could not end.
@@ -49,6 +60,14 @@ var narrowingRules = []rule{
 		// Both next steps ask who has etcd now: one of them would give it to two.
 		step: "S5", id: "narrowing.unknown", act: Wait, when: func(f Facts) bool { return !f.Kubelets.Known },
 		words: says("it is unknown whether kubelet of %s has its file of etcd", here),
+	},
+	{
+		// Before Pacemaker is told to stop etcd: it would do so at the moment in which the person ends
+		// the maintenance. An etcd that does not run needs nobody to stop it.
+		step: "S5", id: "narrowing.maintained", act: Wait,
+		when:  func(f Facts) bool { return no(f.Kubelets) && yes(f.Maintained) && !no(f.Podmans) },
+		words: says("waits until Pacemaker's maintenance ends: in it Pacemaker does not stop etcd of %s", here),
+		way:   says(manage),
 	},
 	{
 		step: "S5", id: "narrowing.stop", act: StopEtcd,

@@ -27,6 +27,7 @@ type shrinking struct {
 	pod, static, boots      bool // kubelet's file of etcd, beside its folder or in it; kubelet at boot
 	halted                  bool // Pacemaker was told not to start etcd
 	clusterBoots, runs      bool // Corosync and Pacemaker
+	maintained, meddled     bool // Pacemaker is in maintenance, and a person put it there, once
 	stage                   Stage
 	abort, dressed, toldOff bool
 }
@@ -71,7 +72,7 @@ func (w shrinking) facts() Facts {
 	}
 	f.Ring = state.Known(ring)
 	if w.runs {
-		f.Known, f.Halted = state.Known(known), state.Known(w.halted)
+		f.Known, f.Halted, f.Maintained = state.Known(known), state.Known(w.halted), state.Known(w.maintained)
 	}
 	if w.abort {
 		f.Wish = &Wish{ID: "p1", Shrinks: true, Abort: true}
@@ -123,6 +124,9 @@ func (w shrinking) acted(t *testing.T, d Decision) []shrinking {
 	case StopEtcd:
 		n.halted = true
 		half := n // Pacemaker was told, and etcd has not ended
+		if w.maintained {
+			return []shrinking{half} // and does not end
+		}
 		n.etcd, n.podman = false, false
 		return []shrinking{half, n}
 	case GivePod:
@@ -130,7 +134,7 @@ func (w shrinking) acted(t *testing.T, d Decision) []shrinking {
 	case EndRing:
 		boots := n // they start no more at boot, and still run
 		boots.clusterBoots = false
-		n.clusterBoots, n.runs, n.ringOld = false, false, false
+		n.clusterBoots, n.runs, n.ringOld, n.maintained = false, false, false, false
 		return []shrinking{boots, n}
 	case EndPair:
 		half := n
@@ -161,6 +165,8 @@ func (w shrinking) happens() []shrinking {
 	add(!w.abort && w.stage == Planned, func(n *shrinking) { n.abort = true })
 	add(!w.oldOn && !w.toldOff, func(n *shrinking) { n.oldOn, n.toldOff = true, true }) // somebody switches it on, once
 	add(w.oldOn && !w.contact(), func(n *shrinking) { n.oldOn = false })
+	add(w.runs && !w.meddled, func(n *shrinking) { n.maintained, n.meddled = true, true })
+	add(w.runs && w.maintained, func(n *shrinking) { n.maintained = false })
 	return out
 }
 
@@ -173,7 +179,20 @@ func (w shrinking) etcdStarts() bool {
 	case w.static:
 		return w.boots
 	}
-	return w.runs && w.record && !w.halted
+	return w.runs && w.record && !w.halted && !w.maintained
+}
+
+// stuck reports whether nobody starts an etcd that is down: neither Pacemaker or kubelet by
+// themselves nor the next act. In a person's maintenance Pacemaker starts nothing; there the plan at
+// least does not wait once it goes to kubelet.
+func (w shrinking) stuck(d Decision) bool {
+	switch {
+	case w.etcd || w.etcdStarts() || w.runs != w.clusterBoots || w.contact():
+		return false
+	case w.maintained:
+		return w.stage == Narrowing && d.Act == Wait
+	}
+	return d.Act != StopEtcd && d.Act != GivePod && d.Act != SwitchOff
 }
 
 func (w shrinking) mistakes() (out []string) {
@@ -193,9 +212,10 @@ func (w shrinking) mistakes() (out []string) {
 	return out
 }
 
-// TestAShrinkingSiteEndsWithOneHostOrServesAsOneOfTwo visits every state that crashes, power cuts
-// and an old host that is switched on again can bring about. In each one etcd starts again without
-// a person, by itself or by the next act of the plan, which needs no API. Each one can end.
+// TestAShrinkingSiteEndsWithOneHostOrServesAsOneOfTwo visits every state that crashes, power cuts,
+// an old host that is switched on again and a maintenance of Pacemaker can bring about. In each one
+// etcd starts again without a person, by itself or by the next act of the plan, which needs no API,
+// unless a person keeps Pacemaker from it. Each one can end.
 func TestAShrinkingSiteEndsWithOneHostOrServesAsOneOfTwo(t *testing.T) {
 	used := map[string]int{}
 	before := visit(t, func(w shrinking) []shrinking {
@@ -206,8 +226,11 @@ func TestAShrinkingSiteEndsWithOneHostOrServesAsOneOfTwo(t *testing.T) {
 			if d.Rule == "nothing-fits" || d.Words == "" || d.Act == WritePlan && d.Plan == nil {
 				t.Fatalf("not explained: %+v: %+v", d, w)
 			}
-			if !w.etcd && !w.etcdStarts() && w.runs == w.clusterBoots && d.Act != StopEtcd && d.Act != GivePod && d.Act != SwitchOff && !w.contact() {
+			if w.stuck(d) {
 				t.Fatalf("etcd does not start, and the decision is %+v: %+v", d, w)
+			}
+			if w.maintained && w.podman && d.Act == StopEtcd {
+				t.Fatalf("a Pacemaker in maintenance is to stop etcd: %+v", w)
 			}
 			next = append(next, w.acted(t, d)...)
 		}
@@ -241,6 +264,32 @@ func TestEtcdIsNotGivenToKubeletWhileItIsUnknownWhoHasIt(t *testing.T) {
 	}
 }
 
+// TestAPersonIsToldToEndTheMaintenanceInWhichEtcdIsNotStopped: it may have begun after Pacemaker was
+// told to stop etcd. An etcd that is down, as after a boot, goes to kubelet in it.
+func TestAPersonIsToldToEndTheMaintenanceInWhichEtcdIsNotStopped(t *testing.T) {
+	const wait = "narrowing.maintained"
+	for name, c := range map[string]struct {
+		maintained, halted, podmans state.Fact[bool]
+		want                        string
+	}{
+		"before":                     {state.Known(true), state.Known(false), state.Known(true), wait},
+		"Pacemaker was told":         {state.Known(true), state.Known(true), state.Known(true), wait},
+		"who has etcd is unknown":    {state.Known(true), state.Known(true), state.Fact[bool]{}, wait},
+		"it was booted":              {state.Known(true), state.Known(false), state.Known(false), "narrowing.stop"},
+		"it was booted after that":   {state.Known(true), state.Known(true), state.Known(false), "narrowing.give"},
+		"it has ended":               {state.Known(false), state.Known(false), state.Known(true), "narrowing.stop"},
+		"Pacemaker does not run yet": {state.Fact[bool]{}, state.Fact[bool]{}, state.Known(true), "narrowing.stop"},
+	} {
+		w := two()
+		w.stage, w.ringOld, w.cibOld, w.retirement, w.pod, w.boots = Narrowing, false, false, true, true, true
+		f := w.facts()
+		f.Maintained, f.Halted, f.Podmans = c.maintained, c.halted, c.podmans
+		if d := Decide(f); d.Rule != c.want || (d.Way == "sudo pcs property set maintenance-mode=false") != (c.want == wait) {
+			t.Errorf("%s: %+v", name, d)
+		}
+	}
+}
+
 func readyToShrink() (Facts, Wish) {
 	f := two().facts()
 	w := wished(f)
@@ -262,6 +311,8 @@ var closingShrink = []closes{
 	{"the other host began one as well (L5)", "work", func(f *Facts, _ *Wish) { f.Lock = state.Known("p2") }},
 	{"this host is on its way to another release (U17)", "upgrade", func(f *Facts, _ *Wish) { f.Upgrade = state.Known(hold.Lost{Retire: "it leaves"}) }},
 	{"the account that the old host knows", "account", func(f *Facts, _ *Wish) { f.Refused = state.Known(false) }},
+	{"Pacemaker is in maintenance", "maintained", func(f *Facts, _ *Wish) { f.Maintained = state.Known(true) }},
+	{"whether Pacemaker is in maintenance is unknown", "maintained", func(f *Facts, _ *Wish) { f.Maintained.Known = false }},
 	{"the file of the site is gone", "target", func(f *Facts, _ *Wish) { f.Target = state.Known(false) }},
 	{"a volume of the old host", "volumes", func(f *Facts, _ *Wish) { f.Volumes = state.Known([]string{"pv-1"}) }},
 }

@@ -1,6 +1,9 @@
 package twonode
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // Config describes the set-up of Corosync and Pacemaker: either all that is
 // wanted, or the parts of the present set-up that the wanted one is compared
@@ -23,6 +26,14 @@ func (c Config) Halted(id string) bool {
 			meta = append(slices.Clone(meta), r.Clone.Meta...)
 		}
 		return r.ID == id && slices.ContainsFunc(meta, func(s Setting) bool { return s.Name == "target-role" && s.Value == "Stopped" })
+	})
+}
+
+// InMaintenance reports whether Pacemaker was told to start, stop and watch nothing. A person
+// may write it in each way that Pacemaker takes for true.
+func (c Config) InMaintenance() bool {
+	return slices.ContainsFunc(c.Properties, func(s Setting) bool {
+		return s.Name == "maintenance-mode" && slices.Contains([]string{"true", "on", "yes", "y", "1"}, strings.ToLower(s.Value))
 	})
 }
 

@@ -37,7 +37,8 @@ type EtcdReport struct {
 	// Down is the time for which etcd has been down while it should run.
 	Down time.Duration `json:"down,omitempty"`
 	// Outdated is true while etcd runs by another manifest than the present one on
-	// this host; unknown if it does not run here under podman.
+	// this host; unknown if it does not run here under podman, or if nobody knows by
+	// which one it runs.
 	Outdated Fact[bool] `json:"outdated"`
 	// Problem is the error of the last step, empty if it worked.
 	Problem string `json:"problem,omitempty"`

@@ -360,6 +360,10 @@ func TestWhatCannotBeReadIsUnknownAndSaysWhy(t *testing.T) {
 			t.Errorf("%q is not in %q", want, h.Trouble)
 		}
 	}
+	f.tools = map[string]string{"systemctl": "active\n"}
+	if text := strings.Join(f.eyes().Observe(t.Context()).Trouble, "\n"); !strings.Contains(text, `it printed "active\n"`) || strings.Contains(text, "%!") {
+		t.Errorf("half of an answer: %q", text)
+	}
 }
 
 func TestTheTroubleWithABMCDoesNotSayWhereItIs(t *testing.T) {

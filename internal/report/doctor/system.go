@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,7 +50,7 @@ func (l *observation) activeUnits(ctx context.Context) (map[string]string, error
 	out, err := l.tool(ctx, "systemctl", append([]string{"is-active"}, names...)...)
 	states := strings.Fields(string(out))
 	if len(states) != len(names) {
-		return nil, fmt.Errorf("systemctl reported %d units instead of %d: %w", len(states), len(names), err)
+		return nil, fmt.Errorf("systemctl reported %d units instead of %d: %w", len(states), len(names), cmp.Or(err, fmt.Errorf("it printed %q", out)))
 	}
 	active := map[string]string{}
 	for i, name := range names {

@@ -9,14 +9,14 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// planFacts is what the agent of the host that stays can see. Backups, volumes, free space and other
-// work on hosts are always as a plan wants them.
+// planFacts is what the agent of the host that stays can see. Backups, volumes, free space, Pacemaker's
+// maintenance and other work on hosts are always as a plan wants them.
 func (w *world) planFacts() replace.Facts {
 	s := w.site
 	h := &w.hosts[s.stay]
 	f := replace.Facts{
 		Now: w.clock(s.stay), Host: h.seat.name, Plan: h.seat.plan, Wish: h.seat.wish, ControlPlanes: s.planes,
-		Refused: state.Known(true), Room: state.Known(true), Ships: state.Known(true), Target: state.Known(true), Arch: state.Known(true),
+		Refused: state.Known(true), Room: state.Known(true), Ships: state.Known(true), Target: state.Known(true), Arch: state.Known(true), Maintained: state.Known(false),
 	}
 	w.keeperFacts(h, &f)
 	w.newcomerFacts(&f)

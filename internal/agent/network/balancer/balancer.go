@@ -176,7 +176,8 @@ func (p *Reconciler) restart() (at string, anew bool, err error) {
 	}
 	now := p.Now()
 	last, _ := time.Parse(time.RFC3339, at)
-	if p.deaf.IsZero() || now.Sub(p.deaf) < deafFor || now.Sub(last) < restartPause {
+	since := now.Sub(last) // negative if the clock was ahead then: that start says nothing
+	if p.deaf.IsZero() || now.Sub(p.deaf) < deafFor || since >= 0 && since < restartPause {
 		return at, false, nil
 	}
 	p.deaf = time.Time{}

@@ -185,6 +185,23 @@ func TestADeafHaproxyStartsAnewAndNotAgainAtOnce(t *testing.T) {
 	if second == first {
 		t.Error("it is deaf still, and nothing is done")
 	}
+	now = now.AddDate(-1, 0, 0) // the clock was ahead, and is set
+	p = New(p.Options)
+	reconcile(t, p, v)
+	now = now.Add(deafFor)
+	reconcile(t, p, v)
+	set := pod()
+	if set == second {
+		t.Error("a start of next year holds it up")
+	}
+	now = now.Add(deafFor)
+	reconcile(t, p, v)
+	now = now.Add(deafFor)
+	reconcile(t, p, v)
+	if pod() != set {
+		t.Error("it starts anew again at once")
+	}
+	second = set
 	accepts, now = false, now.Add(time.Hour)
 	for range 3 {
 		reconcile(t, p, v)
