@@ -20,6 +20,7 @@ var administrators = map[string]string{
 	"internal/install/readdress/cluster.go":   "a move of the site, which a person announced: the addresses in its objects",
 	"internal/install/grow/cluster.go":        "a growth, which a person wished: roles, guards and the topology",
 	"internal/cli/host_replace_join.go":       "a person's command on a host",
+	"internal/cli/topology_early.go":          "a person's command on a control plane",
 	"internal/cli/topology_narrow.go":         "a person's command on a control plane",
 	"internal/decide/leafcert/leaves.go":      "its certificate is renewed, and nothing is asked with it",
 	"internal/cli/place/flags.go":             "the help of a person's commands",
