@@ -83,7 +83,7 @@ func TestABootstrapTokenIsForTheHostItself(t *testing.T) {
 	refusal := error(nil)
 	s := newSite(t, func(o *Options) {
 		o.Bootstrap = func(_ context.Context, own jointoken.Claims) (Secret, error) {
-			return Secret{own.Host, start}, refusal
+			return Secret{Token: own.Host, Expires: start}, refusal
 		}
 	})
 	ask := func(host string) (int, string) {
@@ -92,7 +92,7 @@ func TestABootstrapTokenIsForTheHostItself(t *testing.T) {
 	}
 	status, body := ask("worker-1")
 	var got Secret
-	if err := json.Unmarshal([]byte(body), &got); err != nil || status != 200 || got != (Secret{"worker-1", start}) {
+	if err := json.Unmarshal([]byte(body), &got); err != nil || status != 200 || got != (Secret{Token: "worker-1", Expires: start}) {
 		t.Errorf("%d %q, %v", status, body, err)
 	}
 	for _, host := range []string{"worker-2", "cp-1"} {

@@ -82,10 +82,10 @@ func newSite(t *testing.T, change func(*Options)) *site {
 			return jointoken.Read(key, tok, jointoken.Host, s.clock())
 		},
 		Admit: func(_ context.Context, shown jointoken.Claims, host string) (Secret, error) {
-			return Secret{"own token of " + host + ", " + string(shown.Role), shown.Expires}, nil
+			return Secret{Token: "own token of " + host + ", " + string(shown.Role), Expires: shown.Expires}, nil
 		},
 		Bootstrap: func(_ context.Context, own jointoken.Claims) (Secret, error) {
-			return Secret{"bootstrap token of " + own.Host + ", " + string(own.Role), own.Expires}, nil
+			return Secret{Token: "bootstrap token of " + own.Host + ", " + string(own.Role), Expires: own.Expires}, nil
 		},
 		ReadToken: readToken,
 		Logf: func(format string, args ...any) {
