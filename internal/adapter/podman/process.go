@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
-	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // machine holds the paths that matter on a host.
@@ -202,6 +201,10 @@ func (m machine) noted() (note, error) {
 	return n, nil
 }
 
+// reserve is the file beside the note that keeps room in /run, also for the files of the
+// etcd keeper there.
+const reserve = "reserve"
+
 // remember notes the spec from which a process was started. If that fails, podman is
 // asked for the spec later (Adopt).
 func (m machine) remember(p Process, spec string) {
@@ -210,7 +213,7 @@ func (m machine) remember(p Process, spec string) {
 	if err != nil || os.MkdirAll(dir, 0o700) != nil { // somebody may have removed the folder
 		return
 	}
-	_ = host.WriteFileReserved(m.noteFile, filepath.Join(dir, filepath.Base(state.RunReservePath)), data, 0o600)
+	_ = host.WriteFileReserved(m.noteFile, filepath.Join(dir, reserve), data, 0o600)
 }
 
 // forget removes what is noted about an earlier process, and what is left of a note:
