@@ -59,7 +59,7 @@ func configServer(t *testing.T, api *apitest.API) (at, pointer string) {
 		Site: s, Random: rand.Reader, Now: time.Now, EncryptionKeys: func() []int { return nil },
 		Open:    func() (admission.TokenAPI, error) { return kube.Open(api.Kubeconfig()) },
 		Prepare: func(context.Context) error { return nil },
-		Present: func(i site.Identity) site.Identity { return i },
+		Present: func(i site.Identity, _ state.Role) (site.Identity, error) { return i, nil },
 		First:   func(context.Context, state.Role) installer.First { return installer.First{} },
 		Key: &admission.Key{
 			Own: key, Path: filepath.Join(t.TempDir(), "key"), Stands: func() bool { return true }, Now: time.Now,
