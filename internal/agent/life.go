@@ -111,8 +111,12 @@ func arm(ctx context.Context) (bool, error) {
 	if !host.Exists(state.InstalledPath) {
 		return false, nil
 	}
-	if _, err := host.WriteFiles("/", renderhost.LifeUnits(replacement.OustedPath)); err != nil {
+	wrote, err := host.WriteFiles("/", renderhost.LifeUnits(replacement.OustedPath))
+	if err != nil {
 		return false, err
+	}
+	if is, err := host.UnitProperty(ctx, renderhost.LifeUnit, "UnitFileState"); len(wrote) == 0 && err == nil && is == "enabled" {
+		return true, nil // enabled comes last
 	}
 	for _, order := range [][]string{{"daemon-reload"}, {"enable", "--quiet", "--", renderhost.LifeUnit}} {
 		if _, err := host.Run(ctx, host.Command("systemctl", order...)); err != nil {
