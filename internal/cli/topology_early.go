@@ -6,6 +6,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/adapter/backup/catalogue"
 	"github.com/holdfast/holdfast/internal/adapter/etcd"
+	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/decide/replace"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
@@ -31,6 +32,7 @@ func (g *growth) earlyGates(ctx context.Context, last *replace.Plan, w widening)
 // unknown, and closes its gate.
 func earlyHere(ctx context.Context, now time.Time) replace.Facts {
 	f := replace.Facts{Now: now}
+	f.Host, _ = host.Name() // it is for words alone
 	newest, err := (catalogue.Catalogue{Dir: backup.Dir}).Newest(now)
 	f.Backup = state.Fact[time.Time]{Known: err == nil, Value: newest}
 	room, err := etcd.Room("/")
