@@ -75,10 +75,28 @@ func withPlace(ctx context.Context, s *site.Site, log *slog.Logger, loops *loop.
 	group.Go(func() error { loops.Run(ctx, own.task()); return nil })
 	if why, err := replacement.ThisStore().Ousted(); why != "" || err != nil {
 		log.Error("this host is out of its site: the agent does nothing but ask for its place", "why", why, "err", err, "file", replacement.OustedPath)
+		group.Go(func() error { return rest(ctx, loops, log) })
 	} else {
 		group.Go(func() error { return parts(ctx) })
 	}
 	return group.Wait()
+}
+
+// rest tells systemd that the agent works, although no part of it runs: systemd ends a service that is
+// never ready, and starts it again and again.
+func rest(ctx context.Context, loops *loop.Loops, log *slog.Logger) error {
+	if err := host.Notify("READY=1"); err != nil {
+		log.Warn("systemd is not told that the agent works", "err", err)
+	}
+	every, watched := host.WatchdogInterval()
+	if !watched {
+		return nil
+	}
+	err := host.Watchdog(ctx, every, loops.Hung, func() error { return host.Notify("WATCHDOG=1") }, log)
+	if ctx.Err() != nil {
+		return nil // it was asked to end
+	}
+	return err
 }
 
 func (p *place) task() loop.Task {

@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/agent/loop"
 	"github.com/holdfast/holdfast/internal/decide/replace"
 	"github.com/holdfast/holdfast/internal/model/retired"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -90,4 +93,31 @@ func TestL4AReplacedHostWhoseEtcdRunsIsToldAndLeftAlone(t *testing.T) {
 		t.Errorf("asked %d times in %d looks", asked, p.looks)
 	}
 	looks(1, "")
+}
+
+// A service that is never ready is started again and again: seen in the lab on a host of a former life.
+func TestAnAgentThatOnlyAsksForItsPlaceIsReadyAndAlive(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "notify")
+	systemd, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: socket, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = systemd.Close() })
+	t.Setenv("NOTIFY_SOCKET", socket)
+	t.Setenv("WATCHDOG_USEC", "20000")
+	log := slog.New(slog.DiscardHandler)
+	ctx, end := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- rest(ctx, loop.New(time.Now, log), log) }()
+	for _, want := range []string{"READY=1", "WATCHDOG=1"} {
+		said := make([]byte, 64)
+		n, err := systemd.Read(said)
+		if got := string(said[:n]); got != want || err != nil {
+			t.Errorf("it says %q, %v, want %q", got, err, want)
+		}
+	}
+	end()
+	if err := <-ended; err != nil {
+		t.Errorf("it was asked to end, and says %v", err)
+	}
 }
