@@ -23,6 +23,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
@@ -193,18 +194,22 @@ func (p *Reconciler) look(ctx context.Context, want []netip.Addr) error {
 	}
 	ctx, stop := context.WithTimeout(ctx, reloadTimeout)
 	defer stop()
+	var last []netip.Addr
 	for {
 		served, err := p.shown(ctx)
-		if err != nil && ctx.Err() == nil {
+		switch {
+		case errors.Is(err, syscall.ECONNREFUSED):
 			served = want // one that does not run reads the file when it starts
+		case err == nil:
+			last = served
 		}
-		p.set(served) // nothing, if our own time limit ended the request
+		p.set(served) // nothing, if there was no answer in time: a busy one may show either
 		if slices.Equal(served, want) {
 			p.looked = p.Now()
 			return nil
 		}
 		if host.Sleep(ctx, 50*time.Millisecond) != nil {
-			return fmt.Errorf("the API server at %s still shows a certificate for %v, but the file is for %v", p.Endpoint, served, want)
+			return fmt.Errorf("the API server at %s still shows a certificate for %v, but the file is for %v", p.Endpoint, last, want)
 		}
 	}
 }

@@ -296,6 +296,26 @@ func TestAnAPIServerThatDoesNotFollowIsTold(t *testing.T) {
 	}
 }
 
+// A busy API server may answer no handshake in time, and then go on with its former certificate.
+func TestAnAPIServerThatIsSlowIsNotTakenForOneThatDoesNotRun(t *testing.T) {
+	dir := t.TempDir()
+	pki(t, dir, "10.98.0.12", "10.98.0.5")
+	silent, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0") // nobody accepts
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = silent.Close() })
+	p, _ := newPiece(t, dir, silent.Addr().String())
+	ctx, stop := context.WithTimeout(t.Context(), 2*dialLimit)
+	defer stop()
+	if _, err := p.Reconcile(ctx, view("10.98.0.5", "fd98::5")); err == nil {
+		t.Error("it is taken for one that does not run")
+	}
+	if slices.Contains(p.Served(), netip.MustParseAddr("fd98::5")) {
+		t.Error("it says that the new VIP is served")
+	}
+}
+
 func TestAnAPIServerThatDoesNotRunReadsItsCertificateWhenItStarts(t *testing.T) {
 	dir := t.TempDir()
 	pki(t, dir, "10.98.0.12", "10.98.0.5")
