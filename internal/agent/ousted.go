@@ -93,10 +93,10 @@ func rest(ctx context.Context, loops *loop.Loops, log *slog.Logger) error {
 		return nil
 	}
 	err := host.Watchdog(ctx, every, loops.Hung, func() error { return host.Notify("WATCHDOG=1") }, log)
-	if ctx.Err() != nil {
-		return nil // it was asked to end
+	if ctx.Err() == nil {
+		return err
 	}
-	return err
+	return nil // it was asked to end
 }
 
 func (p *place) task() loop.Task {

@@ -304,7 +304,11 @@ func TestWhatIsGivenToAHostThatAsksForItsBootstrapToken(t *testing.T) {
 // TestAWorkerGetsTheAuthorityOfNowWithItsBootstrapToken: that of its configuration may have been replaced while its
 // installation paused. A control plane joins with all authorities of its configuration or not at all.
 func TestAWorkerGetsTheAuthorityOfNowWithItsBootstrapToken(t *testing.T) {
-	for role, want := range map[state.Role]string{state.RoleWorker: "the authority of now", state.RoleMaster: ""} {
+	for _, who := range []struct {
+		role       state.Role
+		host, want string
+	}{{state.RoleWorker, "worker-1", "the authority of now"}, {state.RoleMaster, "cp-2", ""}} {
+		role, want := who.role, who.want
 		c := &cluster{stands: true}
 		g := newGiver(t, c, sitetest.TwoDual)
 		g.Present = func(id site.Identity, of state.Role) (site.Identity, error) {
@@ -314,7 +318,7 @@ func TestAWorkerGetsTheAuthorityOfNowWithItsBootstrapToken(t *testing.T) {
 			id.KubernetesCA.Cert = "the authority of now"
 			return id, nil
 		}
-		own := jointoken.Claims{Purpose: jointoken.Host, Role: role, Host: map[state.Role]string{state.RoleWorker: "worker-1", state.RoleMaster: "cp-2"}[role], ID: "by"}
+		own := jointoken.Claims{Purpose: jointoken.Host, Role: role, Host: who.host, ID: "by"}
 		if got, err := g.Bootstrap(t.Context(), own); err != nil || got.Authority != want || got.Token == "" {
 			t.Errorf("a %s gets %+v, %v", role, got, err)
 		}

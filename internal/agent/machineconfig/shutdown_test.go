@@ -191,7 +191,7 @@ func TestAShutdownInTheTurnOfAConfigurationFailsNoConfiguration(t *testing.T) {
 // TestAShutdownThatEndsAStepFailsNoConfiguration: one that falls into what writes files, or into
 // the restarts after it.
 func TestAShutdownThatEndsAStepFailsNoConfiguration(t *testing.T) {
-	for phase, falls := range map[hostapply.Phase]func(w *world){
+	for phase, falls := range map[hostapply.Phase]func(w *world){ //nolint:exhaustive // in the other phases no unit is started
 		hostapply.Writing: func(w *world) {
 			configure := w.agent.Configure
 			w.agent.Configure = func(ctx context.Context, name string) error {

@@ -44,7 +44,7 @@ func TestAProgramWhoseOutputNobodyReadsEndsQuietlyAndInOrder(t *testing.T) {
 				<-cmd.Context().Done()
 				return errors.New("interrupted: to go on: tool show")
 			}})
-			return Run(ctx, root, streams, args) //nolint:contextcheck // cobra hands the context to the command
+			return Run(ctx, root, streams, args)
 		}
 		code := process(run, os.Stdin, out, errs, []string{"show"})
 		if err := errs.Close(); err != nil {

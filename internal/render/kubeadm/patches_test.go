@@ -44,7 +44,7 @@ func patches(t *testing.T) map[string][]byte {
 // A site may have been installed with another release, or be on its way to one: the versions in
 // the cluster are not those of the images on the disk of a host that joins.
 func TestAControlPlaneThatJoinsHasTheImagesOfItsOwnRelease(t *testing.T) {
-	for role, want := range map[state.Role]bool{state.RoleMaster: true, state.RoleWorker: false} {
+	for role, want := range map[state.Role]bool{state.RoleMaster: true, state.RoleWorker: false, state.RoleBootstrap: true} {
 		join, err := kubeadm.Join(sitetest.New(t, sitetest.TwoDual), role, facts(false, "10.98.0.12", "fd98::12"), kubeadm.Progress{})
 		if is := strings.Contains(string(join), "\npatches:\n  directory: "+kubeadm.PatchesDir+"\n"); err != nil || is != want {
 			t.Errorf("%s: %v, it names the patches: %t\n%s", role, err, is, join)
