@@ -111,17 +111,6 @@ func arm(ctx context.Context) (bool, error) {
 	if !host.Exists(state.InstalledPath) {
 		return false, nil
 	}
-	wrote, err := host.WriteFiles("/", renderhost.LifeUnits(replacement.OustedPath))
-	if err != nil {
-		return false, err
-	}
-	if is, err := host.UnitProperty(ctx, renderhost.LifeUnit, "UnitFileState"); len(wrote) == 0 && err == nil && is == "enabled" {
-		return true, nil // enabled comes last
-	}
-	for _, order := range [][]string{{"daemon-reload"}, {"enable", "--quiet", "--", renderhost.LifeUnit}} {
-		if _, err := host.Run(ctx, host.Command("systemctl", order...)); err != nil {
-			return false, err
-		}
-	}
-	return true, nil
+	err := host.EnableUnit(ctx, renderhost.LifeUnit, renderhost.LifeUnits(replacement.OustedPath))
+	return err == nil, err
 }

@@ -78,12 +78,5 @@ func patch(ctx context.Context, atBoot bool) (decide.Record, error) {
 
 // prepareBoot writes and enables the unit that changes what etcd runs on at the next boot.
 func prepareBoot(ctx context.Context) error {
-	if _, err := host.WriteFiles("/", renderhost.HeldUnits()); err != nil {
-		return err
-	}
-	if _, err := host.Run(ctx, host.Command("systemctl", "daemon-reload")); err != nil {
-		return err
-	}
-	_, err := host.Run(ctx, host.Command("systemctl", "enable", "--quiet", "--", decide.BootUnit))
-	return err
+	return host.EnableUnit(ctx, decide.BootUnit, renderhost.HeldUnits())
 }

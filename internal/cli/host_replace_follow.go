@@ -92,7 +92,7 @@ func (r *hostReplacement) show(d *replacement.Doing) {
 	r.say("%s", text)
 }
 
-// What a refusal says of this host, if gates are closed.
+// A refusal begins with one of these: it says what was done to this host before its gates were looked at.
 const (
 	nothingChanged = "refused, nothing was changed"
 	hostPrepared   = "not begun: this host is prepared as one of two and goes on as the only control plane; type the same command again"

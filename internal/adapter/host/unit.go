@@ -14,10 +14,33 @@ import (
 )
 
 // StartUnit writes the file of a unit of systemd, where it differs, and starts the unit
-// without waiting for its end. systemd reads the file anew also if it did not after an
-// earlier write: it would run what the file said before.
+// without waiting for its end.
 func StartUnit(ctx context.Context, unit string, file state.File) error {
-	wrote, err := WriteFiles("/", []state.File{file})
+	if err := writeUnit(ctx, unit, []state.File{file}); err != nil {
+		return err
+	}
+	_, err := Run(ctx, Command("systemctl", "start", "--no-block", unit))
+	return err
+}
+
+// EnableUnit writes the files of a unit of systemd, where they differ, and has each boot start
+// the unit. To enable it has systemd read all files anew, too.
+func EnableUnit(ctx context.Context, unit string, files []state.File) error {
+	if err := writeUnit(ctx, unit, files); err != nil {
+		return err
+	}
+	is, err := UnitProperty(ctx, unit, "UnitFileState")
+	if err != nil || is == "enabled" {
+		return err
+	}
+	_, err = Run(ctx, Command("systemctl", "enable", "--quiet", "--", unit))
+	return err
+}
+
+// writeUnit writes the files of a unit, where they differ, and has systemd read them. systemd
+// reads them anew also if it did not after an earlier write: it would run what they said before.
+func writeUnit(ctx context.Context, unit string, files []state.File) error {
+	wrote, err := WriteFiles("/", files)
 	if err != nil {
 		return err
 	}
@@ -26,11 +49,8 @@ func StartUnit(ctx context.Context, unit string, file state.File) error {
 		return err
 	}
 	if len(wrote) > 0 || stale == "yes" {
-		if _, err := Run(ctx, Command("systemctl", "daemon-reload")); err != nil {
-			return err
-		}
+		_, err = Run(ctx, Command("systemctl", "daemon-reload"))
 	}
-	_, err = Run(ctx, Command("systemctl", "start", "--no-block", unit))
 	return err
 }
 

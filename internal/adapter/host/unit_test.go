@@ -17,8 +17,9 @@ func systemd(t *testing.T, unit string) (fails, ran string) {
 	const script = `#!/bin/sh
 case "$1" in
 daemon-reload) [ ! -e "$DIR/fails" ] || { rm "$DIR/fails"; exit 1; }; cp "$UNIT" "$DIR/loaded"; echo reload >>"$DIR/ran" ;;
-show) if [ ! -e "$DIR/loaded" ] || cmp -s "$UNIT" "$DIR/loaded"; then echo no; else echo yes; fi ;;
+show) if [ "$2" = --property=UnitFileState ]; then [ ! -e "$DIR/enabled" ] || echo enabled; elif [ ! -e "$DIR/loaded" ] || cmp -s "$UNIT" "$DIR/loaded"; then echo no; else echo yes; fi ;;
 start) cat "$DIR/loaded" >>"$DIR/ran" ;;
+enable) echo enable >>"$DIR/ran"; touch "$DIR/enabled" ;;
 esac
 `
 	if err := os.WriteFile(filepath.Join(dir, "systemctl"), []byte(script), 0o700); err != nil {
@@ -53,6 +54,31 @@ func TestAUnitStartsByItsPresentFileAlsoAfterAReloadThatFailed(t *testing.T) {
 	}
 	got, err := os.ReadFile(ran)
 	if want := "reload\nfirst\nreload\nsecond\nsecond\n"; err != nil || string(got) != want {
+		t.Errorf("%v, systemd did %q, want %q", err, got, want)
+	}
+}
+
+// Each start of an agent enables a unit: only the first one has something to do, also if systemd failed
+// in between.
+func TestAUnitIsEnabledOnceAndItsFilesAreReadAnew(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.service")
+	fails, ran := systemd(t, path)
+	enable := func(text string) error {
+		return EnableUnit(t.Context(), "x.service", []state.File{{Path: path, Data: []byte(text + "\n"), Mode: state.DefaultFileMode}})
+	}
+	if err := os.WriteFile(fails, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := enable("first"); err == nil || !strings.Contains(err.Error(), "daemon-reload") {
+		t.Errorf("got %v", err)
+	}
+	for _, text := range []string{"first", "first", "second", "second"} {
+		if err := enable(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(ran)
+	if want := "enable\nreload\n"; err != nil || string(got) != want {
 		t.Errorf("%v, systemd did %q, want %q", err, got, want)
 	}
 }

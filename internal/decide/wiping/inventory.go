@@ -50,7 +50,7 @@ func All() Inventory {
 			"/etc/holdfast/apiserver", "/etc/holdfast/coredns", state.FencingDir, "/etc/holdfast/haproxy", "/etc/holdfast/keepalived", "/etc/holdfast/manifests",
 			"/etc/holdfast/pacemaker", "/etc/holdfast/registry", "/etc/holdfast/*.json", "/etc/holdfast/*.pem", "/etc/holdfast/*.env", "/etc/holdfast/*.yaml",
 			"/etc/holdfast/join.kubeconfig", "/etc/holdfast/join-key", "/etc/holdfast/join-key.past", "/etc/holdfast/kubeadm-patches", deleted.KeptDir,
-			// What a power cut leaves of a file that was being written: it may hold the same keys.
+			// A power cut leaves these of files that were being written: they may hold the same keys.
 			"/etc/holdfast/.*.json.*", "/etc/holdfast/.*.pem.*", "/etc/holdfast/.*.env.*", "/etc/holdfast/.*.yaml.*", "/etc/holdfast/.join*.*",
 			"/etc/corosync/.corosync.conf.*", "/etc/corosync/.authkey.*",
 			"/etc/sysctl.d/90-holdfast.conf", "/etc/modules-load.d/holdfast.conf", "/etc/apt/apt.conf.d/99-holdfast", "/etc/needrestart/conf.d/zz-holdfast.conf",

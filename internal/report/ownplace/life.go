@@ -2,17 +2,15 @@ package ownplace
 
 import (
 	"context"
-	"encoding/json"
 	"net"
 	"net/netip"
-	"os"
 	"slices"
 	"sync"
 
+	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/observe/settings"
 	"github.com/holdfast/holdfast/internal/decide/life"
 	"github.com/holdfast/holdfast/internal/install/configserver"
-	"github.com/holdfast/holdfast/internal/model/corosync"
 	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
@@ -33,22 +31,16 @@ func known(of *site.Site, name string) []netip.Addr {
 	if now, err := settings.Load(of, settings.Path); err == nil {
 		out = append(out, now.APIVIPs...)
 	}
-	var nodes []state.Node
-	if data, err := os.ReadFile(state.NodesPath); err == nil && json.Unmarshal(data, &nodes) == nil {
-		for _, n := range nodes {
-			if n.ControlPlane() && n.Name != name {
-				out = append(out, n.Addresses...)
-			}
+	nodes, _ := host.ReadState[[]state.Node](state.NodesPath) // Corosync may know more
+	for _, n := range nodes {
+		if n.ControlPlane() && n.Name != name {
+			out = append(out, n.Addresses...)
 		}
 	}
-	if text, err := os.ReadFile(corosync.Path); err == nil {
-		if conf, err := corosync.Parse(text); err == nil {
-			for _, n := range conf.Nodes {
-				for _, a := range n.Addresses {
-					if at, err := netip.ParseAddr(a); err == nil && n.Name != name {
-						out = append(out, at)
-					}
-				}
+	for _, n := range others(name) {
+		for _, a := range n.Addresses {
+			if at, err := netip.ParseAddr(a); err == nil {
+				out = append(out, at)
 			}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -87,17 +88,9 @@ func told(ctx context.Context, s *site.Site, name string) string {
 	if err != nil {
 		return ""
 	}
-	text, err := os.ReadFile(corosync.Path)
-	if err != nil {
-		return ""
-	}
-	conf, err := corosync.Parse(text)
-	if err != nil {
-		return ""
-	}
 	client := &configserver.Client{ServerName: s.APIName(), CA: s.Identity.ConfigCA.Cert}
-	for _, n := range conf.Nodes {
-		if n.Name != name && len(n.Addresses) > 0 {
+	for _, n := range others(name) {
+		if len(n.Addresses) > 0 {
 			client.Addresses = append(client.Addresses, site.HostPort(n.Addresses[0], site.ConfigServerPort))
 		}
 	}
@@ -109,6 +102,19 @@ func told(ctx context.Context, s *site.Site, name string) string {
 		return "" // the API may still say it
 	}
 	return out
+}
+
+// others returns the other nodes in Corosync's list; none if there is no list, or nobody can read it.
+func others(name string) []corosync.Node {
+	text, err := os.ReadFile(corosync.Path)
+	if err != nil {
+		return nil
+	}
+	conf, err := corosync.Parse(text)
+	if err != nil {
+		return nil
+	}
+	return slices.DeleteFunc(conf.Nodes, func(n corosync.Node) bool { return n.Name == name })
 }
 
 // Machine returns the machine id of this host, empty if it cannot be read.
