@@ -78,7 +78,7 @@ func TestALivingClusterOfTwoBecomesOneOfThree(t *testing.T) {
 	must(t, err)
 	const because = "the site goes on with three control planes"
 	now, lifted := time.Now(), false
-	deadline := now.Add(time.Minute)
+	deadline := now.Add(3 * time.Minute) // a guard follows its binding late where processors are busy
 	for {
 		if _, err = Shrink(t.Context(), client.Bringer(), changes, []string{"cp-1", "cp-2"}, because, now); err == nil {
 			break

@@ -196,7 +196,9 @@ func probe(r *ingress.Router, path string, period, failures int32) *corev1.Probe
 const volumeName = "router"
 
 // files returns all files as one volume: it changes as a whole, so that a
-// certificate and the file that names it always match.
+// certificate and the file that names it always match. A router that reads while
+// kubelet changes it may still get a certificate of before and a key of after; it
+// reads again when kubelet removes the old folder, some milliseconds later.
 func files(r *ingress.Router) corev1.Volume {
 	sources := []corev1.VolumeProjection{
 		{ConfigMap: &corev1.ConfigMapProjection{
