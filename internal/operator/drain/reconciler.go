@@ -173,10 +173,20 @@ func (r *Reconciler) evict(ctx context.Context, f *decide.Facts, pods []corev1.P
 		case !answered(err):
 			return fmt.Errorf("evict %s/%s: %w", p.Namespace, p.Name, err)
 		default:
-			f.Refused[p.UID] = err.Error()
+			f.Refused[p.UID] = refusal(err)
 		}
 	}
 	return nil
+}
+
+// refusal says why the API evicts a pod not now. It evicts none of a namespace that is being
+// deleted, whatever budgets say: the pod goes with its namespace, and is waited for as kubectl
+// does.
+func refusal(err error) string {
+	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		return "its namespace is being deleted, and the API evicts no pod of it: it goes with the namespace"
+	}
+	return err.Error()
 }
 
 // gone reports whether the API says that the pod is gone, or that another one of its name

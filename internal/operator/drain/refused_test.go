@@ -9,9 +9,11 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -45,6 +47,27 @@ func TestARefusalWithoutAReasonIsNamedAndTheOtherPodsGo(t *testing.T) {
 		}
 		s.is(fmt.Sprintf("refused with code %d", code), true, map[string]string{decide.CordonedBy: drains, decide.Waits: "default/a-db (of StatefulSet of-a-db): no"})
 	}
+}
+
+// TestAPodWhoseNamespaceIsBeingDeletedIsSaidToGoWithIt: a real API server refuses its eviction with a
+// sentence about new content, which nobody understands.
+func TestAPodWhoseNamespaceIsBeingDeletedIsSaidToGoWithIt(t *testing.T) {
+	s := newSite(t)
+	s.runs("a-db", "StatefulSet")
+	s.runs("web", "ReplicaSet")
+	refused := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "a-db", errors.New("unable to create new content in namespace default because it is being terminated"))
+	refused.ErrStatus.Details.Causes = append(refused.ErrStatus.Details.Causes, metav1.StatusCause{
+		Type: corev1.NamespaceTerminatingCause, Message: "namespace default is being terminated", Field: "metadata.namespace",
+	})
+	s.evictionsOf("a-db", refused)
+	s.wish(drains)
+	s.looks(enough)
+	if s.names() != "a-db" {
+		t.Errorf("there are %s", s.names())
+	}
+	s.is("its namespace is being deleted", true, map[string]string{
+		decide.CordonedBy: drains, decide.Waits: "default/a-db (of StatefulSet of-a-db): its namespace is being deleted, and the API evicts no pod of it: it goes with the namespace",
+	})
 }
 
 // TestNoAnswerOfTheAPIIsNoRefusal: the look ends, and the next one asks again.
