@@ -69,7 +69,7 @@ func newWidening(s *site.Site, log *slog.Logger) (*widen.Agent, error) {
 	}
 	return widen.New(widen.ThisHost(widen.Options{
 		Host: name, ControlPlanes: s.Topology().ControlPlanes,
-		Target: sync.OnceValue(func() error { return canWiden(s) }), Pod: controlplane.EtcdPodOf,
+		Target: sync.OnceValue(func() error { return canWiden(s) }), Pod: controlplane.EtcdOf(s).OneOf,
 		Dress:  func(ctx context.Context, p decidewiden.Plan) error { return dressOfThree(ctx, s, p, name) },
 		Backup: newestBackup, Log: slog.NewLogLogger(log.Handler(), slog.LevelInfo),
 	})), nil
@@ -132,7 +132,7 @@ func newReplacement(s *site.Site, log *slog.Logger, view func() state.NetworkVie
 			}
 			return ""
 		},
-		Manifest: controlplane.EtcdManifest, Pod: controlplane.EtcdPod,
+		Manifest: controlplane.EtcdOf(s).OfPair, Pod: controlplane.EtcdOf(s).Alone,
 		Dress: func(ctx context.Context) error { return dress(ctx, s, name) },
 		Hosts: decide.HostNames(s.Config), NamedIn: func(p decide.Plan) bool { return p.NamedIn(s.Config) },
 		Name: func(ctx context.Context, p decide.Plan, dev state.FencingDevice) error {

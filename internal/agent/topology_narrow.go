@@ -24,7 +24,7 @@ func newNarrowing(s *site.Site, log *slog.Logger) (*narrow.Agent, error) {
 	}
 	return narrow.New(narrow.ThisHost(narrow.Options{
 		Host: name, Cluster: manifests.InfrastructureName(s.Config), ControlPlanes: s.Topology().ControlPlanes,
-		Own: readSite, Manifest: controlplane.EtcdManifest,
+		Own: readSite, Manifest: controlplane.EtcdOf(s).OfPair,
 		Possible: func(target *site.Site) error { _, err := grow.Objects(s, target); return err },
 		Equip:    func(ctx context.Context, _ *site.Site) error { return inPairUnit(ctx, host.Run, "/", pairEquip) },
 		Strip:    func(ctx context.Context, _ *site.Site) error { return inPairUnit(ctx, host.Run, "/", pairStrip) },

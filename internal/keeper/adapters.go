@@ -401,8 +401,8 @@ func (c copies) There() (bool, error) {
 	return err == nil, err
 }
 
-// maxBackup bounds one backup, in bytes; it is more than etcd's own quota
-// allows.
+// maxBackup bounds one backup, in bytes; it is more than the largest quota of a
+// site and the log beside it.
 const maxBackup = 10 << 30
 
 func (c copies) Backup(ctx context.Context) error {

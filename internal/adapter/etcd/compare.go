@@ -14,10 +14,10 @@ import (
 )
 
 // The limits of one answer: of the versions, and of a hash, for which a member reads
-// all of its data.
+// all of its data: about a second for each half GiB, of which there are 16 at the largest quota.
 const (
 	versionLimit = time.Second
-	hashLimit    = 10 * time.Second
+	hashLimit    = 30 * time.Second
 )
 
 // Versions are those that a member has stored beside its data, such as 3.6.0: Cluster is

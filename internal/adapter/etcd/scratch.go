@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/model/etcdpod"
 )
 
 // Scratch describes the etcd that OpenScratch starts.
@@ -45,9 +46,9 @@ const (
 	scratchMessage = 64 << 20
 	// scratchPage is how many keys are read at once. An object has at most 1.5 MiB.
 	scratchPage = 40
-	// scratchQuota, in bytes, is the most that etcd advises. With it data that had reached
-	// their quota can be changed.
-	scratchQuota = 8 << 30
+	// scratchQuota, in bytes, is twice the largest quota of a site: data that had reached that,
+	// and a little more, can be changed. Nobody is served with it.
+	scratchQuota = 2 * int64(etcdpod.LargestQuota) << 30
 	// scratchGrace is the time that etcd gets for an orderly end.
 	scratchGrace = 30 * time.Second
 )

@@ -2,21 +2,16 @@ package controlplane
 
 import (
 	"context"
-	"fmt"
 	"net/netip"
-	"os"
 
 	"github.com/holdfast/holdfast/internal/adapter/replacement"
 	"github.com/holdfast/holdfast/internal/agent/replace"
 	"github.com/holdfast/holdfast/internal/agent/widen"
 	decidegrow "github.com/holdfast/holdfast/internal/decide/grow"
-	decide "github.com/holdfast/holdfast/internal/decide/twonode"
 	"github.com/holdfast/holdfast/internal/install/configserver"
 	"github.com/holdfast/holdfast/internal/model/jointoken"
-	"github.com/holdfast/holdfast/internal/model/payload"
 	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/state"
-	"github.com/holdfast/holdfast/internal/render/etcdmanifest"
 	"github.com/holdfast/holdfast/internal/render/manifests"
 )
 
@@ -24,7 +19,7 @@ import (
 func (r *Agent) enter(ctx context.Context, own jointoken.Claims, request []byte) (configserver.Entry, error) {
 	third := &widen.Door{
 		Store: replacement.ThisStore(), Host: r.facts.NodeName, Relay: r.relay, Now: r.Now,
-		Pod: func(self string, members []decide.Node) ([]byte, error) { return etcdPodOf(self, members, true) },
+		Pod: EtcdOf(r.Site).Joining,
 	}
 	if entry, mine, err := third.Ask(ctx, own, request); mine || err != nil {
 		return entry, err
@@ -33,7 +28,7 @@ func (r *Agent) enter(ctx context.Context, own jointoken.Claims, request []byte)
 		return configserver.Entry{}, nil
 	}
 	door := &replace.Door{
-		Store: replacement.ThisStore(), Cluster: manifests.InfrastructureName(r.Site.Config), Manifest: EtcdManifest, Now: r.Now,
+		Store: replacement.ThisStore(), Cluster: manifests.InfrastructureName(r.Site.Config), Manifest: EtcdOf(r.Site).OfPair, Now: r.Now,
 	}
 	return door.Ask(ctx, own.Host, request)
 }
@@ -77,47 +72,4 @@ func (r *Agent) third() (string, *site.Site) {
 // out says that another machine has the place of a machine of a host.
 func (r *Agent) out(name string, machine state.Machine) (string, error) {
 	return (&replace.Door{Store: replacement.ThisStore()}).Out(name, machine)
-}
-
-// EtcdPod renders the file from which kubelet runs the only etcd.
-func EtcdPod(self decide.Node) ([]byte, error) {
-	address, err := netip.ParseAddr(self.Address)
-	if err != nil {
-		return nil, fmt.Errorf("address of %s: %w", self.Name, err)
-	}
-	return etcdmanifest.Static(etcdmanifest.Node{Name: self.Name, Address: address}, payload.Image("etcd"))
-}
-
-// EtcdPodOf renders the file from which kubelet runs etcd of one of several members that has its data.
-func EtcdPodOf(self string, members []decide.Node) ([]byte, error) {
-	return etcdPodOf(self, members, false)
-}
-
-func etcdPodOf(self string, members []decide.Node, joins bool) ([]byte, error) {
-	var nodes []etcdmanifest.Node
-	for _, m := range members {
-		address, err := netip.ParseAddr(m.Address)
-		if err != nil {
-			return nil, fmt.Errorf("address of %s: %w", m.Name, err)
-		}
-		nodes = append(nodes, etcdmanifest.Node{Name: m.Name, Address: address})
-	}
-	return etcdmanifest.StaticOf(self, nodes, payload.Image("etcd"), joins)
-}
-
-// EtcdManifest renders etcd's manifest for one of two hosts, as the operator does.
-func EtcdManifest(nodes []decide.Node, self string) ([]byte, error) {
-	bundle, err := os.ReadFile(state.EtcdPKIDir + "/ca.crt")
-	if err != nil {
-		return nil, fmt.Errorf("read etcd's authorities: %w", err)
-	}
-	spec := etcdmanifest.Spec{Name: self, Image: payload.Image("etcd"), CABundle: bundle}
-	for i, n := range nodes {
-		address, err := netip.ParseAddr(n.Address)
-		if err != nil {
-			return nil, fmt.Errorf("address of %s: %w", n.Name, err)
-		}
-		spec.Nodes[i] = etcdmanifest.Node{Name: n.Name, Address: address}
-	}
-	return etcdmanifest.Pod(spec)
 }

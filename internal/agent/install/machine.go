@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strings"
 
+	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/observe"
 	"github.com/holdfast/holdfast/internal/model/payload"
 )
@@ -21,7 +22,7 @@ func (r *run) lookAtHost(context.Context) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(r.ownArchitecture(runtime.GOARCH), lasts(gone), r.ownClock())
+	return errors.Join(r.ownArchitecture(runtime.GOARCH), lasts(gone), r.ownClock(), r.roomForEtcd(host.Space))
 }
 
 // ownArchitecture compares the machine with the one architecture that

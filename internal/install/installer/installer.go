@@ -146,11 +146,15 @@ func (in *Installer) readConfig(old *saved) ([]byte, error) {
 	return []byte(old.Config), nil
 }
 
-// warnings reports settings of a valid configuration that are unwise, and a
-// file of secrets that others can read.
+// warnings reports settings of a valid configuration that are unwise, a quota
+// that the data of a backup exceed, and a file of secrets that others can read.
 func (in *Installer) warnings(cfg *config.InstallConfig) {
 	for _, w := range config.Warnings(cfg) {
 		in.warn("%s", w)
+	}
+	if info, err := os.Stat(filepath.Join(in.Dir, SnapshotFile)); err == nil && info.Size() > cfg.EtcdQuota().Bytes() {
+		in.warn("etcdQuotaGiB: the backup's database has %d MiB, and etcd's quota is %d GiB: unless the restore leaves enough out, etcd takes no writes; set etcdQuotaGiB higher now, since it cannot be changed later",
+			info.Size()>>20, cfg.EtcdQuota())
 	}
 	path := filepath.Join(in.Dir, ConfigFile)
 	if info, err := os.Stat(path); err == nil && config.HoldsSecrets(cfg) && info.Mode().Perm()&0o077 != 0 {

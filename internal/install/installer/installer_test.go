@@ -304,6 +304,21 @@ func TestWarningsReachThePerson(t *testing.T) {
 	}
 }
 
+func TestDataOfABackupThatExceedTheQuotaAreWarnedOf(t *testing.T) {
+	for text, warned := range map[string]bool{"": true, "etcdQuotaGiB: 3\n": true, "etcdQuotaGiB: 4\n": false} {
+		d := newDirectory(t, sitetest.OneNone+text)
+		d.write(installer.SnapshotFile, "")
+		if err := os.Truncate(filepath.Join(d.Dir, installer.SnapshotFile), 7<<29); err != nil { // 3.5 GiB, none of it on the disk
+			t.Fatal(err)
+		}
+		d.must(d.IgnitionConfigs)
+		said := strings.Join(d.warnings, "\n")
+		if strings.Contains(said, "etcdQuotaGiB: the backup's database has 3584 MiB, and etcd's quota is ") != warned {
+			t.Errorf("%q: %s", text, said)
+		}
+	}
+}
+
 func TestANewDirectoryNeedsRandomness(t *testing.T) {
 	d := newDirectory(t, sitetest.OneNone)
 	d.Random = bytes.NewReader([]byte("too short"))

@@ -42,8 +42,8 @@ func Compare(now, file *InstallConfig) ([]Difference, error) {
 	return out, nil
 }
 
-// ways says for the fields that a living cluster can follow what carries them. The
-// first row whose path begins like the field's counts.
+// ways says for the fields that a living cluster can follow what carries them, and of
+// some others why it cannot. The first row whose path begins like the field's counts.
 var ways = []struct{ path, how string }{
 	{"sshKey", "holdfast config apply --install-config"},
 	{"proxy", "holdfast config apply --install-config"},
@@ -51,6 +51,7 @@ var ways = []struct{ path, how string }{
 	{"platform.baremetal.apiVIPs", "holdfast vip add, holdfast vip remove"},
 	{"platform.baremetal.ingressVIPs", "holdfast vip add, holdfast vip remove"},
 	{"controlPlane.fencing", "holdfast fencing rotate"},
+	{"etcdQuotaGiB", "is fixed at the installation: all members of etcd have it in their manifests, and nothing changes it on hosts that live; a site that is restored from a backup may have another one"},
 	{"compute", "holdfast create join-config makes the pointer for each further worker"},
 }
 

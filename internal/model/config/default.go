@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	"github.com/holdfast/holdfast/internal/model/bmc"
+	"github.com/holdfast/holdfast/internal/model/etcdpod"
 )
 
 // The values of absent fields. The networks are those that OpenShift's installer
@@ -97,8 +98,12 @@ func setDefault(s *string, value string) {
 }
 
 // normalize writes the addresses of a valid configuration in their canonical
-// form, so that the rest of Holdfast may compare them as text.
+// form, so that the rest of Holdfast may compare them as text, and leaves out
+// what is as it would be without the field.
 func normalize(c *InstallConfig) {
+	if c.EtcdQuota() == etcdpod.OwnQuota {
+		c.EtcdQuotaGiB = nil
+	}
 	n := &c.Networking
 	for i := range n.MachineNetwork {
 		n.MachineNetwork[i].CIDR = canonicalPrefix(n.MachineNetwork[i].CIDR)

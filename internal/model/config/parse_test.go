@@ -204,6 +204,15 @@ func TestWarningsNameTheFieldAndNoSecret(t *testing.T) {
 	if c.CertificateLife() != 8760*time.Hour {
 		t.Errorf("by itself a certificate lives %s", c.CertificateLife())
 	}
+	c.EtcdQuotaGiB = new(int64(6))
+	if got := Warnings(c); len(got) != 0 || c.EtcdQuota() != 6 {
+		t.Errorf("a quota of 6 GiB: %q, %d", got, c.EtcdQuota())
+	}
+	c.EtcdQuotaGiB = new(int64(7))
+	if got := Warnings(c); len(got) != 1 || !strings.HasPrefix(got[0], "etcdQuotaGiB: is more than 6: kubelet runs etcd on 1 control plane") {
+		t.Errorf("a quota of 7 GiB: %q", got)
+	}
+	c.EtcdQuotaGiB = nil
 	c.ReleaseRegistry = "registry.example.com/holdfast/release:1.0"
 	if got := Warnings(c); len(got) != 1 || !strings.HasPrefix(got[0], "releaseRegistry: names no digest: ") {
 		t.Errorf("a release by its tag alone: %q", got)

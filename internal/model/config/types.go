@@ -49,6 +49,9 @@ type InstallConfig struct {
 	// kube-controller-manager sign, and of those that follow them, as Go writes a
 	// duration. Empty means CertificateLife.
 	CertificateValidityPeriod string `json:"certificateValidityPeriod,omitempty"`
+	// EtcdQuotaGiB is the size in GiB that etcd's database may reach. Absent means etcd's own,
+	// and a file that names that one is read as one without the field; see EtcdQuota.
+	EtcdQuotaGiB *int64 `json:"etcdQuotaGiB,omitempty"`
 	// AdditionalTrustBundle holds certificates in PEM.
 	AdditionalTrustBundle string `json:"additionalTrustBundle,omitempty"`
 }

@@ -39,6 +39,7 @@ func validate(c *InstallConfig, broken []string) field.ErrorList {
 	v.trustBundle()
 	v.releaseRegistry()
 	v.certificateValidityPeriod()
+	v.etcdQuota()
 	return v.errs
 }
 

@@ -32,6 +32,10 @@ func Warnings(c *InstallConfig) []string {
 	if c.CertificateLife() < warnedCertificate {
 		out = append(out, "certificateValidityPeriod: is shorter than 90 days (2160h): a host that is off for longer than it comes back with expired certificates, and doctor and alerts always warn, since less than 30 days are left before a certificate is renewed")
 	}
+	if c.ControlPlane.Fencing == nil && c.EtcdQuota() > defragmented {
+		out = append(out, fmt.Sprintf("etcdQuotaGiB: is more than %d: kubelet runs etcd on %s, and ends one that is mute for as long as a defragmentation of more may take; "+
+			"so with more than %d GiB in use no space is given back until objects are deleted", defragmented, count(c.ControlPlaneReplicas(), "control plane"), defragmented))
+	}
 	return out
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/fencing"
 	"github.com/holdfast/holdfast/internal/decide/handover"
 	"github.com/holdfast/holdfast/internal/decide/twonode"
+	"github.com/holdfast/holdfast/internal/model/etcdpod"
 	"github.com/holdfast/holdfast/internal/model/payload"
 	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/render/etcdmanifest"
@@ -44,6 +45,7 @@ type material struct {
 	token     string
 	devices   []state.FencingDevice
 	manifests map[string]string // by node
+	quota     etcdpod.Quota
 }
 
 // collect reads what Jobs are made from, or notes what is missing.
@@ -71,6 +73,12 @@ func (r *Reconciler) collect(ctx context.Context, g *gathered, hosts []Host) err
 		m.devices = append(m.devices, device)
 		g.missing = append(g.missing, missing...)
 	}
+	quota, unknown, err := r.quota(ctx)
+	if err != nil || unknown != "" {
+		g.missing = appendText(g.missing, unknown)
+		return err
+	}
+	m.quota = quota
 	if err := r.renderPods(m); err != nil {
 		return err
 	}
@@ -141,7 +149,7 @@ func (r *Reconciler) renderPods(m *material) error {
 	if err != nil {
 		return err
 	}
-	spec := etcdmanifest.Spec{Image: payload.Image("etcd"), CABundle: bundle}
+	spec := etcdmanifest.Spec{Image: payload.Image("etcd"), CABundle: bundle, Quota: m.quota}
 	for i, h := range m.hosts {
 		address, err := netip.ParseAddr(h.Address)
 		if err != nil {

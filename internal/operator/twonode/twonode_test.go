@@ -28,6 +28,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/render/etcdmanifest"
 	"github.com/holdfast/holdfast/internal/render/operator"
+	"github.com/holdfast/holdfast/internal/testkit/sitetest"
 )
 
 func TestWhetherTheOtherMemberMayBeStopped(t *testing.T) {
@@ -247,6 +248,63 @@ func TestAMoveOfTheOperatorBetweenHostsWithOtherAuthoritiesChangesNoManifest(t *
 	m.hosts[0].Authorities = "another"
 	if m.digests().Hosts != before {
 		t.Error("the whole set-up would run again")
+	}
+}
+
+// TestTheOperatorRendersTheQuotaOfTheSite: internal/agent/controlplane has the test of the other ways.
+func TestTheOperatorRendersTheQuotaOfTheSite(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ca.crt")
+	if err := os.WriteFile(path, []byte("an authority\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]etcdpod.Quota{"": 2, "etcdQuotaGiB: 2\n": 2, "etcdQuotaGiB: 4\n": 4} {
+		quota, unknown := quotaOf(sitetest.TwoDual+text, nil)
+		m := newMaterial()
+		m.manifests, m.quota = map[string]string{}, quota
+		if err := (&Reconciler{CABundle: path}).renderPods(m); err != nil || unknown != "" {
+			t.Fatal(err, unknown)
+		}
+		for node, pod := range m.manifests {
+			if got, err := etcdpod.QuotaOf([]byte(pod)); err != nil || got != want || strings.Contains(pod, "--quota-backend-bytes=4294967296\n") != (want == 4) || strings.Contains(pod, "quota") != (want != 2) {
+				t.Errorf("%q: etcd of %s has %d GiB (%v), want %d:\n%s", text, node, got, err, want, pod)
+			}
+		}
+	}
+}
+
+func TestAQuotaThatIsNotKnownOrNotThatOfTheHostsHoldsTheManifestsBack(t *testing.T) {
+	pod := func(quota etcdpod.Quota) string {
+		out, err := etcdmanifest.Pod(etcdmanifest.Spec{
+			Name: "cp-1", Image: "x", CABundle: []byte("x"), Quota: quota,
+			Nodes: [2]etcdmanifest.Node{{Name: "cp-1", Address: netip.MustParseAddr("10.0.0.1")}, {Name: "cp-2", Address: netip.MustParseAddr("10.0.0.2")}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(out)
+	}
+	const four = sitetest.TwoDual + "etcdQuotaGiB: 4\n"
+	for sentence, c := range map[string]struct {
+		install   string
+		published etcdpod.Quota
+		want      string
+	}{
+		"that of the hosts":            {four, 4, ""},
+		"etcd's own":                   {sitetest.TwoDual, 2, ""},
+		"nothing is published yet":     {four, 0, ""},
+		"nobody says it":               {"", 4, "has no install-config"},
+		"what says it cannot be read":  {"etcdQuotaGiB: [4]", 4, "cannot be read"},
+		"somebody has raised it":       {four, 2, "says that etcd's quota is 4 GiB, and etcd of cp-1 was set up with 2: it is fixed at the installation"},
+		"somebody has taken the field": {sitetest.TwoDual, 4, "Set etcdQuotaGiB there to 4"},
+	} {
+		published := map[string]string{"cp-2.yaml": "nonsense"}
+		if c.published > 0 {
+			published["cp-1.yaml"] = pod(c.published)
+		}
+		_, unknown := quotaOf(c.install, published)
+		if (unknown == "") != (c.want == "") || !strings.Contains(unknown, c.want) {
+			t.Errorf("%s: %q", sentence, unknown)
+		}
 	}
 }
 

@@ -46,6 +46,8 @@ type Spec struct {
 	// (etcdpod.DigestOf). So etcd on a node restarts only for a change of that
 	// node's bundle.
 	Digest string
+	// Quota is that of the site, zero for etcd's own.
+	Quota etcdpod.Quota
 }
 
 // Pod renders the manifest of etcd for one node.
@@ -121,7 +123,7 @@ func (s Spec) container(self Node) corev1.Container {
 // etcd does not check for corruption before it starts. That check asks the
 // peer, and takes seconds if the peer is dead.
 func (s Spec) flags(self Node) []string {
-	return append([]string{
+	return slices.Concat([]string{
 		"--name=" + self.Name,
 		"--data-dir=" + state.EtcdDataDir,
 		"--initial-cluster=" + s.members(),
@@ -139,9 +141,10 @@ func (s Spec) flags(self Node) []string {
 		"--peer-trusted-ca-file=" + state.EtcdPKIDir + "/ca.crt",
 		"--peer-cert-file=" + state.EtcdPKIDir + "/peer.crt",
 		"--peer-key-file=" + state.EtcdPKIDir + "/peer.key",
+	}, s.Quota.Args(), []string{
 		"--snapshot-count=10000",
 		"--watch-progress-notify-interval=5s",
-	}, LogFlags(state.EtcdLogFile)...)
+	}, LogFlags(state.EtcdLogFile))
 }
 
 // LogFlags makes etcd write its log to a file, and bounds the log.

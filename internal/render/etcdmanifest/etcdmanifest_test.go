@@ -31,6 +31,9 @@ func render(t *testing.T, s Spec) []byte {
 func TestManifests(t *testing.T) {
 	golden.Check(t, "pod-ipv4.yaml", render(t, spec("cp-1", "10.98.0.11", "10.98.0.12")))
 	golden.Check(t, "pod-ipv6.yaml", render(t, spec("cp-2", "fd98::11", "fd98::12")))
+	large := spec("cp-1", "10.98.0.11", "10.98.0.12")
+	large.Quota = 4
+	golden.Check(t, "pod-quota.yaml", render(t, large))
 }
 
 func TestBothHostsAreToldTheSameMembers(t *testing.T) {

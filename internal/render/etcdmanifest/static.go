@@ -25,14 +25,16 @@ const (
 
 // Static renders the manifest from which kubelet runs the only member of etcd, as kubeadm makes
 // it. A host that was one of two has no such file of its present addresses and release. image is
-// etcd's in the host's release.
-func Static(self Node, image string) ([]byte, error) { return static(self, image, only(self)) }
+// etcd's in the host's release, quota that of the site.
+func Static(self Node, image string, quota etcdpod.Quota) ([]byte, error) {
+	return static(self, image, only(self), quota)
+}
 
 // StaticOf renders it for one of several members. joins is true for one that starts for the first time,
 // as kubeadm makes it. etcd reads these flags only where it finds no data. One that had data and lost
 // them then refuses to start, or waits for a majority that knows it not: it neither serves an empty
 // cluster of its own, nor votes again under an id whose promises it has forgotten.
-func StaticOf(self string, members []Node, image string, joins bool) ([]byte, error) {
+func StaticOf(self string, members []Node, image string, joins bool, quota etcdpod.Quota) ([]byte, error) {
 	var node Node
 	var list []string
 	for _, m := range members {
@@ -49,7 +51,7 @@ func StaticOf(self string, members []Node, image string, joins bool) ([]byte, er
 	if joins {
 		cluster = append(cluster, "--initial-cluster-state=existing")
 	}
-	return static(node, image, cluster)
+	return static(node, image, cluster, quota)
 }
 
 // only has a member begin the cluster.
@@ -60,7 +62,7 @@ func only(self Node) []string {
 	return []string{"--initial-cluster=" + self.Name + "=" + etcdpod.PeerURL(self.Address)}
 }
 
-func static(self Node, image string, cluster []string) ([]byte, error) {
+func static(self Node, image string, cluster []string, quota etcdpod.Quota) ([]byte, error) {
 	if self.Name == "" || !self.Address.IsValid() || image == "" {
 		return nil, errors.New("render kubelet's pod of etcd: the name, the address or the image is missing")
 	}
@@ -75,7 +77,7 @@ func static(self Node, image string, cluster []string) ([]byte, error) {
 		Spec: corev1.PodSpec{
 			HostNetwork: true, Priority: &priority, PriorityClassName: "system-node-critical",
 			SecurityContext: &corev1.PodSecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
-			Containers:      []corev1.Container{staticContainer(self, image, cluster)},
+			Containers:      []corev1.Container{staticContainer(self, image, cluster, quota)},
 			Volumes: []corev1.Volume{
 				volume.HostPath("etcd-certs", state.EtcdPKIDir, corev1.HostPathDirectoryOrCreate),
 				volume.HostPath("etcd-data", state.EtcdDataDir, corev1.HostPathDirectoryOrCreate),
@@ -89,7 +91,7 @@ func static(self Node, image string, cluster []string) ([]byte, error) {
 	return out, nil
 }
 
-func staticContainer(self Node, image string, cluster []string) corev1.Container {
+func staticContainer(self Node, image string, cluster []string, quota etcdpod.Quota) corev1.Container {
 	probe := func(path string, wait, period, failures int32) *corev1.Probe {
 		return &corev1.Probe{
 			ProbeHandler:        corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Host: "127.0.0.1", Path: path, Port: intstr.FromString(probePort), Scheme: corev1.URISchemeHTTP}},
@@ -98,7 +100,7 @@ func staticContainer(self Node, image string, cluster []string) corev1.Container
 	}
 	return corev1.Container{
 		Name: "etcd", Image: image, ImagePullPolicy: corev1.PullIfNotPresent,
-		Command: append([]string{"etcd"}, staticFlags(self, cluster)...),
+		Command: append([]string{"etcd"}, staticFlags(self, cluster, quota)...),
 		Ports:   []corev1.ContainerPort{{Name: probePort, ContainerPort: healthPort, Protocol: corev1.ProtocolTCP}},
 		Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{ //nolint:exhaustive // kubeadm asks for no other
 			corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("100Mi"),
@@ -111,8 +113,9 @@ func staticContainer(self Node, image string, cluster []string) corev1.Container
 	}
 }
 
-// staticFlags are kubeadm's. etcd looks at the member list only where it finds no data.
-func staticFlags(self Node, cluster []string) []string {
+// staticFlags are kubeadm's, which has those of its configuration behind its own. etcd looks at the
+// member list only where it finds no data.
+func staticFlags(self Node, cluster []string, quota etcdpod.Quota) []string {
 	peer := etcdpod.PeerURL(self.Address)
 	return slices.Concat([]string{
 		"--advertise-client-urls=" + etcdpod.ClientURL(self.Address),
@@ -134,5 +137,5 @@ func staticFlags(self Node, cluster []string) []string {
 		"--snapshot-count=10000",
 		"--trusted-ca-file=" + state.EtcdPKIDir + "/ca.crt",
 		"--watch-progress-notify-interval=5s",
-	})
+	}, quota.Args())
 }

@@ -10,37 +10,40 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/holdfast/holdfast/internal/model/etcdpod"
 	"github.com/holdfast/holdfast/internal/model/payload"
 )
 
-// The file in testdata is what the kubeadm of this release has made.
+// The files in testdata are what the kubeadm of this release has made.
 func TestKubeletGetsTheVeryPodThatKubeadmMakes(t *testing.T) {
-	made, err := os.ReadFile("../kubeadm/testdata/made/etcd.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ours, err := Static(Node{"cp-1", netip.MustParseAddr("10.98.0.11")}, payload.Image("etcd"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var want, got corev1.Pod
-	if err := yaml.UnmarshalStrict(made, &want); err != nil {
-		t.Fatal(err)
-	}
-	if err := yaml.UnmarshalStrict(ours, &got); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
+	for file, quota := range map[string]etcdpod.Quota{"etcd.yaml": etcdpod.OwnQuota, "etcd-quota.yaml": 4} {
+		made, err := os.ReadFile("../kubeadm/testdata/made/" + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ours, err := Static(Node{"cp-1", netip.MustParseAddr("10.98.0.11")}, payload.Image("etcd"), quota)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want, got corev1.Pod
+		if err := yaml.UnmarshalStrict(made, &want); err != nil {
+			t.Fatal(err)
+		}
+		if err := yaml.UnmarshalStrict(ours, &got); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: %s", file, diff)
+		}
 	}
 }
 
 func TestALoneEtcdOfIPv6AnswersTheProbesOfKubelet(t *testing.T) {
-	out, err := Static(Node{"cp-1", netip.MustParseAddr("fd98::11")}, "an-image")
+	out, err := Static(Node{"cp-1", netip.MustParseAddr("fd98::11")}, "an-image", 0)
 	if err != nil || !strings.Contains(string(out), "--listen-metrics-urls=http://") || !strings.Contains(string(out), "http://127.0.0.1:2381") || !strings.Contains(string(out), "https://[fd98::11]:2380") {
 		t.Errorf("%v\n%s", err, out)
 	}
-	if _, err := Static(Node{Name: "cp-1"}, "an-image"); err == nil {
+	if _, err := Static(Node{Name: "cp-1"}, "an-image", 0); err == nil {
 		t.Error("a pod without an address")
 	}
 }
@@ -53,7 +56,7 @@ func TestAMemberOfSeveralIsToldOfAllAndOnlyOneThatJoinsMayStartWithoutData(t *te
 	}
 	const all = "--initial-cluster=cp-1=https://10.98.0.11:2380,cp-2=https://10.98.0.12:2380,cp-3=https://10.98.0.13:2380\n"
 	for _, joins := range []bool{true, false} {
-		out, err := StaticOf("cp-2", members, "etcd:1", joins)
+		out, err := StaticOf("cp-2", members, "etcd:1", joins, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,7 +65,7 @@ func TestAMemberOfSeveralIsToldOfAllAndOnlyOneThatJoinsMayStartWithoutData(t *te
 		}
 	}
 	for name, list := range map[string][]Node{"not among them": members[:2], "no address": append(members[:2:2], Node{Name: "cp-2"})} {
-		if _, err := StaticOf("cp-2", list, "etcd:1", false); err == nil {
+		if _, err := StaticOf("cp-2", list, "etcd:1", false, 0); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}

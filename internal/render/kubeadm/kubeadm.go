@@ -154,12 +154,21 @@ func cluster(s *site.Site) clusterConfiguration {
 		APIServer:         apiServer(s),
 		ControllerManager: controlPlane{ExtraArgs: slices.Concat(nodeCIDRMasks(s.Config.Networking.ClusterNetwork), []arg{monitorGrace(), podsKept}, signer, signing(s), servers())},
 		Scheduler:         controlPlane{ExtraArgs: servers()},
-		Etcd:              etcd{Local: localEtcd{DataDir: state.EtcdDataDir, ImageTag: payload.ImageTag("etcd")}},
+		Etcd:              etcd{Local: localEtcd{DataDir: state.EtcdDataDir, ImageTag: payload.ImageTag("etcd"), ExtraArgs: quota(s)}},
 		// Holdfast has its own cluster DNS, one on every host: render/clusterdns.
 		// Disabling it here instead of skipping a phase holds for kubeadm's upgrades
 		// too.
 		DNS: dns{Disabled: true},
 	}
+}
+
+// quota returns the arguments of etcd for the quota of the site, none for etcd's own.
+func quota(s *site.Site) []arg {
+	var out []arg
+	for _, f := range s.Config.EtcdQuota().Flags() {
+		out = append(out, arg{Name: f.Name, Value: f.Value})
+	}
+	return out
 }
 
 func apiServer(s *site.Site) controlPlane {
@@ -229,7 +238,7 @@ func nodeCIDRMasks(networks []config.ClusterNetworkEntry) []arg {
 // evictionHard are the thresholds at which kubelet takes no more pods and ends
 // some. Kubelet's own thresholds for disks are shares: it calls a disk of 250
 // GB with 35 GB free full (seen in the lab). But a host needs a free amount:
-// for logs, new images and etcd's database, which is 2 GiB by default.
+// for logs, new images and the growth of etcd's database.
 var evictionHard = map[string]string{
 	"memory.available":   "100Mi",
 	"nodefs.available":   "2Gi",

@@ -27,22 +27,7 @@ func TestKubeadmMakesWhatIsApproved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
-	path := filepath.Join(dir, "kubeadm.yaml")
-	if err := os.WriteFile(path, conf, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	run := func(args ...string) []byte {
-		t.Helper()
-		out, err := host.Run(t.Context(), host.Cmd{
-			Name: program, Args: append([]string{"init", "phase"}, append(args, "--config", path)...),
-			Env: []string{"KUBEADM_INIT_DRYRUN_DIR=" + dir, "HTTP_PROXY=", "http_proxy=", "HTTPS_PROXY=", "https_proxy=", "NO_PROXY=", "no_proxy="},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return out
-	}
+	dir, run := phases(t, program, conf)
 	run("control-plane", "all", "--dry-run")
 	run("etcd", "local", "--dry-run")
 	run("kubelet-start", "--dry-run")
@@ -62,6 +47,47 @@ func TestKubeadmMakesWhatIsApproved(t *testing.T) {
 	for _, name := range []string{"kube-apiserver.yaml", "kube-controller-manager.yaml", "kube-scheduler.yaml", "etcd.yaml"} {
 		golden.Check(t, "made/"+name, withoutAuthorities(t, read(name)))
 	}
+}
+
+// phases returns a folder, and what runs phases of kubeadm with a configuration. Their dry run writes
+// there.
+func phases(t *testing.T, program string, conf []byte) (dir string, run func(args ...string) []byte) {
+	t.Helper()
+	dir = t.TempDir()
+	path := filepath.Join(dir, "kubeadm.yaml")
+	if err := os.WriteFile(path, conf, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir, func(args ...string) []byte {
+		t.Helper()
+		out, err := host.Run(t.Context(), host.Cmd{
+			Name: program, Args: append([]string{"init", "phase"}, append(args, "--config", path)...),
+			Env: []string{"KUBEADM_INIT_DRYRUN_DIR=" + dir, "HTTP_PROXY=", "http_proxy=", "HTTPS_PROXY=", "https_proxy=", "NO_PROXY=", "no_proxy="},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+}
+
+// What kubeadm makes of a site that chooses etcd's quota.
+func TestKubeadmGivesEtcdTheQuotaOfTheSite(t *testing.T) {
+	conf, err := kubeadm.Init(sitetest.New(t, sitetest.TwoDual+"etcdQuotaGiB: 4\n"), facts(false, "10.98.0.11", "fd98::11"), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "    extraArgs:\n    - name: quota-backend-bytes\n      value: \"4294967296\"\n    - name: snapshot-catchup-entries\n      value: \"30000\"\n    imageTag: "
+	if !strings.Contains(string(conf), want) {
+		t.Errorf("no %q in\n%s", want, conf)
+	}
+	dir, run := phases(t, builttest.Program(t, "kubeadm"), conf)
+	run("etcd", "local", "--dry-run")
+	made, err := os.ReadFile(filepath.Join(dir, "etcd.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden.Check(t, "made/etcd-quota.yaml", withoutAuthorities(t, made))
 }
 
 // withoutAuthorities removes from a pod the folders in which this machine's

@@ -18,7 +18,7 @@ import (
 func machineConfigAccess() []Object {
 	const name = Name + "-machine-config"
 	site := rule("", []string{"get"}, "configmaps")
-	site.ResourceNames = []string{"cluster-config-v1"} // how many control planes there shall be, and the cluster's own networks
+	site.ResourceNames = []string{"cluster-config-v1"} // how many control planes there shall be, the cluster's own networks, and etcd's quota
 	return slices.Concat(
 		inCluster("machine-config", name,
 			rule(mcfgv1.GroupName, []string{"create", "delete", "get", "list", "update", "watch"}, "machineconfigs"),

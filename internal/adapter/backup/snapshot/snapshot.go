@@ -39,10 +39,13 @@ const Program = "/usr/local/bin/etcdutl"
 // commits nothing while it does so, which takes about a second for each half GiB.
 const hashLimit = 512 << 20
 
-// The limits for one question to etcd, and for the hash.
+// The limits for one question to etcd, for the hash of the living etcd, and for that of the restored
+// copy. The copy may have the 8 GiB of the largest quota, a backup has the disk and the processor after
+// everything else, and nobody waits for that etcd.
 const (
-	askLimit = 5 * time.Second
-	hashTime = 20 * time.Second
+	askLimit     = 5 * time.Second
+	hashTime     = 20 * time.Second
+	copyHashTime = 10 * time.Minute
 )
 
 // Etcd is the local etcd.
@@ -303,7 +306,7 @@ func (v *verification) hashCopy(ctx context.Context, dataDir string, revision in
 		return h, err
 	}
 	defer func() { err = errors.Join(err, e.Close()) }()
-	ctx, cancel := context.WithTimeout(ctx, hashTime)
+	ctx, cancel := context.WithTimeout(ctx, copyHashTime)
 	defer cancel()
 	return e.HashKV(ctx, revision)
 }
