@@ -3,6 +3,7 @@ package operator
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -87,6 +88,7 @@ func TestTwoHostsAreSetUpStepByStep(t *testing.T) {
 	c.noInputIsLeft()
 	c.theHandOverIsOneWay()
 	c.theManifestsArePublished()
+	c.theQuotaMustBeKnown()
 	c.anotherAddressIsRefused()
 	c.changesAreCarriedOut()
 	stop()
@@ -140,6 +142,34 @@ func (c *cluster) theManifestsArePublished() {
 		if pod := cm.Data[node+".yaml"]; !strings.Contains(pod, "kind: Pod") || !strings.Contains(pod, "https://"+address+":2379") {
 			c.t.Errorf("the manifest of %s is\n%s", node, pod)
 		}
+	}
+}
+
+// theQuotaMustBeKnown deletes the object that says etcd's quota, and has it say another one.
+func (c *cluster) theQuotaMustBeKnown() {
+	c.t.Helper()
+	c.t.Log("without etcd's quota, and with another one than that of the hosts, no manifest is rendered")
+	published := func() map[string]string {
+		cm := &corev1.ConfigMap{}
+		must(c.t, c.admin.Get(c.t.Context(), client.ObjectKey{Namespace: render.Namespace, Name: "external-etcd-pod"}, cm))
+		return cm.Data
+	}
+	before, install := published(), &corev1.ConfigMap{}
+	must(c.t, c.admin.Get(c.t.Context(), client.ObjectKey{Namespace: "kube-system", Name: "cluster-config-v1"}, install))
+	must(c.t, c.admin.Delete(c.t.Context(), install))
+	// The operator watches etcd's object, and not that one.
+	must(c.t, c.admin.Patch(c.t.Context(), c.etcdObject(), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"logLevel":"Trace"}}`))))
+	c.eventually(handover.SetupDegraded, "True Missing ConfigMap kube-system/cluster-config-v1 has no install-config")
+	text := install.Data["install-config"]
+	install.ResourceVersion, install.UID = "", ""
+	install.Data["install-config"] = text + "etcdQuotaGiB: 4\n"
+	must(c.t, c.admin.Create(c.t.Context(), install))
+	c.eventually(handover.SetupDegraded, "True Missing ConfigMap kube-system/cluster-config-v1 says that etcd's quota is 4 GiB, and etcd of cp-1 was set up with 2")
+	install.Data["install-config"] = text
+	must(c.t, c.admin.Update(c.t.Context(), install))
+	c.eventually(handover.SetupDegraded, "False")
+	if got := c.past(); got != "" || !maps.Equal(before, published()) {
+		c.t.Errorf("steps ran (%s), or the manifests are others", got)
 	}
 }
 
