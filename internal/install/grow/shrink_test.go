@@ -116,6 +116,7 @@ func TestALivingClusterOfTwoBecomesOneOfOne(t *testing.T) {
 	installed, have, want := fewer(t, reachable(sitetest.TwoDual))
 	files, err := installer.Objects(installed)
 	must(t, err)
+	blank(t, api)
 	api.Install(t, files)
 	client, err := kube.Open(api.Kubeconfig())
 	must(t, err)
