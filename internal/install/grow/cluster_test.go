@@ -84,7 +84,7 @@ func (c *cut) Merge(ctx context.Context, r state.ObjectRef, status bool, fields,
 func reachable(text string) string { return strings.ReplaceAll(text, "172.30.0.0/16", "10.0.0.0/24") }
 
 func TestALivingClusterOfOneBecomesOneOfTwo(t *testing.T) {
-	api := apitest.Need(t, server)
+	api := apitest.Own(t)
 	from, to := strings.Index(sitetest.TwoDual, "controlPlane:"), strings.Index(sitetest.TwoDual, "networking:")
 	installed := sitetest.New(t, reachable(sitetest.TwoDual[:from]+"controlPlane: {replicas: 1}\n"+sitetest.TwoDual[to:]))
 	files, err := installer.Objects(installed)

@@ -123,7 +123,7 @@ func toThree(t *testing.T, api *apitest.API, client *kube.Client, have, want *si
 }
 
 func TestALivingClusterOfThreeBecomesOneOfTwoAndBack(t *testing.T) {
-	api := apitest.Need(t, server)
+	api := apitest.Own(t)
 	installed, two, have := wider(t, reachable(sitetest.TwoDual))
 	want, err := decide.Narrowed(have, sitetest.New(t, reachable(sitetest.TwoDual)).Config, [2]string{"cp-1", "cp-2"})
 	must(t, err)
@@ -131,7 +131,6 @@ func TestALivingClusterOfThreeBecomesOneOfTwoAndBack(t *testing.T) {
 	must(t, err)
 	client, err := kube.Open(api.Kubeconfig())
 	must(t, err)
-	_ = client.Bringer().Remove(t.Context(), state.ObjectRef{APIVersion: "config.openshift.io/v1", Kind: "Infrastructure", Name: "cluster"}) // of another test
 	api.Install(t, files)
 	toThree(t, api, client, two, have)
 	look := func(sentence, topology, etcd, replicas string, secrets int) {

@@ -112,11 +112,10 @@ func TestAnotherSitesFileChangesNothing(t *testing.T) {
 }
 
 func TestALivingClusterOfTwoBecomesOneOfOne(t *testing.T) {
-	api := apitest.Need(t, server)
+	api := apitest.Own(t)
 	installed, have, want := fewer(t, reachable(sitetest.TwoDual))
 	files, err := installer.Objects(installed)
 	must(t, err)
-	blank(t, api)
 	api.Install(t, files)
 	client, err := kube.Open(api.Kubeconfig())
 	must(t, err)

@@ -60,13 +60,12 @@ func TestOneOfTwoBecomesOneOfThreeThoughItIsCutAnywhere(t *testing.T) {
 }
 
 func TestALivingClusterOfTwoBecomesOneOfThree(t *testing.T) {
-	api := apitest.Need(t, server)
+	api := apitest.Own(t)
 	installed, have, want := wider(t, reachable(sitetest.TwoDual))
 	files, err := installer.Objects(installed)
 	must(t, err)
 	client, err := kube.Open(api.Kubeconfig())
 	must(t, err)
-	blank(t, api)
 	api.Install(t, files)
 	must(t, client.PutSecret(t.Context(), manifests.NamespaceEtcd, "pacemaker-auth", map[string][]byte{"token": []byte("x")}))
 	api.Kubectl(t, "create", "job", "two-node-auth-cp-2", "-n", manifests.NamespaceEtcd, "--image=x")
@@ -120,22 +119,6 @@ func TestALivingClusterOfTwoBecomesOneOfThree(t *testing.T) {
 	}
 	if _, err := Shrink(t.Context(), client.Bringer(), changes, []string{"cp-1", "cp-2"}, because, now); err != nil {
 		t.Errorf("the second run: %v", err)
-	}
-}
-
-// blank takes away what another test left: its topology, and the guards that would keep it. An
-// object without a status may be given any.
-func blank(t *testing.T, api *apitest.API) {
-	t.Helper()
-	api.Kubectl(t, "delete", "validatingadmissionpolicybindings", "--all")
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(250 * time.Millisecond) {
-		out, err := api.TryKubectl(t, "delete", "infrastructures.config.openshift.io", "cluster", "--ignore-not-found")
-		if err == nil || strings.Contains(err.Error(), "the server doesn't have a resource type") {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: %v", out, err)
-		}
 	}
 }
 

@@ -81,25 +81,61 @@ func MainWith(m *testing.M, api **API, setup Setup) int {
 		}
 		return m.Run()
 	}
-	dir, err := os.MkdirTemp("", "apitest-")
+	made, stop, err := launch(paths, setup)
 	if err != nil {
 		_, _ = fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	defer func() { _ = os.RemoveAll(dir) }() // it lies below the folder for temporary files
-	ctx, stop := context.WithCancel(context.Background())
-	s := &server{dir: dir, paths: paths, setup: setup, ended: make(chan exit, len(programs))}
-	defer s.wait()
 	defer stop()
-	if err := s.start(ctx); err != nil {
-		_, _ = fmt.Fprintf(os.Stderr, "start an API server: %v\n%s", err, s.words())
-		return 1
+	*api = made
+	return m.Run()
+}
+
+// Own returns an API server of a test's own, for one that makes the cluster another one: no
+// object and no guard of another test is there. Where Need skips, it does too.
+func Own(t *testing.T) *API {
+	t.Helper()
+	if testing.Short() {
+		return Need(t, nil)
 	}
-	*api = &API{
+	log.SetLogger(logr.Discard()) // as in MainWith
+	paths, err := findAll()
+	if err != nil && os.Getenv("HOLDFAST_REQUIRE_TOOLS") == "1" {
+		t.Fatal(err)
+	}
+	if err != nil {
+		return Need(t, nil)
+	}
+	api, stop, err := launch(paths, Setup{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	return api
+}
+
+// launch starts an API server. stop ends it, and removes what it wrote.
+func launch(paths map[string]string, setup Setup) (api *API, stop func(), err error) {
+	dir, err := os.MkdirTemp("", "apitest-")
+	if err != nil {
+		return nil, nil, err
+	}
+	ctx, end := context.WithCancel(context.Background())
+	s := &server{dir: dir, paths: paths, setup: setup, ended: make(chan exit, len(programs))}
+	stop = func() {
+		end()
+		s.wait()
+		_ = os.RemoveAll(dir) // it lies below the folder for temporary files
+	}
+	if err := s.start(ctx); err != nil {
+		err = fmt.Errorf("start an API server: %w\n%s", err, s.words())
+		stop()
+		return nil, nil, err
+	}
+	return &API{
 		Config: s.config, Certificates: s.file("certs"), Folder: dir, Etcd: s.etcd,
 		kubeconfig: s.file("kubeconfig"), kubectl: paths[tool], authority: s.authority,
-	}
-	return m.Run()
+	}, stop, nil
 }
 
 // Authority returns the authority of the cluster's clients, as a control plane
