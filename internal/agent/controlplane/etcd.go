@@ -2,7 +2,6 @@ package controlplane
 
 import (
 	"fmt"
-	"net/netip"
 	"os"
 
 	decide "github.com/holdfast/holdfast/internal/decide/twonode"
@@ -71,11 +70,11 @@ func (e Etcd) OfPair(nodes []decide.Node, self string) ([]byte, error) {
 func membersOf(nodes []decide.Node) ([]etcdmanifest.Node, error) {
 	var out []etcdmanifest.Node
 	for _, n := range nodes {
-		address, err := netip.ParseAddr(n.Address)
+		node, err := etcdmanifest.NodeOf(n.Name, n.Address)
 		if err != nil {
-			return nil, fmt.Errorf("address of %s: %w", n.Name, err)
+			return nil, err
 		}
-		out = append(out, etcdmanifest.Node{Name: n.Name, Address: address})
+		out = append(out, node)
 	}
 	return out, nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/install/release"
 	"github.com/holdfast/holdfast/internal/model/payload"
+	"github.com/holdfast/holdfast/internal/model/state"
 	renderhost "github.com/holdfast/holdfast/internal/render/host"
 	"github.com/holdfast/holdfast/internal/testkit/powercut"
 )
@@ -321,7 +322,7 @@ func TestAReleaseThatCannotComeIsNamedAndTheOthersComeAllTheSame(t *testing.T) {
 func TestRoomForImagesIsLookedForFirst(t *testing.T) {
 	_, next, _ := digests(t)
 	w := newWorld(t)
-	w.Shelf.Line, w.free = line, line
+	w.Shelf.Line, w.free = state.KeptFree, state.KeptFree
 	err := w.Do(t.Context(), wants(t, next))
 	if err == nil || !strings.Contains(err.Error(), "beside the 2048 MiB that must stay free") || len(w.images) != 3 {
 		t.Errorf("%v, containerd has %v", err, w.images)
@@ -336,12 +337,12 @@ func TestWhatMustStayFreeIsAtLeastWhatKubeletOfTheSiteWants(t *testing.T) {
 		thresholds map[string]string
 		want       uint64
 	}{
-		"nothing":                   {nil, line},
-		"an installation's":         {map[string]string{"nodefs.available": "2Gi", "imagefs.available": "2Gi"}, line},
+		"nothing":                   {nil, state.KeptFree},
+		"an installation's":         {map[string]string{"nodefs.available": "2Gi", "imagefs.available": "2Gi"}, state.KeptFree},
 		"more":                      {map[string]string{"nodefs.available": "20Gi", "imagefs.available": "2Gi"}, 20 << 30},
 		"a share":                   {map[string]string{"imagefs.available": "15%"}, size / 100 * 15},
-		"less, which kubelet takes": {map[string]string{"nodefs.available": "1Gi"}, line},
-		"what nobody reads":         {map[string]string{"nodefs.available": "plenty"}, line},
+		"less, which kubelet takes": {map[string]string{"nodefs.available": "1Gi"}, state.KeptFree},
+		"what nobody reads":         {map[string]string{"nodefs.available": "plenty"}, state.KeptFree},
 	} {
 		if got := lineOf(c.thresholds, size); got != c.want {
 			t.Errorf("%s: %d, want %d", what, got, c.want)

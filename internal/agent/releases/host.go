@@ -28,14 +28,10 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// line is what kubelet needs free on the disk of a host by our own settings; below it, it removes
-// images and ends pods.
-const line = 2 << 30
-
 // lineOf returns what kubelet needs free on file systems of a size. A site may have set more than
-// line: whatever a fetch took below that, kubelet would take from pods, on all hosts at once.
+// state.KeptFree: whatever a fetch took below that, kubelet would take from pods, on all hosts at once.
 func lineOf(thresholds map[string]string, size uint64) uint64 {
-	out := uint64(line)
+	out := uint64(state.KeptFree)
 	for _, signal := range []string{"nodefs.available", "imagefs.available"} {
 		if t := thresholds[signal]; t != "" {
 			out = max(out, eviction.Line(t, size, 0))
@@ -90,7 +86,7 @@ type Host struct {
 
 // ThisHost returns the releases of this host.
 func ThisHost(controlPlane bool) Host {
-	return Host{Root: "/", Shelf: release.NewShelf("/", line), Installed: release.Installed("/"), ControlPlane: controlPlane, Images: Containerd{}}
+	return Host{Root: "/", Shelf: release.NewShelf("/", state.KeptFree), Installed: release.Installed("/"), ControlPlane: controlPlane, Images: Containerd{}}
 }
 
 // Whole lists the digests of the releases that lie here whole: the layout, which was

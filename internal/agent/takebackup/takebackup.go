@@ -25,12 +25,9 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/backup/target"
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/model/backup"
+	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/render/apiserver"
 )
-
-// line is the number of bytes that must stay free on the disk of a host: below that, kubelet
-// removes images and ends pods.
-const line = 2 << 30
 
 // Run has everything that is needed to carry out a request.
 type Run struct {
@@ -57,7 +54,7 @@ type Run struct {
 func New(e snapshot.Etcd, release func() backup.Release) *Run {
 	return &Run{
 		Catalogue: catalogue.Catalogue{Dir: backup.Dir},
-		Snapshot:  snapshot.Taker{Etcd: e, Now: time.Now, Free: host.FreeSpace, Line: line},
+		Snapshot:  snapshot.Taker{Etcd: e, Now: time.Now, Free: host.FreeSpace, Line: state.KeptFree},
 		Root:      "/", Paths: backup.HostPaths(), Release: release, Open: target.Open, Now: time.Now, Say: sayer(time.Now),
 		Effect: func(do func() error) error { return do() },
 	}

@@ -169,12 +169,8 @@ type rule struct {
 	why  func(s Situation, b Begun) string
 }
 
-// patience is the time for which a backup that is due waits for soft reasons. spare is the
-// number of bytes that must stay free on the file system of the backups.
-const (
-	patience = 6 * time.Hour
-	spare    = 2 << 30
-)
+// patience is the time for which a backup that is due waits for soft reasons.
+const patience = 6 * time.Hour
 
 var rules = []rule{
 	{id: "etcd-unknown", why: func(s Situation, _ Begun) string { return when(!s.Etcd.Known, "it is not known what etcd does here") }},
@@ -206,7 +202,7 @@ var rules = []rule{
 		return when(len(s.Busy) > 0, strings.Join(s.Busy, " and ")+" takes a backup")
 	}},
 	{id: "disk", ends: true, why: func(s Situation, b Begun) string {
-		return when(!b.removes() && s.Free.Known && s.Free.Value < spare, fmt.Sprintf("%d MiB are free where backups lie, and %d MiB must stay free", s.Free.Value>>20, spare>>20))
+		return when(!b.removes() && s.Free.Known && s.Free.Value < state.KeptFree, fmt.Sprintf("%d MiB are free where backups lie, and %d MiB must stay free", s.Free.Value>>20, state.KeptFree>>20))
 	}},
 }
 

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/holdfast/holdfast/internal/model/etcdpod"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 func TestADiskHasRoomForTheDatabaseAndABackupOfIt(t *testing.T) {
@@ -13,7 +14,7 @@ func TestADiskHasRoomForTheDatabaseAndABackupOfIt(t *testing.T) {
 			t.Errorf("%d GiB: %d bytes, want %d", q, got, want)
 		}
 		database := uint64(q.Bytes())
-		if backup, defragmented := database/10*22, database; got > 0 && got < database+max(backup, defragmented)+spare {
+		if backup, defragmented := database/10*22, database; got > 0 && got < database+max(backup, defragmented)+state.KeptFree {
 			t.Errorf("%d GiB: no room for a backup or a defragmentation", q)
 		}
 	}

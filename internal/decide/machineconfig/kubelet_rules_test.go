@@ -10,11 +10,13 @@ import (
 	"time"
 
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	kubelet "k8s.io/kubelet/config/v1beta1"
 
 	"github.com/holdfast/holdfast/internal/decide/machineconfig"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // mistakesOf returns what is wrong with settings of kubelet in one object, as
@@ -265,6 +267,11 @@ func TestNoHardThresholdTakesTheRoomOfEtcd(t *testing.T) {
 	}
 	if len(machineconfig.EvictionFloor) != 3 {
 		t.Error(machineconfig.EvictionFloor)
+	}
+	for _, signal := range []string{"nodefs.available", "imagefs.available"} {
+		if got := resource.MustParse(machineconfig.EvictionFloor[signal]); got.Value() != state.KeptFree {
+			t.Errorf("%s: backups and fetches leave %d bytes free, kubelet wants %s", signal, state.KeptFree, got.String())
+		}
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 
@@ -151,11 +150,9 @@ func (r *Reconciler) renderPods(m *material) error {
 	}
 	spec := etcdmanifest.Spec{Image: payload.Image("etcd"), CABundle: bundle, Quota: m.quota}
 	for i, h := range m.hosts {
-		address, err := netip.ParseAddr(h.Address)
-		if err != nil {
-			return fmt.Errorf("address of node %s: %w", h.Name, err)
+		if spec.Nodes[i], err = etcdmanifest.NodeOf(h.Name, h.Address); err != nil {
+			return err
 		}
-		spec.Nodes[i] = etcdmanifest.Node{Name: h.Name, Address: address}
 	}
 	for _, h := range m.hosts {
 		spec.Name, spec.Digest = h.Name, h.Authorities

@@ -34,6 +34,15 @@ type Node struct {
 	Address netip.Addr
 }
 
+// NodeOf reads the address of a node.
+func NodeOf(name, address string) (Node, error) {
+	a, err := netip.ParseAddr(address)
+	if err != nil {
+		return Node{}, fmt.Errorf("address of node %s: %w", name, err)
+	}
+	return Node{Name: name, Address: a}, nil
+}
+
 // Spec holds the inputs of a manifest.
 type Spec struct {
 	// Name is the node for which the manifest is.

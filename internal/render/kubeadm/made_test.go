@@ -71,7 +71,7 @@ func phases(t *testing.T, program string, conf []byte) (dir string, run func(arg
 	}
 }
 
-// What kubeadm makes of a site that chooses etcd's quota.
+// kubeadm gives etcd the quota that a site chooses.
 func TestKubeadmGivesEtcdTheQuotaOfTheSite(t *testing.T) {
 	conf, err := kubeadm.Init(sitetest.New(t, sitetest.TwoDual+"etcdQuotaGiB: 4\n"), facts(false, "10.98.0.11", "fd98::11"), false)
 	if err != nil {
