@@ -93,7 +93,7 @@ const (
 	askTime    = time.Second // to begin a step that goes on beside the loop
 	startTime  = 20 * time.Second
 	stopTime   = 25 * time.Second
-	copyTime   = 60 * time.Second
+	copyTime   = 3 * time.Minute   // a copy of 8 GiB at 50 MB/s; what takes longer is emptied without one
 	fenceTime  = 260 * time.Second // longer than Pacemaker's stonith-timeout
 	// recordTime is the time that a disk gets to make a record durable. Nothing
 	// can end a write that hangs: the watchdog then restarts the process.

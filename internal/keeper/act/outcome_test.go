@@ -52,7 +52,7 @@ func TestEitherPartOfAStopThatFailsIsTold(t *testing.T) {
 func TestEachStepHasItsLimit(t *testing.T) {
 	want := map[state.EtcdAction]time.Duration{
 		state.EtcdWriteRecord: 15 * time.Second, state.EtcdStart: 35 * time.Second, state.EtcdStartStandIn: 20 * time.Second,
-		state.EtcdStop: 50 * time.Second, state.EtcdStopStandIn: 25 * time.Second, state.EtcdEmpty: time.Minute,
+		state.EtcdStop: 50 * time.Second, state.EtcdStopStandIn: 25 * time.Second, state.EtcdEmpty: 3 * time.Minute,
 		state.EtcdRemove: 6 * time.Second, state.EtcdAddLearner: 6 * time.Second, state.EtcdPromote: 6 * time.Second,
 		state.EtcdMark: 6 * time.Second, state.EtcdMoveLeader: 6 * time.Second, state.EtcdGrantQuorum: 6 * time.Second,
 		state.EtcdAskFence: time.Second, state.EtcdIdle: time.Second, state.EtcdWait: time.Second, state.EtcdAskHuman: time.Second, "": time.Second,
