@@ -58,7 +58,7 @@ func layouts() map[string]Layout {
 				name := fmt.Sprintf("%d+%d %s", planes, workers, families)
 				out[name] = NewLayout(Spec{Name: "site", ControlPlanes: planes, Workers: workers, Families: list}.WithDefaults())
 				out[name+" odd"] = NewLayout(Spec{
-					Name: "site", ControlPlanes: planes, Workers: workers, Families: list, SecondNIC: true, CertificateValidity: "12m",
+					Name: "site", ControlPlanes: planes, Workers: workers, Families: list, SecondNIC: true, CertificateValidity: "12m", EtcdQuota: 3,
 					FarWorkers: workers / 2, FarIngress: workers > 0 && planes > 1, RouterAdvertisements: slices.Contains(list, V6),
 				}.WithDefaults())
 			}

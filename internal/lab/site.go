@@ -42,6 +42,9 @@ func (l Layout) InstallConfig() ([]byte, error) {
 	if s.CertificateValidity != "" {
 		site["certificateValidityPeriod"] = s.CertificateValidity
 	}
+	if s.EtcdQuota > 0 {
+		site["etcdQuotaGiB"] = s.EtcdQuota
+	}
 	return yaml.Marshal(site)
 }
 

@@ -72,6 +72,8 @@ type Spec struct {
 	// CertificateValidity is certificateValidityPeriod of the install-config, as
 	// text: "12m" has certificates renewed every few minutes.
 	CertificateValidity string `json:"certificateValidity,omitempty"`
+	// EtcdQuota is etcdQuotaGiB of the install-config, in GiB; 0 leaves it out.
+	EtcdQuota int `json:"etcdQuota,omitempty"`
 	// Pull makes the hosts pull their release from a registry of the lab, as at
 	// a disconnected site.
 	Pull bool `json:"pull,omitempty"`
@@ -132,6 +134,9 @@ func (s Spec) String() string {
 	}
 	if s.CertificateValidity != "" {
 		words += ", certificates valid for " + s.CertificateValidity
+	}
+	if s.EtcdQuota > 0 {
+		words += fmt.Sprintf(", etcd up to %d GiB", s.EtcdQuota)
 	}
 	if s.Bare {
 		words += ", bare"

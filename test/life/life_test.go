@@ -34,6 +34,7 @@ var (
 	workers  = flag.Int("workers", 1, "workers of a new lab")
 	life     = flag.Duration("certificates", 10*time.Minute, "life of the certificates of a new lab")
 	renewals = flag.Int("renewals", 5, "how many renewals of each certificate are waited for")
+	quota    = flag.Int("etcd-quota", 0, "etcd's quota of a new lab in GiB; 0 for etcd's own")
 	rate     = flag.Int("rate", load.DefaultRate, "requests a second of each client")
 	output   = flag.String("output", "../../_output/life", "where results and artefacts go")
 )
@@ -74,6 +75,7 @@ func open(t *testing.T) *site {
 	started := time.Now()
 	up := []string{
 		fmt.Sprintf("--control-planes=%d", *planes), fmt.Sprintf("--workers=%d", *workers), "--post-delay=5s", "--certificate-validity=" + life.String(),
+		fmt.Sprintf("--etcd-quota=%d", *quota),
 	}
 	if dir, _ := plugged(); dir != "" {
 		up = append(up, "--stick="+dir)

@@ -7,13 +7,11 @@ package twonode_test
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"flag"
 	"fmt"
 	"net"
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -21,7 +19,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/test/labsite"
 	"github.com/holdfast/holdfast/test/twonode/client"
 )
@@ -76,61 +73,20 @@ func open(t *testing.T) *site {
 	}
 	t.Logf("lab %s is up after %.0f s", *labName, time.Since(started).Seconds())
 	s := &site{Site: opened}
-	if err := errors.Join(s.loadKeys(t.Context()), s.letIn(t.Context())); err != nil {
+	if err := errors.Join(s.loadKeys(t.Context()), s.LetIntoEtcd(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	theSite = s
 	return s
 }
 
-// letIn opens etcd on each host for the lab's clients, which are no control
-// plane and come from the gateways. The setting lasts as long as the host's
-// disk.
-func (s *site) letIn(ctx context.Context) error {
-	var errs []error
-	for _, h := range s.hosts() {
-		for _, gateway := range s.Lab.Layout.Machine.Gateways {
-			_, err := s.Sh(ctx, h, "grep -qsx "+gateway.String()+" "+state.FirewallAlsoPath+" || echo "+gateway.String()+" >>"+state.FirewallAlsoPath)
-			errs = append(errs, err)
-		}
+// loadKeys takes the keys for clients.
+func (s *site) loadKeys(ctx context.Context) (err error) {
+	if s.tls, err = s.EtcdKeys(ctx); err != nil {
+		return err
 	}
-	return errors.Join(errs...)
-}
-
-// loadKeys takes the keys for clients from the first host that runs.
-func (s *site) loadKeys(ctx context.Context) error {
-	var errs []error
-	for _, h := range s.hosts() {
-		config, err := s.etcdKeys(ctx, h)
-		if err == nil {
-			s.tls = config
-			s.api, err = clientcmd.BuildConfigFromFlags("", s.Lab.Kubeconfig())
-			return err
-		}
-		errs = append(errs, err)
-	}
-	return errors.Join(errs...)
-}
-
-func (s *site) etcdKeys(ctx context.Context, host string) (*tls.Config, error) {
-	root, err := s.Lab.Root(ctx, s.Power, host)
-	if err != nil {
-		return nil, err
-	}
-	dir := filepath.Join(root, "etc/kubernetes/pki/etcd")
-	pair, err := tls.LoadX509KeyPair(filepath.Join(dir, "healthcheck-client.crt"), filepath.Join(dir, "healthcheck-client.key"))
-	if err != nil {
-		return nil, err
-	}
-	ca, err := os.ReadFile(filepath.Join(dir, "ca.crt"))
-	if err != nil {
-		return nil, err
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(ca) {
-		return nil, fmt.Errorf("no certificate in ca.crt of %s", host)
-	}
-	return &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, nil
+	s.api, err = clientcmd.BuildConfigFromFlags("", s.Lab.Kubeconfig())
+	return err
 }
 
 func (s *site) hosts() []string {
