@@ -11,11 +11,17 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/decide/etcdspace"
+	"github.com/holdfast/holdfast/internal/model/etcdpod"
 )
 
-// etcdDiskSize is the size of the file system that etcd has for itself, in
-// bytes. It is sparse: only data that etcd writes takes space.
-const etcdDiskSize = 2 << 30
+// etcdDisk returns the size of the disk that etcd has for itself, in bytes: what a site with
+// its quota asks for, and a tenth more that the file system takes for itself. It is sparse:
+// only data that etcd writes takes space.
+func (s Spec) etcdDisk() int64 {
+	need := etcdspace.Disk(etcdpod.Quota(s.EtcdQuota))
+	return max(2<<30, int64(need+need/10)) //nolint:gosec // some GiB
+}
 
 // filler is the file that fills etcd's disk.
 const filler = ".lab-fault-filler"
@@ -33,7 +39,7 @@ func (b *Lab) mountEtcdDisk(ctx context.Context, h Host) error {
 		return err
 	}
 	image := filepath.Join(b.hostDir(h), "etcd.img")
-	if err := makeFileSystem(ctx, image); err != nil {
+	if err := makeFileSystem(ctx, image, b.Layout.Spec.etcdDisk()); err != nil {
 		return fmt.Errorf("etcd's disk of %s: %w", h.Name, err)
 	}
 	if _, err := host.Run(ctx, host.Command("mount", "-o", "loop,noatime", image, dir)); err != nil {
@@ -44,8 +50,8 @@ func (b *Lab) mountEtcdDisk(ctx context.Context, h Host) error {
 	return errors.Join(os.Chmod(dir, 0o700), os.RemoveAll(filepath.Join(dir, "lost+found")))
 }
 
-// makeFileSystem makes an image file, under another name until it is whole.
-func makeFileSystem(ctx context.Context, image string) error {
+// makeFileSystem makes an image file of so many bytes, under another name until it is whole.
+func makeFileSystem(ctx context.Context, image string, size int64) error {
 	if exists(image) {
 		return nil
 	}
@@ -54,7 +60,7 @@ func makeFileSystem(ctx context.Context, image string) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(f.Truncate(etcdDiskSize), f.Close()); err != nil {
+	if err := errors.Join(f.Truncate(size), f.Close()); err != nil {
 		return err
 	}
 	if _, err := host.Run(ctx, host.Command("mkfs.ext4", "-q", "-F", "-m", "0", part)); err != nil {

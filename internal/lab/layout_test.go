@@ -322,3 +322,11 @@ func TestSecretsDoNotReachTheLogsOfAFailure(t *testing.T) {
 		t.Errorf("%q was changed", plain)
 	}
 }
+
+func TestEtcdsDiskHasRoomForItsQuota(t *testing.T) {
+	for quota, want := range map[int]int64{0: 2 << 30, 2: 2 << 30, 5: 22 << 30, 8: 34 << 30} {
+		if got := (Spec{EtcdQuota: quota}).etcdDisk(); got < want || got > want*11/10 {
+			t.Errorf("%d GiB: %d bytes, want %d and at most a tenth more", quota, got, want)
+		}
+	}
+}
