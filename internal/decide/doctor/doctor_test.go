@@ -249,6 +249,9 @@ func TestClocksDisksAndWhatEndsAreFound(t *testing.T) {
 	size := func(size, used uint64) func(*Facts) {
 		return func(f *Facts) { f.Hosts[1].Etcd.Value.Size, f.Hosts[1].Etcd.Value.InUse = size, used }
 	}
+	disk := func(quota, size uint64) func(*Facts) {
+		return func(f *Facts) { f.Hosts[1].Etcd.Value.Quota, f.Hosts[1].Etcd.Value.Disk = quota, size }
+	}
 	end := func(in time.Duration, authority bool) func(*Facts) {
 		return func(f *Facts) {
 			f.Hosts[1].Certificates.Value[1] = Certificate{Path: "x.crt", Ends: now.Add(in), Authority: authority}
@@ -276,6 +279,9 @@ func TestClocksDisksAndWhatEndsAreFound(t *testing.T) {
 		{"95 % of the quota", "etcd-space", size(2000<<20, 1900<<20), finding.Critical, "97 %"},
 		{"half of it is empty", "etcd-space", size(1000<<20, 400<<20), finding.Note, "defragmentation"},
 		{"a small one may be empty", "etcd-space", size(100<<20, 1<<20), finding.OK, ""},
+		{"a disk that is too small for the quota that the site chose", "etcd-space", disk(4<<30, 17<<30), finding.Warning, "it must have 18432 MiB"},
+		{"a disk that is large enough", "etcd-space", disk(4<<30, 18<<30), finding.OK, ""},
+		{"etcd's own quota asks nothing of a disk", "etcd-space", disk(2<<30, 3<<30), finding.OK, ""},
 		{"etcd that does not answer", "etcd-space", func(f *Facts) { f.Hosts[0].Etcd = state.Fact[Etcd]{} }, finding.Unknown, "of cp-1"},
 
 		{"a boot in 1970", "clock-behind", func(f *Facts) {

@@ -3,7 +3,9 @@ package doctor
 import (
 	"time"
 
+	"github.com/holdfast/holdfast/internal/decide/etcdspace"
 	"github.com/holdfast/holdfast/internal/decide/finding"
+	"github.com/holdfast/holdfast/internal/model/etcdpod"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -79,6 +81,10 @@ func judgeSpace(s *sheet) {
 		s.say(severity, h.Name, "%d MiB of %d MiB, %d %%", e.Size>>20, e.Quota>>20, percent)
 		if severity == finding.OK && e.Size > 256<<20 && e.InUse < e.Size/2 {
 			s.say(finding.Note, h.Name, "only %d of the %d MiB are in use: a defragmentation frees the rest", e.InUse>>20, e.Size>>20)
+		}
+		if need := etcdspace.Disk(etcdpod.Quota(e.Quota >> 30)); e.Disk > 0 && e.Disk < need { //nolint:gosec // the shift keeps it small
+			s.say(finding.Warning, h.Name, "the file system of %s has %d MiB: with this quota it must have %d MiB, for the database, for the second copy of it that "+
+				"a backup or a defragmentation writes, and for 2 GiB that stay free", state.EtcdDataDir, e.Disk>>20, need>>20)
 		}
 	})
 }

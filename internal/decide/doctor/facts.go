@@ -184,6 +184,8 @@ type Etcd struct {
 	Size  uint64 `json:"size"`  // of the database file, in bytes
 	InUse uint64 `json:"inUse"` // the part of it that is in use
 	Quota uint64 `json:"quota"`
+	// Disk is the size of the file system with its data, in bytes; zero if that is not known.
+	Disk uint64 `json:"disk,omitempty"`
 	// FsyncP99 is the longest time of the fastest 99 of 100 log writes since
 	// etcd started, interpolated within its histogram as Prometheus does.
 	// Writes is their number.

@@ -23,11 +23,22 @@ func (l *observation) etcd(ctx context.Context) (decide.Etcd, error) {
 	for _, url := range metricsURLs {
 		page, err := l.Get(ctx, url)
 		if err == nil {
-			return parseEtcd(page)
+			return l.withDisk(parseEtcd(page))
 		}
 		failed = errors.Join(failed, err)
 	}
 	return decide.Etcd{}, failed
+}
+
+// withDisk adds the size of the file system with etcd's data, if it can be read.
+func (l *observation) withDisk(e decide.Etcd, err error) (decide.Etcd, error) {
+	if err != nil {
+		return e, err
+	}
+	_, size, err := l.Space(l.path(l.DataDir))
+	l.note("size of etcd's disk", err)
+	e.Disk = size
+	return e, nil
 }
 
 const fsync = "etcd_disk_wal_fsync_duration_seconds"

@@ -50,6 +50,7 @@ type Observer struct {
 	Network func() (netwatch.Snapshot, error)
 	Resolve func(context.Context, string) ([]string, error)
 	Get     func(ctx context.Context, url string) ([]byte, error)
+	Space   func(dir string) (free, size uint64, err error)
 	Kernel  func() (synchronised bool, err error)
 	BMC     func(context.Context, bmc.Address) (redfish.Shown, error)
 	// Table reports whether the host has Holdfast's table of ports. Firewalls
@@ -68,7 +69,7 @@ func NewObserver(site state.Fact[Site], disk bool) Observer {
 		Run:     host.Run,
 		Network: func() (netwatch.Snapshot, error) { return netwatch.Read(nil) },
 		Resolve: net.DefaultResolver.LookupHost,
-		Get:     get, Kernel: clock.Synchronised, BMC: shownBy,
+		Get:     get, Space: host.Space, Kernel: clock.Synchronised, BMC: shownBy,
 		Table: filter.Table{}.There, Firewalls: filter.ThisSite().Inspect,
 	}
 }

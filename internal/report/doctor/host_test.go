@@ -196,6 +196,7 @@ func (f *fakeHost) eyes() Observer {
 			APIVIPs: []netip.Addr{netip.MustParseAddr("10.98.0.5")}, IngressVIPs: []netip.Addr{netip.MustParseAddr("10.98.0.6")},
 		}}),
 		DataDir: "/var/lib/etcd", Run: f.run, Kernel: f.clock,
+		Space: func(string) (uint64, uint64, error) { return 1 << 30, 20 << 30, nil },
 		Table: func() (bool, error) { return f.table, nil },
 		Firewalls: func(context.Context, ports.Kind, ports.Place) ([]state.SiteFirewall, error) {
 			return []state.SiteFirewall{{Name: "ufw", Cluster: []string{"5405/udp"}}}, nil
@@ -243,7 +244,7 @@ func TestAHostOfTwoSaysWhatItIsLike(t *testing.T) {
 			Shows:  state.Known(decide.Shown{Fingerprint: "ab12", Ends: now.Add(time.Hour), Offset: state.Known(decide.Offset{Low: 59 * time.Second, High: 61 * time.Second})}),
 			Proven: time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC), Slowest: 3001 * time.Millisecond,
 		}}),
-		Etcd: state.Known(decide.Etcd{Size: 20 << 20, InUse: 10 << 20, Quota: 2 << 30, FsyncP99: 3 * time.Millisecond, Writes: 1000}),
+		Etcd: state.Known(decide.Etcd{Size: 20 << 20, InUse: 10 << 20, Quota: 2 << 30, Disk: 20 << 30, FsyncP99: 3 * time.Millisecond, Writes: 1000}),
 		Certificates: state.Known([]decide.Certificate{
 			{Path: "/etc/kubernetes/pki/ca.crt", Begins: now.Add(999 * time.Hour), Ends: now.Add(1000 * time.Hour), Authority: true},
 			{Path: "/etc/kubernetes/pki/etcd/peer.crt", Begins: now.Add(49 * time.Hour), Ends: now.Add(50 * time.Hour)},
