@@ -357,6 +357,7 @@ func (p *process) Restart(ctx context.Context) error {
 // because the learner lacks too much, is no error here: the next round tries again.
 type membership struct {
 	etcdClient
+	silence *silence
 	// peer asks etcd of the other host, and reached returns where the log of this host's
 	// etcd ended at the last look.
 	peer interface {
@@ -371,8 +372,13 @@ func (m membership) AddLearner(ctx context.Context, peerURL string) error {
 }
 
 func (m membership) Promote(ctx context.Context, id state.MemberID) error {
-	// A learner that does not answer is judged by etcd alone, which knows how far it is.
-	if s, err := m.peer.Status(ctx); err == nil && s.Member == id && !etcdmember.MayVote(m.reached(), s.RaftIndex) {
+	switch s, err := m.peer.Status(ctx); {
+	case err != nil || s.Member != id:
+		if m.silence.of(id, time.Now()) < etcdmember.SilentLearner {
+			return nil
+		}
+	case !etcdmember.MayVote(m.reached(), s.Applied):
+		m.silence.ends()
 		return nil
 	}
 	err := m.etcdClient.Promote(ctx, id)
@@ -381,6 +387,22 @@ func (m membership) Promote(ctx context.Context, id state.MemberID) error {
 	}
 	return err
 }
+
+// silence is since when a learner says nothing of itself. Only the loop uses it.
+type silence struct {
+	learner state.MemberID
+	since   time.Time
+}
+
+// of returns for how long a learner has said nothing, and begins to count if it did before.
+func (s *silence) of(learner state.MemberID, now time.Time) time.Duration {
+	if s.learner != learner {
+		s.learner, s.since = learner, now
+	}
+	return now.Sub(s.since)
+}
+
+func (s *silence) ends() { s.learner = 0 }
 
 // copies handles the data of an etcd that is down.
 type copies struct {

@@ -78,7 +78,7 @@ func (d *daemon) assemble(p state.EtcdParameters) (*Keeper, error) {
 	k.Observer.Sources = limited(k.Observer.Sources)
 	bmc.wanted, statements.keeper, statements.race = k.wantsPower, k, sense.race
 	k.Doer = &act.Doer{
-		Etcd: membership{client, remote, reached.Load}, Process: process, Copy: copies{d.effects, process.data(), p, func() { process.starts = etcdhealth.Starts{} }},
+		Etcd: membership{client, &silence{}, remote, reached.Load}, Process: process, Copy: copies{d.effects, process.data(), p, func() { process.starts = etcdhealth.Starts{} }},
 		StandIn: vote, Peer: other{d.effects, peer},
 		PeerURL:     etcdpod.PeerURL(there),
 		WriteRecord: d.files.WriteRecord, Ring: k.Observer.Ring, Log: d.Log, Event: d.events.Append,

@@ -63,8 +63,10 @@ type play struct {
 	powerErr   error
 	gives      time.Duration // what the peer promises in a race
 	peerMute   bool
-	wake       func() // of the watch of files
-	watchFails int    // how often it fails before
+	// peerApplied is how much of its log the peer's learner has applied.
+	peerApplied uint64
+	wake        func() // of the watch of files
+	watchFails  int    // how often it fails before
 }
 
 // line is a thing that happened. Lines of the same moment are ordered by their

@@ -63,10 +63,11 @@ func TestThePlayOfALostPeer(t *testing.T) {
 		p.say("beta is back with nothing", func() { p.peerSays(back); p.sees(10, true, "alpha", "beta") }, 2*time.Second)
 		back.Record.Member, back.Record.Seq, back.Running = 0xd, 4, state.Known(true)
 		back.Data = state.Known(state.EtcdData{Copy: state.CopyWhole, Cluster: 0xc, Member: 0xd})
-		p.say("its learner runs and is in sync", func() {
+		p.say("its learner runs and applies the data, which takes a while", func() {
 			p.has(0xa, nil, both[0], state.EtcdMember{ID: 0xd, Name: "beta", Learner: true, InSync: true})
 			p.peerSays(back)
-		}, 2*time.Second)
+		}, 5*time.Second)
+		p.say("it has applied them", func() { p.mu.Lock(); p.peerApplied = p.status.RaftIndex; p.mu.Unlock() }, 2*time.Second)
 		back.Record.State, back.Record.Seq = state.EtcdVoter, 5
 		back.Members = state.Known([]state.EtcdMember{both[0], {ID: 0xd, Name: "beta"}})
 		p.say("it knows that it is a voter", func() { p.peerSays(back) }, 2*time.Second)

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/etcd"
@@ -54,6 +55,9 @@ func (p *play) effects() effects {
 		},
 		open: func(c etcd.Config) (etcdClient, error) {
 			p.note(loop, "speaks to etcd at %s, as a peer at %s", c.ClientURL, c.PeerURL)
+			if strings.Contains(c.ClientURL, "192.0.2.2") {
+				return peersEtcd{etcdOf{p}}, nil
+			}
 			return etcdOf{p}, nil
 		},
 		locked:  func(dir string) (bool, error) { p.mu.Lock(); defer p.mu.Unlock(); return p.holds, p.isData(dir) },
@@ -214,6 +218,16 @@ func (e etcdOf) Status(ctx context.Context) (etcd.MemberStatus, error) {
 		return etcd.MemberStatus{}, errors.New("no answer")
 	}
 	return e.statusNow(), nil
+}
+
+// peersEtcd is the client of the peer's etcd, which is a learner.
+type peersEtcd struct{ etcdOf }
+
+func (e peersEtcd) Status(ctx context.Context) (etcd.MemberStatus, error) {
+	err := takes(ctx, 5*time.Millisecond)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return etcd.MemberStatus{Member: 0xd, RaftIndex: e.status.RaftIndex, Applied: e.peerApplied}, err
 }
 
 func (e etcdOf) commit(ctx context.Context, what string) error {

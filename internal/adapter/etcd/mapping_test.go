@@ -15,7 +15,7 @@ import (
 
 func TestAStatusAMembershipAndMarkersMakeALook(t *testing.T) {
 	status := &pb.StatusResponse{
-		Header: &pb.ResponseHeader{ClusterId: 0xc, MemberId: 0xfedcba9876543210}, Leader: 0xb, RaftTerm: 3, RaftIndex: 900,
+		Header: &pb.ResponseHeader{ClusterId: 0xc, MemberId: 0xfedcba9876543210}, Leader: 0xb, RaftTerm: 3, RaftIndex: 900, RaftAppliedIndex: 890,
 		Version: "3.6.14", DbSize: 4096, Errors: []string{"memberID:11 alarm:NOSPACE "},
 	}
 	members := listed([]*pb.Member{
@@ -23,7 +23,7 @@ func TestAStatusAMembershipAndMarkersMakeALook(t *testing.T) {
 	})
 	got := merge(status, members, map[state.MemberID]uint64{0xb: 7, 0xdead: 9})
 	want := MemberStatus{
-		Cluster: 0xc, Member: 0xfedcba9876543210, Leader: 0xb, Serves: true, Term: 3, RaftIndex: 900, Version: "3.6.14", DBSize: 4096,
+		Cluster: 0xc, Member: 0xfedcba9876543210, Leader: 0xb, Serves: true, Term: 3, RaftIndex: 900, Applied: 890, Version: "3.6.14", DBSize: 4096,
 		Errors: []string{"memberID:11 alarm:NOSPACE "},
 		Members: []state.EtcdMember{
 			{ID: 0xa, Learner: true},
@@ -33,6 +33,16 @@ func TestAStatusAMembershipAndMarkersMakeALook(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// An etcd that joined lists itself as a voter until it has taken in the leader's data.
+func TestAMemberThatHasAppliedNothingIsALearner(t *testing.T) {
+	members := listed([]*pb.Member{{ID: 0xa, Name: "cp-1"}, {ID: 0xb, Name: "cp-2"}})
+	got := merge(&pb.StatusResponse{Header: &pb.ResponseHeader{ClusterId: 0xc, MemberId: 0xb}, Leader: 0xa, RaftIndex: 900}, members, nil)
+	want := []state.EtcdMember{{ID: 0xa, Name: "cp-1"}, {ID: 0xb, Name: "cp-2", Learner: true}}
+	if diff := cmp.Diff(want, got.Members); diff != "" || !got.Learner {
+		t.Errorf("a learner: %t\n%s", got.Learner, diff)
 	}
 }
 

@@ -47,12 +47,15 @@ type MemberStatus struct {
 	// then serves no clients, and its markers cannot be read.
 	Serves bool `json:"serves"`
 	// The fields below are known only if it serves.
-	Learner   bool     `json:"learner,omitempty"`
-	Term      uint64   `json:"term,omitempty"`
-	RaftIndex uint64   `json:"raftIndex,omitempty"`
-	DBSize    int64    `json:"dbSize,omitempty"`
-	Version   string   `json:"version,omitempty"`
-	Errors    []string `json:"errors,omitempty"` // alarms, in etcd's words
+	Learner   bool   `json:"learner,omitempty"`
+	Term      uint64 `json:"term,omitempty"`
+	RaftIndex uint64 `json:"raftIndex,omitempty"`
+	// Applied is how much of its log is in its database, zero for a member that joined and has
+	// taken in nothing yet.
+	Applied uint64   `json:"applied,omitempty"`
+	DBSize  int64    `json:"dbSize,omitempty"`
+	Version string   `json:"version,omitempty"`
+	Errors  []string `json:"errors,omitempty"` // alarms, in etcd's words
 }
 
 // Votes reports whether a member serves clients, knows a leader, is no learner and
@@ -214,12 +217,17 @@ func sorted(members []state.EtcdMember) []state.EtcdMember {
 }
 
 func merge(s *pb.StatusResponse, members []state.EtcdMember, marked map[state.MemberID]uint64) MemberStatus {
+	self := state.MemberID(s.Header.GetMemberId())
+	// A member that joined lists those with which it was started until it has taken in the
+	// leader's data, itself as a voter. So its own list cannot tell that it was promoted.
+	fresh := s.RaftAppliedIndex == 0
 	for i, m := range members {
 		members[i].Marked = marked[m.ID]
+		members[i].Learner = m.Learner || fresh && m.ID == self
 	}
 	return MemberStatus{
-		Cluster: state.MemberID(s.Header.GetClusterId()), Member: state.MemberID(s.Header.GetMemberId()), Leader: state.MemberID(s.Leader),
-		Members: members, Serves: true, Learner: s.IsLearner, Term: s.RaftTerm, RaftIndex: s.RaftIndex,
+		Cluster: state.MemberID(s.Header.GetClusterId()), Member: self, Leader: state.MemberID(s.Leader),
+		Members: members, Serves: true, Learner: s.IsLearner || fresh, Term: s.RaftTerm, RaftIndex: s.RaftIndex, Applied: s.RaftAppliedIndex,
 		DBSize: s.DbSize, Version: s.Version, Errors: s.Errors,
 	}
 }

@@ -1,5 +1,7 @@
 package etcdmember
 
+import "time"
+
 // MostBehind is how many entries of the log a learner may lack when it becomes a voter, the peer's as
 // well as that of a third host. From
 // that moment on nothing is committed before the new voter has written all of them. etcd itself
@@ -8,7 +10,16 @@ package etcdmember
 // milliseconds.
 const MostBehind = 1000
 
-// MayVote reports whether a learner whose log ends at an index may become a voter beside a leader.
-func MayVote(leader, learner uint64) bool {
-	return leader <= learner || leader-learner <= MostBehind
+// MayVote reports whether a learner that has applied its log up to an index may become a voter beside
+// a leader whose log ends at one. What it has received is not enough: etcd sends no answer to a leader
+// from the moment in which it learns that it votes until it has applied all before that, and nothing is
+// committed for so long. With a database of 4 GB that is a minute: after ten seconds the leader goes on
+// without it, and it begins anew, again and again (docs/TRACK-RECORD.md).
+func MayVote(leader, applied uint64) bool {
+	return applied > 0 && (leader <= applied || leader-applied <= MostBehind)
 }
+
+// SilentLearner is for how long a learner may say nothing of what it has applied before etcd's own word
+// counts, which knows what it has received: far longer than 8 GB take to be applied. Its port for
+// clients may be filtered while that for its peers is not.
+const SilentLearner = 10 * time.Minute

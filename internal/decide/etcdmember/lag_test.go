@@ -17,6 +17,7 @@ func TestL87ALearnerVotesOnceItLacksNextToNothing(t *testing.T) {
 		"nine tenths, which is enough for etcd": {10_000_000, 9_000_000, false},
 		"an etcd that is new":                   {12, 5, true},
 		"a learner that has nothing yet":        {10_000_000, 0, false},
+		"nothing yet, of an etcd that is new":   {12, 0, false},
 	} {
 		if got := MayVote(c.leader, c.learner); got != c.want {
 			t.Errorf("%s: %v", what, got)

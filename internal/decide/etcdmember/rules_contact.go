@@ -114,7 +114,7 @@ var leadRules = []rule{
 		func(v *view) bool { return v.caughtUp() && v.s.Uptime < v.s.Local.Quarantine }, nil,
 	},
 	{
-		"lead.promote", "the learner is in sync", "the learner has caught up: it becomes a voter", state.EtcdPromote,
+		"lead.promote", "the learner is in sync", "the learner becomes a voter once it has applied everything", state.EtcdPromote,
 		func(v *view) bool { return v.caughtUp() }, aboutOther,
 	},
 	{
@@ -230,9 +230,13 @@ var followRules = []rule{
 		func(v *view) bool { return v.listed() && v.stopped && !v.whole() }, writeEmpty,
 	},
 	{
-		"follow.promoted", "we are a learner in our record and a voter in our membership",
+		// Our own membership is not enough: an etcd that has no leader yet lists those with which it was started.
+		"follow.promoted", "we are a learner in our record, and a voter in our membership and in the peer's",
 		"this member was promoted", state.EtcdWriteRecord,
-		func(v *view) bool { return v.listed() && v.in(state.EtcdLearner) && v.running && v.selfVoter() }, writeVoter,
+		func(v *view) bool {
+			m, listed := v.listedByPeer()
+			return listed && !m.Learner && v.in(state.EtcdLearner) && v.running && v.selfVoter()
+		}, writeVoter,
 	},
 	{
 		"follow.mark", "a voter that leads and was not marked yet",
