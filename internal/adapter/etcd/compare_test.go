@@ -3,7 +3,10 @@ package etcd
 import (
 	"context"
 	"errors"
+	"strconv"
 	"testing"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 
 	"github.com/holdfast/holdfast/internal/model/state"
 )
@@ -26,6 +29,52 @@ func TestTheDataOfMembersAreEqualOnlyIfAllSayTheSame(t *testing.T) {
 			t.Errorf("%s: %+v", what, got)
 		}
 	}
+}
+
+// TestLargeDataAreComparedByTheHashesOfCompactions: no member reads its data for it, and one that has no
+// hash of a compaction, since it started later, makes the answer unknown.
+func TestLargeDataAreComparedByTheHashesOfCompactions(t *testing.T) {
+	n := newNode(t, "cp-1", newAuthority(t, t.TempDir()))
+	n.start(t)
+	n.looks(t, "it serves", func(s MemberStatus) bool { return s.Serves && s.Leader != 0 })
+	m := &Members{clients: map[string]*Client{"here": n.etcd}}
+	here := map[string]string{"cp-1": "here"}
+	kv := pb.NewKVClient(n.etcd.conn)
+	compact := func() { // as an API server does
+		t.Helper()
+		put, err := kv.Put(t.Context(), &pb.PutRequest{Key: []byte("a"), Value: []byte(t.Name())})
+		if err != nil {
+			t.Fatal(err)
+		}
+		revision := put.Header.Revision
+		_, err = kv.Put(t.Context(), &pb.PutRequest{Key: []byte(compactRevKey), Value: []byte(strconv.FormatInt(revision, 10))})
+		if err == nil {
+			_, err = kv.Compact(t.Context(), &pb.CompactionRequest{Revision: revision, Physical: true})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	see := func(what string, want state.Fact[bool]) {
+		t.Helper()
+		if got := m.equal(t.Context(), here, 0); got != want {
+			t.Errorf("%s: %+v, want %+v", what, got, want)
+		}
+	}
+	see("nothing was compacted yet", state.Fact[bool]{})
+	compact()
+	see("one compaction was seen", state.Fact[bool]{})
+	compact()
+	see("two were", state.Known(true))
+	see("and again", state.Known(true))
+	n.kill()
+	n.start(t)
+	n.looks(t, "it serves again", func(s MemberStatus) bool { return s.Serves && s.Leader != 0 })
+	see("a member that has started since has no hash of it", state.Fact[bool]{})
+	compact()
+	see("the last one before it started", state.Fact[bool]{})
+	compact()
+	see("one of its own", state.Known(true))
 }
 
 // TestARealEtcdTellsItsVersionsAndTheHashOfItsData starts the etcd of a release.

@@ -16,6 +16,8 @@ type Members struct {
 
 	mu      sync.Mutex
 	clients map[string]*Client // by address
+	// newest and previous are the revisions of the last two compactions that Equal saw.
+	newest, previous int64
 }
 
 // Statuses asks all hosts at once; addresses maps their names to their addresses.

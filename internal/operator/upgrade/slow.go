@@ -28,6 +28,9 @@ const (
 	slowAtRest    = 10 * time.Minute
 	equalUnderWay = time.Minute
 	equalAtRest   = 6 * time.Hour
+	// equalGrace is for how long the last answer counts while there is no new one: large data are
+	// compared at a compaction, of which there is one every five minutes, and two must be seen.
+	equalGrace = 15 * time.Minute
 )
 
 // kept is what was read and may be some minutes old. Another process reads it anew.
@@ -43,6 +46,18 @@ type kept struct {
 	took        map[string]bool
 	conversions []survey.Webhook
 	convertedAt time.Time
+}
+
+// compare asks whether the data of all members are equal, if the last answer is older than a limit, is
+// of another moment, or says nothing.
+func (k *kept) compare(now time.Time, limit time.Duration, other bool, ask func() state.Fact[bool]) {
+	age := now.Sub(k.equalAt).Abs()
+	if !other && age < limit && k.equal.Known {
+		return
+	}
+	if answer := ask(); answer.Known || other || age >= limit+equalGrace {
+		k.equal, k.equalAt = answer, now
+	}
 }
 
 // moment is another text for each host that took a step, and each step of the site.
@@ -67,12 +82,12 @@ func (r *Reconciler) slow(ctx context.Context, g *gathered, addresses map[string
 	}
 	moment := g.moment()
 	other := moment != k.moment
-	if other || now.Sub(k.equalAt).Abs() >= equalLimit || !k.equal.Known {
-		k.equal, k.equalAt = state.Fact[bool]{}, now
-		if len(g.seen.Etcd) == len(addresses) { // one that does not answer would keep all waiting
-			k.equal = r.Equal(ctx, addresses)
+	k.compare(now, equalLimit, other, func() state.Fact[bool] {
+		if len(g.seen.Etcd) != len(addresses) { // one that does not answer would keep all waiting
+			return state.Fact[bool]{}
 		}
-	}
+		return r.Equal(ctx, addresses)
+	})
 	if other {
 		k.took, k.convertedAt = nil, time.Time{}
 	}
