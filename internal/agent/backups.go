@@ -6,12 +6,14 @@ import (
 
 	"github.com/holdfast/holdfast/internal/adapter/backup/catalogue"
 	"github.com/holdfast/holdfast/internal/adapter/clock"
+	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/adapter/observe"
 	"github.com/holdfast/holdfast/internal/adapter/records"
 	"github.com/holdfast/holdfast/internal/agent/backup"
 	decide "github.com/holdfast/holdfast/internal/decide/backup"
 	"github.com/holdfast/holdfast/internal/decide/etcdhealth"
+	"github.com/holdfast/holdfast/internal/decide/etcdspace"
 	"github.com/holdfast/holdfast/internal/keeper/keeperclient"
 	model "github.com/holdfast/holdfast/internal/model/backup"
 	"github.com/holdfast/holdfast/internal/model/site"
@@ -39,14 +41,21 @@ func newBackups(s *site.Site, view func() state.NetworkView) *backup.Agent {
 	})
 }
 
+// spaceIsYoung is how old the last look at etcd's space may be: longer than a look waits for the next
+// one, with the time of a look.
+const spaceIsYoung = 3 * time.Minute
+
 // withDefragmentation adds whether etcd of this host is defragmented, which the agent notes
-// beside it before it begins.
+// beside it before it begins, and whether etcd is full, as the agent saw it last.
 func withDefragmentation(look func(context.Context) state.Fact[decide.Etcd]) func(context.Context) state.Fact[decide.Etcd] {
 	var files records.Files
 	return func(ctx context.Context) state.Fact[decide.Etcd] {
 		e := look(ctx)
 		if _, up, err := observe.Boot(); err == nil && e.Known {
 			e.Value.Defragments = etcdhealth.Defragments(files.Defragmentation(), up)
+		}
+		if r, err := host.ReadState[etcdspace.Report](state.EtcdSpacePath); err == nil && e.Known && time.Since(r.At).Abs() < spaceIsYoung {
+			e.Value.Full = len(r.Summary.NoSpace) > 0
 		}
 		return e
 	}

@@ -74,6 +74,10 @@ func TestWhatAHostDoesAboutItsBackups(t *testing.T) {
 		{"what etcd does is unknown", func(f *Facts) { open(f); f.Etcd = state.Fact[Etcd]{} }, Wait, "etcd-unknown"},
 		{"etcd takes no writes", func(f *Facts) { open(f); f.Etcd.Value.Writes = false }, Wait, "no-writes"},
 		{"a defragmentation", func(f *Facts) { open(f); f.Etcd.Value.Defragments = true }, Wait, "defragmentation"},
+		{"etcd is full", func(f *Facts) { open(f); f.Schedule = schedule(t, "0 9 * * *", ""); f.Etcd.Value.Full = true }, Wait, "etcd-full"},
+		{"etcd is full for hours", func(f *Facts) { open(f); f.Etcd.Value.Full = true }, Begin, BySchedule},
+		{"etcd is full, and a person wants a backup before he deletes", func(f *Facts) { f.Asked = ReadAsked(Ask(noon, "")); f.Etcd.Value.Full = true }, Begin, ByPerson},
+		{"etcd and the disk are full", func(f *Facts) { open(f); fullDisk(f); f.Etcd.Value.Full = true }, Begin, Tend},
 		{"a take-over", func(f *Facts) { open(f); f.Etcd.Value.TakesOver = "x" }, Wait, "take-over"},
 		{"a learner", func(f *Facts) { open(f); f.Etcd.Value.Learner = "cp-2" }, Wait, "learner"},
 		{"a host is away", func(f *Facts) {
@@ -98,6 +102,7 @@ func TestWhatAHostDoesAboutItsBackups(t *testing.T) {
 		{"what etcd does is unknown meanwhile", func(f *Facts) { begun(f); f.Etcd = state.Fact[Etcd]{} }, Follow, "works"},
 		{"etcd stalls meanwhile", func(f *Facts) { begun(f); f.Etcd.Value.Writes = false }, End, "no-writes"},
 		{"a defragmentation begins meanwhile", func(f *Facts) { begun(f); f.Etcd.Value.Defragments = true }, End, "defragmentation"},
+		{"etcd is full meanwhile", func(f *Facts) { begun(f); f.Etcd.Value.Full = true }, End, "etcd-full"},
 		{"a take-over begins meanwhile", func(f *Facts) { begun(f); f.Etcd.Value.TakesOver = "x" }, End, "take-over"},
 		{"a host comes back and learns", func(f *Facts) { begun(f); f.Etcd.Value.Learner = "cp-2" }, End, "learner"},
 		{"the membership changes", func(f *Facts) { begun(f); f.Etcd.Value.Members = "1" }, End, "members"},

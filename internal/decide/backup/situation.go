@@ -23,6 +23,8 @@ type Etcd struct {
 	TakesOver string
 	// Defragments is true while the member of this host is defragmented, and answers nobody.
 	Defragments bool
+	// Full is true while etcd takes no writes for lack of space (the alarm NOSPACE).
+	Full bool
 	// Learner names a member that is catching up, empty for none.
 	Learner string
 	// Members identifies the membership of etcd and of the pair: another text is another one.
@@ -182,6 +184,11 @@ var rules = []rule{
 	}},
 	{id: "defragmentation", ends: true, why: func(s Situation, _ Begun) string {
 		return when(s.Etcd.Value.Defragments, "etcd of this host is defragmented")
+	}},
+	// A defragmentation waits for the end of a backup, and nobody can write until then. Who asks for a
+	// backup before he deletes something gets it.
+	{id: "etcd-full", ends: true, soft: true, why: func(s Situation, b Begun) string {
+		return when(s.Etcd.Value.Full && b.Asked == "" && !b.removes(), "etcd is full, and is defragmented first")
 	}},
 	{id: "learner", ends: true, why: func(s Situation, _ Begun) string {
 		return when(s.Etcd.Value.Learner != "", s.Etcd.Value.Learner+" catches up with etcd's data")

@@ -190,6 +190,11 @@ func (d describer) writes() Answer {
 	return said
 }
 
+// hostSaysItWrites reports whether the etcd keeper of a host says that etcd takes writes.
+func (d describer) hostSaysItWrites() bool {
+	return slices.ContainsFunc(d.Hosts, func(h Host) bool { return h.Explanation.Known && h.Explanation.Value.Service == explain.Writes })
+}
+
 // status returns the cluster's status in the words of `holdfast explain`.
 func (d describer) status(v View) explain.Status {
 	if w := d.writes(); w != Yes {
@@ -241,7 +246,10 @@ func (d describer) summary(v View) string {
 	case explain.Waiting:
 		return "The cluster takes no writes now. It recovers by itself."
 	case explain.Unknown:
-		if d.writes() == Yes {
+		switch {
+		case d.size() == 2 && d.stale() && d.answers() && !d.hostSaysItWrites():
+			return "The API answers, but no host has written to it for " + page.Duration(d.age(d.Pacemaker.At)) + ". Perhaps the cluster takes no writes: ask on a control plane (sudo holdfast status)."
+		case d.writes() == Yes:
 			return "The cluster takes writes. It is unknown whether it would survive the loss of a host."
 		}
 		return "The state of the cluster is unknown: too little could be read."
