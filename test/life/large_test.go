@@ -25,8 +25,9 @@ const (
 	// leastQuota, in GiB, has room for large and for what clients write meanwhile.
 	leastQuota = 5
 	large      = 4 << 30
-	// pieceSize is the size of a value: etcd takes no request above 1.5 MiB.
-	pieceSize = 1 << 20
+	// pieceSize is the size of a value, in bytes, that of a large object of Kubernetes. etcd compacts
+	// 1000 keys at once and takes no write meanwhile: values of 1 MiB held it up for a minute.
+	pieceSize = 64 << 10
 	// ballast is where the values are: no API server reads there, so none keeps them in memory.
 	ballast = "/holdfast-test/ballast/"
 	// learnsWithin has room for the copy of the former data, and for the snapshot of a learner
@@ -195,7 +196,7 @@ func (tr *trial) openBallast() *ballastOf {
 }
 
 // atOnce is how many values are on their way: more keep the writes of the cluster from the disk.
-const atOnce = 2
+const atOnce = 4
 
 // put writes so many values of random bytes, which nothing makes smaller. It ends with etcd's
 // error if etcd is full, and tries again after any other one.
