@@ -20,7 +20,7 @@ import (
 // only data that etcd writes takes space.
 func (s Spec) etcdDisk() int64 {
 	need := etcdspace.Disk(etcdpod.Quota(s.EtcdQuota))
-	return max(2<<30, int64(need+need/10)) //nolint:gosec // some GiB
+	return max(2<<30, int64(need+need/10))
 }
 
 // filler is the file that fills etcd's disk.

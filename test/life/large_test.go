@@ -78,10 +78,11 @@ func (tr *trial) learnsAnew() {
 		if err := tr.Whole(tr.Context()); err != nil {
 			return err
 		}
-		if r, err := tr.Etcd(tr.Context(), victim); err != nil || r.Snapshot.Record.Value.Member == before {
-			return fmt.Errorf("it is member %s as before (%v)", before, err)
+		r, err := tr.Etcd(tr.Context(), victim)
+		if err == nil && r.Snapshot.Record.Value.Member == before {
+			err = fmt.Errorf("it is member %s as before", before)
 		}
-		return nil
+		return err
 	})
 	tr.Trial.Took("from the power cut until both are a pair", time.Since(began))
 	tr.Noticed("until both are a pair", began)
