@@ -364,6 +364,8 @@ type membership struct {
 		Status(context.Context) (etcd.MemberStatus, error)
 	}
 	reached func() uint64
+	// size returns the size of the database of this host's etcd at the last look, in bytes.
+	size func() int64
 }
 
 func (m membership) AddLearner(ctx context.Context, peerURL string) error {
@@ -374,7 +376,7 @@ func (m membership) AddLearner(ctx context.Context, peerURL string) error {
 func (m membership) Promote(ctx context.Context, id state.MemberID) error {
 	switch s, err := m.peer.Status(ctx); {
 	case err != nil || s.Member != id:
-		if m.silence.of(id, time.Now()) < etcdmember.SilentLearner {
+		if m.silence.of(id, time.Now()) < etcdmember.SilentFor(m.size()) {
 			return nil
 		}
 	case !etcdmember.MayVote(m.reached(), s.Applied):

@@ -43,6 +43,7 @@ func (d *daemon) assemble(p state.EtcdParameters) (*Keeper, error) {
 	vote := &standIn{effects: d.effects, address: own}
 	statements := &statements{effects: d.effects}
 	var reached atomic.Uint64 // the index of etcd's log at the last look
+	var size atomic.Int64     // and the size of its database
 	third := &thirdLog{applied: d.applied, own: reached.Load, wake: make(chan struct{}, 1)}
 	sense := newSenses(d.Host, peer, p, client, process, d.Log)
 	k := &Keeper{
@@ -53,6 +54,7 @@ func (d *daemon) assemble(p state.EtcdParameters) (*Keeper, error) {
 				l, err := client.Status(ctx)
 				vote.reached(l.Cluster, l.RaftIndex)
 				reached.Store(l.RaftIndex)
+				size.Store(l.DBSize)
 				sense.pulse.moved(l.RaftIndex)
 				return member.Look{Cluster: l.Cluster, Member: l.Member, Leader: l.Leader, Members: l.Members}, err
 			},
@@ -78,7 +80,7 @@ func (d *daemon) assemble(p state.EtcdParameters) (*Keeper, error) {
 	k.Observer.Sources = limited(k.Observer.Sources)
 	bmc.wanted, statements.keeper, statements.race = k.wantsPower, k, sense.race
 	k.Doer = &act.Doer{
-		Etcd: membership{client, &silence{}, remote, reached.Load}, Process: process, Copy: copies{d.effects, process.data(), p, func() { process.starts = etcdhealth.Starts{} }},
+		Etcd: membership{client, &silence{}, remote, reached.Load, size.Load}, Process: process, Copy: copies{d.effects, process.data(), p, func() { process.starts = etcdhealth.Starts{} }},
 		StandIn: vote, Peer: other{d.effects, peer},
 		PeerURL:     etcdpod.PeerURL(there),
 		WriteRecord: d.files.WriteRecord, Ring: k.Observer.Ring, Log: d.Log, Event: d.events.Append,

@@ -375,6 +375,8 @@ func (l learner) Status(context.Context) (etcd.MemberStatus, error) { return l.s
 
 func none() uint64 { return 0 }
 
+func large() int64 { return etcdmember.SmallDatabase }
+
 // docs/facts/loss.md#hard-cases-of-loss, L87.
 func TestL87ALearnerThatLacksTooMuchIsPromotedLater(t *testing.T) {
 	promoted := errors.New("etcd was asked")
@@ -390,7 +392,7 @@ func TestL87ALearnerThatLacksTooMuchIsPromotedLater(t *testing.T) {
 		"another member answers":      {learner{status: etcd.MemberStatus{Member: 8, RaftIndex: far, Applied: far}}, false},
 		"it has more than was looked": {learner{status: etcd.MemberStatus{Member: 7, RaftIndex: far + 10, Applied: far + 10}}, true},
 	} {
-		m := membership{changing{err: promoted}, &silence{}, c.answer, func() uint64 { return far }}
+		m := membership{changing{err: promoted}, &silence{}, c.answer, func() uint64 { return far }, large}
 		if err := m.Promote(t.Context(), 7); errors.Is(err, promoted) != c.asks {
 			t.Errorf("%s: %v", what, err)
 		}
@@ -420,7 +422,7 @@ func TestALearnerThatSaysNothingIsJudgedByEtcdInTheEnd(t *testing.T) {
 			{"which is silent for long", etcdmember.SilentLearner, 9, mute, true},
 		} {
 			time.Sleep(step.after)
-			m := membership{changing{err: promoted}, s, step.answer, func() uint64 { return 9000 }}
+			m := membership{changing{err: promoted}, s, step.answer, func() uint64 { return 9000 }, large}
 			if err := m.Promote(t.Context(), step.member); errors.Is(err, promoted) != step.asks {
 				t.Errorf("%s: %v", step.what, err)
 			}
@@ -428,17 +430,31 @@ func TestALearnerThatSaysNothingIsJudgedByEtcdInTheEnd(t *testing.T) {
 	})
 }
 
+// A learner of a small database is not waited for: it has applied it before it serves clients.
+func TestALearnerOfASmallDatabaseThatSaysNothingIsJudgedByEtcdAtOnce(t *testing.T) {
+	promoted := errors.New("etcd was asked")
+	small := func() int64 { return etcdmember.SmallDatabase - 1 }
+	m := membership{changing{err: promoted}, &silence{}, learner{err: errors.New("no route")}, none, small}
+	if err := m.Promote(t.Context(), 7); !errors.Is(err, promoted) {
+		t.Errorf("%v", err)
+	}
+	m.peer = learner{status: etcd.MemberStatus{Member: 7, RaftIndex: 9}}
+	if err := m.Promote(t.Context(), 7); err != nil {
+		t.Errorf("it says that it applies: %v", err)
+	}
+}
+
 func TestAChangeThatEtcdRefusesIsTold(t *testing.T) {
 	failed := errors.New("no leader")
 	ready := learner{status: etcd.MemberStatus{Member: 7, Applied: 1}}
-	m := membership{changing{err: failed}, &silence{}, ready, none}
+	m := membership{changing{err: failed}, &silence{}, ready, none, large}
 	if err := m.AddLearner(t.Context(), "url"); !errors.Is(err, failed) {
 		t.Errorf("%v", err)
 	}
 	if err := m.Promote(t.Context(), 7); !errors.Is(err, failed) {
 		t.Errorf("%v", err)
 	}
-	m = membership{changing{}, &silence{}, ready, none}
+	m = membership{changing{}, &silence{}, ready, none, large}
 	if err := errors.Join(m.AddLearner(t.Context(), "url"), m.Promote(t.Context(), 7)); err != nil {
 		t.Errorf("%v", err)
 	}

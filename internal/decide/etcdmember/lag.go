@@ -19,6 +19,19 @@ func MayVote(leader, applied uint64) bool {
 	return applied > 0 && (leader <= applied || leader-applied <= MostBehind)
 }
 
+// SmallDatabase is the size, in bytes, below which a learner that says nothing is judged by etcd's own
+// word at once: it applies so much within a second or two. etcd serves no client until it has made its name
+// known, for which it tries again after seven seconds; so long a small site would lack its second host.
+const SmallDatabase = 256 << 20
+
+// SilentFor returns for how long a learner of a database of a size may say nothing.
+func SilentFor(size int64) time.Duration {
+	if size < SmallDatabase {
+		return 0
+	}
+	return SilentLearner
+}
+
 // SilentLearner is for how long a learner may say nothing of what it has applied before etcd's own word
 // counts, which knows what it has received: far longer than 8 GB take to be applied. Its port for
 // clients may be filtered while that for its peers is not.
