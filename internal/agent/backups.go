@@ -28,7 +28,7 @@ func newBackups(s *site.Site, view func() state.NetworkView) *backup.Agent {
 	return backup.New(backup.Options{
 		Unit: backup.ThisUnit(), Store: backup.ThisStore(), Site: s.Domain(),
 		Open: func() (backup.API, error) { return kube.Open(state.AgentKubeconfig) },
-		Etcd: withDefragmentation(etcdForBackups(s, view)),
+		Etcd: withSpace(etcdForBackups(s, view)),
 		Catalogue: func() ([]model.Entry, error) {
 			// A backup whose entry cannot be read is left out: it never counts as good, and stays.
 			entries, _, err := catalogue.Catalogue{Dir: model.Dir}.List()
@@ -41,21 +41,17 @@ func newBackups(s *site.Site, view func() state.NetworkView) *backup.Agent {
 	})
 }
 
-// spaceIsYoung is how old the last look at etcd's space may be: longer than a look waits for the next
-// one, with the time of a look.
-const spaceIsYoung = 3 * time.Minute
-
-// withDefragmentation adds whether etcd of this host is defragmented, which the agent notes
+// withSpace adds whether etcd of this host is defragmented, which the agent notes
 // beside it before it begins, and whether etcd is full, as the agent saw it last.
-func withDefragmentation(look func(context.Context) state.Fact[decide.Etcd]) func(context.Context) state.Fact[decide.Etcd] {
+func withSpace(look func(context.Context) state.Fact[decide.Etcd]) func(context.Context) state.Fact[decide.Etcd] {
 	var files records.Files
 	return func(ctx context.Context) state.Fact[decide.Etcd] {
 		e := look(ctx)
 		if _, up, err := observe.Boot(); err == nil && e.Known {
 			e.Value.Defragments = etcdhealth.Defragments(files.Defragmentation(), up)
 		}
-		if r, err := host.ReadState[etcdspace.Report](state.EtcdSpacePath); err == nil && e.Known && time.Since(r.At).Abs() < spaceIsYoung {
-			e.Value.Full = len(r.Summary.NoSpace) > 0
+		if r, err := host.ReadState[etcdspace.Report](state.EtcdSpacePath); err == nil && e.Known {
+			e.Value.Full = r.Full(time.Now())
 		}
 		return e
 	}

@@ -40,7 +40,7 @@ const (
 // all of it anew. After that etcd is filled to its quota: people are told, and once the
 // values are deleted the hosts mend it by themselves. No acknowledged write is lost.
 //
-// It takes about 40 minutes, and 40 GiB of the machine's disk.
+// It takes about 25 minutes, and 40 GiB of the machine's disk.
 func TestADatabaseOfFourGigabytes(t *testing.T) {
 	const scenario = "a database of 4 GB"
 	if *quota < leastQuota {

@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -59,13 +61,7 @@ const maxVersions = 4 << 10
 
 // Versions asks all hosts at once. One that does not answer is missing.
 func (m *Members) Versions(ctx context.Context, addresses map[string]string) map[string]Versions {
-	return ask(addresses, func(address string) (Versions, error) {
-		c, err := m.client(address)
-		if err != nil {
-			return Versions{}, err
-		}
-		return c.Versions(ctx)
-	})
+	return ask(m, addresses, func(c *Client) (Versions, error) { return c.Versions(ctx) })
 }
 
 // hash is what a member says of its data at one revision.
@@ -129,18 +125,11 @@ func (c *Client) compacted(ctx context.Context) (int64, error) {
 // nothing. It asks for the compaction before the last one: a member that has started since, and so has
 // no hash of it, then refuses at once, where for the last one it would read all of its data.
 func (m *Members) equalCompacted(ctx context.Context, addresses map[string]string) state.Fact[bool] {
-	newest := int64(0)
-	for _, address := range addresses {
-		c, err := m.client(address)
-		if err != nil {
-			return state.Fact[bool]{}
-		}
-		if newest, err = c.compacted(ctx); err != nil {
-			return state.Fact[bool]{}
-		}
-		break // they are the same on all, but for a moment
+	all := ask(m, addresses, func(c *Client) (int64, error) { return c.compacted(ctx) })
+	if len(all) != len(addresses) {
+		return state.Fact[bool]{}
 	}
-	revision := m.before(newest)
+	revision := m.before(slices.Min(slices.Collect(maps.Values(all)))) // one may be a moment behind
 	if revision == 0 {
 		return state.Fact[bool]{}
 	}
@@ -180,13 +169,7 @@ func (m *Members) equalNow(ctx context.Context, addresses map[string]string) sta
 }
 
 func (m *Members) equalAt(ctx context.Context, addresses map[string]string, revision int64) state.Fact[bool] {
-	all := ask(addresses, func(address string) (hash, error) {
-		c, err := m.client(address)
-		if err != nil {
-			return hash{}, err
-		}
-		return c.hash(ctx, revision)
-	})
+	all := ask(m, addresses, func(c *Client) (hash, error) { return c.hash(ctx, revision) })
 	return equal(all, len(addresses))
 }
 
@@ -204,16 +187,20 @@ func equal(all map[string]hash, members int) state.Fact[bool] {
 	return state.Known(len(sums) == 1)
 }
 
-// ask asks all addresses at once. One that gives an error is not in the result.
-func ask[T any](addresses map[string]string, one func(address string) (T, error)) map[string]T {
+// ask asks the members of all hosts at once. One that gives an error is not in the result.
+func ask[T any](m *Members, addresses map[string]string, one func(*Client) (T, error)) map[string]T {
 	var mu sync.Mutex
 	var group sync.WaitGroup
 	out := map[string]T{}
 	for name, address := range addresses {
 		group.Go(func() {
-			answer, err := one(address)
+			c, err := m.client(address)
 			if err != nil {
 				return // an unknown host is not in the result
+			}
+			answer, err := one(c)
+			if err != nil {
+				return
 			}
 			mu.Lock()
 			defer mu.Unlock()

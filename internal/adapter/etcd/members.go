@@ -23,15 +23,7 @@ type Members struct {
 // Statuses asks all hosts at once; addresses maps their names to their addresses.
 // A host that does not answer is missing from the result.
 func (m *Members) Statuses(ctx context.Context, addresses map[string]string) map[string]MemberStatus {
-	return ask(addresses, func(address string) (MemberStatus, error) { return m.status(ctx, address) })
-}
-
-func (m *Members) status(ctx context.Context, address string) (MemberStatus, error) {
-	c, err := m.client(address)
-	if err != nil {
-		return MemberStatus{}, err
-	}
-	return c.Status(ctx)
+	return ask(m, addresses, func(c *Client) (MemberStatus, error) { return c.Status(ctx) })
 }
 
 func (m *Members) client(address string) (*Client, error) {

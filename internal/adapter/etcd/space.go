@@ -108,13 +108,7 @@ func (c *Client) DisarmNoSpace(ctx context.Context, members []state.MemberID) er
 
 // Space asks the members of all hosts at once, as Statuses does.
 func (m *Members) Space(ctx context.Context, addresses map[string]string) map[string]MemberSpace {
-	return ask(addresses, func(address string) (MemberSpace, error) {
-		c, err := m.client(address)
-		if err != nil {
-			return MemberSpace{}, err
-		}
-		return c.Space(ctx)
-	})
+	return ask(m, addresses, func(c *Client) (MemberSpace, error) { return c.Space(ctx) })
 }
 
 // Client returns the client of the member at an address.

@@ -26,7 +26,7 @@ func (r *run) roomForEtcd(space func(dir string) (free, size uint64, err error))
 	if err != nil || size >= need {
 		return err
 	}
-	return fmt.Errorf("etcdQuotaGiB in install-config.yaml is %d, and the file system of %s has %d MiB: it must have %d MiB, for the database, for the second copy of it that "+
-		"a backup or a defragmentation writes, and for 2 GiB that stay free. Give it a larger disk, or begin the installation of all hosts anew with a smaller etcdQuotaGiB",
-		quota, state.EtcdDataDir, size>>20, need>>20)
+	return fmt.Errorf("etcdQuotaGiB in install-config.yaml is %d, and the file system of %s has %d MiB: it must have %d MiB, %s. "+
+		"Give it a larger disk, or begin the installation of all hosts anew with a smaller etcdQuotaGiB",
+		quota, state.EtcdDataDir, size>>20, need>>20, etcdspace.DiskIsFor)
 }

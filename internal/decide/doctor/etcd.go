@@ -83,8 +83,7 @@ func judgeSpace(s *sheet) {
 			s.say(finding.Note, h.Name, "only %d of the %d MiB are in use: a defragmentation frees the rest", e.InUse>>20, e.Size>>20)
 		}
 		if need := etcdspace.Disk(etcdpod.Quota(e.Quota >> 30)); e.Disk > 0 && e.Disk < need {
-			s.say(finding.Warning, h.Name, "the file system of %s has %d MiB: with this quota it must have %d MiB, for the database, for the second copy of it that "+
-				"a backup or a defragmentation writes, and for 2 GiB that stay free", state.EtcdDataDir, e.Disk>>20, need>>20)
+			s.say(finding.Warning, h.Name, "the file system of %s has %d MiB: with this quota it must have %d MiB, %s", state.EtcdDataDir, e.Disk>>20, need>>20, etcdspace.DiskIsFor)
 		}
 	})
 }

@@ -5,6 +5,9 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
+// DiskIsFor says for what Disk is, to people whose disk is smaller.
+const DiskIsFor = "for the database, for the second copy of it that a backup or a defragmentation writes, and for 2 GiB that stay free"
+
 // Disk returns the least size, in bytes, of the file system with etcd's data for a quota, zero for
 // etcd's own, which asks nothing of a host. It is four times the quota and state.KeptFree: once the database; 2.2
 // times for a backup, its snapshot and the restored copy, which may lie on the same file system; the

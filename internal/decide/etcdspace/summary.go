@@ -34,6 +34,11 @@ type Report struct {
 	Summary Summary `json:"summary"`
 }
 
+// Full reports whether the alarm NOSPACE is raised, as a host saw it a moment ago.
+func (r Report) Full(now time.Time) bool {
+	return len(r.Summary.NoSpace) > 0 && now.Sub(r.At).Abs() < Fresh
+}
+
 // Summary is what a control plane says about the space of its member. A reader ignores fields
 // that it does not know.
 type Summary struct {

@@ -252,3 +252,19 @@ func TestAHostKnowsMoreOfThisMomentThanTheNodes(t *testing.T) {
 		t.Errorf("without an API: %+v", alone)
 	}
 }
+
+func TestEtcdIsFullAsLongAsAHostSaysSo(t *testing.T) {
+	now := time.Date(2026, 11, 28, 9, 0, 0, 0, time.UTC)
+	for what, c := range map[string]struct {
+		report Report
+		want   bool
+	}{
+		"the alarm is raised":        {Report{At: now, Summary: Summary{NoSpace: []string{"cp-1"}}}, true},
+		"nobody raised it":           {Report{At: now}, false},
+		"it was, and nobody says so": {Report{At: now.Add(-Fresh), Summary: Summary{NoSpace: []string{"cp-1"}}}, false},
+	} {
+		if got := c.report.Full(now); got != c.want {
+			t.Errorf("%s: %t", what, got)
+		}
+	}
+}

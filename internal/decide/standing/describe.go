@@ -175,19 +175,13 @@ func (d describer) writes() Answer {
 	if _, is := d.full(); is {
 		return No
 	}
-	if d.answers() {
+	if d.answers() || d.hostSaysItWrites() {
 		return Yes
 	}
-	said := Unknown
-	for _, h := range d.Hosts {
-		switch e := h.Explanation; {
-		case e.Known && e.Value.Service == explain.Writes:
-			return Yes
-		case e.Known && e.Value.Service != explain.Unclear:
-			said = No
-		}
+	if slices.ContainsFunc(d.Hosts, func(h Host) bool { return h.Explanation.Known && h.Explanation.Value.Service != explain.Unclear }) {
+		return No
 	}
-	return said
+	return Unknown
 }
 
 // hostSaysItWrites reports whether the etcd keeper of a host says that etcd takes writes.
