@@ -48,6 +48,18 @@ func Ensure(ctx context.Context, ref string, write func(io.Writer) error) error 
 	return err
 }
 
+// RemoveImage has podman no longer have an image. It fails if a container was made of it.
+func RemoveImage(ctx context.Context, ref string) error {
+	have, err := HasImage(ctx, ref)
+	if err != nil || !have {
+		return err
+	}
+	if _, err := podman(ctx, loadLimit, "image", "rm", ref); err != nil {
+		return fmt.Errorf("remove image %s from podman: %w", ref, explained(err))
+	}
+	return nil
+}
+
 // load loads the images of an archive and makes them durable. podman does not
 // do that, and a program that a power cut left full of zeros is noticed only
 // when it is needed most.

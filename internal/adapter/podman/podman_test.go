@@ -33,7 +33,7 @@ case "$1" in
 container) [ -e label ] && cat label || exit 125 ;;
 start) [ -e dead ] || launch ;;
 run) for a; do case "$a" in holdfast.spec=*) echo "${a#*=}" > label ;; esac; done; rm -f dead; [ -e ends ] || launch ;;
-image) [ "$3" = here ] || grep -qs "$3" loaded || exit "$(cat code 2>/dev/null || echo 1)" ;;
+image) [ "$2" = rm ] && { : > loaded; exit; }; [ "$3" = here ] || grep -qs "$3" loaded || exit "$(cat code 2>/dev/null || echo 1)" ;;
 load) cat "${4:-/dev/stdin}" > loaded ;;
 esac
 `
@@ -389,6 +389,22 @@ func TestAnImageIsLoadedOnce(t *testing.T) {
 	must(t, os.WriteFile(filepath.Join(dir, "broken-load"), []byte("no space left on device"), 0o600))
 	if err := Ensure(t.Context(), "other", archive(strings.Repeat("x", 1<<20))); err == nil || !strings.Contains(err.Error(), "make room") {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestAnImageIsRemovedOnce(t *testing.T) {
+	_, dir := install(t)
+	must(t, load(t.Context(), strings.NewReader("former")))
+	calls(t, dir)
+	must(t, RemoveImage(t.Context(), "former"))
+	must(t, RemoveImage(t.Context(), "former")) // it is gone
+	if got := calls(t, dir); !slices.Equal(got, []string{"image", "image", "image"}) {
+		t.Errorf("podman was asked for %v", got)
+	}
+	must(t, load(t.Context(), strings.NewReader("former")))
+	must(t, os.WriteFile(filepath.Join(dir, "code"), []byte("125"), 0o600))
+	if err := RemoveImage(t.Context(), "gone"); err == nil {
+		t.Error("a podman that fails has removed an image")
 	}
 }
 

@@ -57,6 +57,8 @@ type Fetcher struct {
 	// Etcd has podman have the image of etcd by its full name; nil where kubelet runs
 	// etcd, or nobody does.
 	Etcd func(ctx context.Context, name string, write func(io.Writer) error) error
+	// Forget has podman no longer have that image. It fails if a container uses the image.
+	Forget func(ctx context.Context, name string) error
 	// Free returns how many bytes may still be written where containers lie.
 	Free func() (uint64, error)
 	// Say takes in how far it is.
@@ -77,7 +79,7 @@ func NewFetcher(controlPlane, pair bool) *Fetcher {
 		Say:   sayer(time.Now),
 	}
 	if pair {
-		f.Etcd = podman.Ensure
+		f.Etcd, f.Forget = podman.Ensure, podman.RemoveImage
 	}
 	return f
 }
@@ -328,7 +330,15 @@ func (f *Fetcher) tidy(ctx context.Context, wanted []string) error {
 			stays = append(stays, err.Error())
 			continue
 		}
-		err := f.unpin(ctx, digest, kept, wanted)
+		images, err := f.ownImages(digest, kept, wanted)
+		if err != nil {
+			return fmt.Errorf("take release %s away: %w", digest, err)
+		}
+		if err := f.forgetEtcd(ctx, images); err != nil {
+			stays = append(stays, fmt.Sprintf("release %s: %v", digest, err))
+			continue
+		}
+		err = f.unpin(ctx, images)
 		if err == nil {
 			err = f.Shelf.Remove(digest)
 		}
@@ -357,17 +367,17 @@ func (f *Fetcher) all() ([]string, error) {
 	return slices.Compact(out), err
 }
 
-// unpin lets kubelet remove the images of a release that neither a kept one has nor one that is
-// wanted and lies here: one that comes has its images pinned then. What every pod's sandbox
-// is made of stays.
-func (f *Fetcher) unpin(ctx context.Context, digest string, kept, wanted []string) error {
+// ownImages lists the images of a release that neither a kept one has nor one that is wanted
+// and lies here: one that comes has its images pinned then. What every pod's sandbox is made
+// of is not among them.
+func (f *Fetcher) ownImages(digest string, kept, wanted []string) ([]release.Image, error) {
 	store, err := f.open(digest)
 	if err != nil {
-		return nil //nolint:nilerr // nobody knows its images; a pin that is left does no harm
+		return nil, nil //nolint:nilerr // nobody knows its images; a pin that is left does no harm
 	}
 	sandbox, err := f.sandbox()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	stay := map[string]bool{sandbox: true}
 	for _, k := range slices.Concat(kept, wanted) {
@@ -376,18 +386,40 @@ func (f *Fetcher) unpin(ctx context.Context, digest string, kept, wanted []strin
 			if k == "" || !slices.Contains(kept, k) {
 				continue
 			}
-			return nil // it may have any of these images
+			return nil, nil //nolint:nilerr // it may have any of these images
 		}
 		for _, i := range s.Manifest().Images {
 			stay[i.Ref] = true
 		}
 	}
+	return slices.DeleteFunc(slices.Clone(store.Manifest().Images), func(i release.Image) bool { return stay[i.Ref] }), nil
+}
+
+// forgetEtcd has podman no longer have the image of etcd among these. Nothing else removes
+// it: kubelet looks after containerd's images only.
+func (f *Fetcher) forgetEtcd(ctx context.Context, images []release.Image) error {
+	if f.Forget == nil {
+		return nil
+	}
+	for _, i := range images {
+		if i.Name != "etcd" {
+			continue
+		}
+		if err := f.Forget(ctx, i.Ref); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unpin lets kubelet remove images.
+func (f *Fetcher) unpin(ctx context.Context, images []release.Image) error {
 	held, err := f.Images.List(ctx)
 	if err != nil {
 		return err
 	}
-	for _, i := range store.Manifest().Images {
-		if have := held[i.Ref]; stay[i.Ref] || !have.Pinned || have.Digest != i.Digest {
+	for _, i := range images {
+		if have := held[i.Ref]; !have.Pinned || have.Digest != i.Digest {
 			continue
 		}
 		if err := f.Images.Pin(ctx, i.Ref, false); err != nil {

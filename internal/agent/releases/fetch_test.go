@@ -209,10 +209,13 @@ func TestWhatNobodyNeedsMakesRoomForWhatComes(t *testing.T) {
 
 func TestAReleaseGoesWithTheImagesThatItAloneHas(t *testing.T) {
 	old, next, _ := digests(t)
-	for at := range 5 {
+	for at := range 6 {
 		w := newWorld(t)
 		if err := w.Do(t.Context(), wants(t, next)); err != nil {
 			t.Fatal(err)
+		}
+		if !w.podman[etcdOf(t, newRelease)] {
+			t.Fatalf("podman has %v", w.podman)
 		}
 		w.cut = powercut.Cut{At: at}
 		if err := w.Do(t.Context(), wants(t, old)); err != nil && !w.cut.Dead {
@@ -228,9 +231,43 @@ func TestAReleaseGoesWithTheImagesThatItAloneHas(t *testing.T) {
 				t.Errorf("cut at %d: %s is pinned: %v", at, i.Ref, have.Pinned)
 			}
 		}
-		if left, err := w.all(); err != nil || !slices.Equal(left, []string{old}) {
-			t.Errorf("cut at %d: %q is left, %v", at, left, err)
+		if left, err := w.all(); err != nil || !slices.Equal(left, []string{old}) || w.podman[etcdOf(t, newRelease)] {
+			t.Errorf("cut at %d: %q is left, and podman has %v, %v", at, left, w.podman, err)
 		}
+	}
+}
+
+// etcdOf returns the name of the image of etcd in a release.
+func etcdOf(t *testing.T, dir string) string {
+	t.Helper()
+	i, is := opened(t, dir).Manifest().Image("etcd")
+	if !is {
+		t.Fatalf("%s has no etcd", dir)
+	}
+	return i.Ref
+}
+
+// TestAReleaseStaysWhileItsEtcdRuns, with its layout, without which nobody would know the image later.
+func TestAReleaseStaysWhileItsEtcdRuns(t *testing.T) {
+	old, next, _ := digests(t)
+	w := newWorld(t)
+	if err := w.Do(t.Context(), wants(t, next)); err != nil {
+		t.Fatal(err)
+	}
+	w.etcd = etcdOf(t, newRelease)
+	if err := w.Do(t.Context(), wants(t, old)); err != nil {
+		t.Fatal(err)
+	}
+	last := w.said[len(w.said)-1]
+	if left, err := w.all(); err != nil || !slices.Equal(left, sorted(old, next)) || !strings.Contains(last.Kept, "is in use") || last.Failed != "" {
+		t.Errorf("%q is left, %+v, %v", left, last, err)
+	}
+	w.etcd = ""
+	if err := w.Do(t.Context(), wants(t, old)); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := w.all(); err != nil || !slices.Equal(left, []string{old}) || w.podman[etcdOf(t, newRelease)] {
+		t.Errorf("%q is left, podman has %v, %v", left, w.podman, err)
 	}
 }
 

@@ -94,6 +94,8 @@ type world struct {
 	cut    powercut.Cut
 	images map[string]Held
 	podman map[string]bool
+	// etcd is the image of which podman's container was made.
+	etcd string
 	// runs has the releases of which a program runs.
 	runs map[string]bool
 	from []release.Source
@@ -118,6 +120,12 @@ func newWorld(t *testing.T) *world {
 		Kept:   h.kept, Free: func() (uint64, error) { return w.free, nil }, Say: func(s State) { w.said = append(w.said, s) },
 		Etcd: func(_ context.Context, name string, write func(io.Writer) error) error {
 			return w.cut.Effect(func() error { w.podman[name] = true; return write(io.Discard) })
+		},
+		Forget: func(_ context.Context, name string) error {
+			if name == w.etcd {
+				return fmt.Errorf("image %s is in use", name)
+			}
+			return w.cut.Effect(func() error { delete(w.podman, name); return nil })
 		},
 	}
 	if err := os.CopyFS(h.Installed[0], os.DirFS(oldRelease)); err != nil {
