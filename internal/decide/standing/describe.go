@@ -175,13 +175,37 @@ func (d describer) writes() Answer {
 	if _, is := d.full(); is {
 		return No
 	}
-	if d.answers() || d.hostSaysItWrites() {
+	if d.hostSaysItWrites() {
+		return Yes
+	}
+	if d.answers() {
+		if _, silent := d.unwritten(); silent {
+			return Unknown
+		}
 		return Yes
 	}
 	if slices.ContainsFunc(d.Hosts, func(h Host) bool { return h.Explanation.Known && h.Explanation.Value.Service != explain.Unclear }) {
 		return No
 	}
 	return Unknown
+}
+
+// unwritten returns for how long no host has written to an API that answers, if that is so long
+// that etcd may take no writes: hosts cannot write there that it is full. Who asks on a host knows
+// more than that.
+func (d describer) unwritten() (time.Duration, bool) {
+	onAHost := slices.ContainsFunc(d.Sources, func(s Source) bool { return s.Kind == FromHost && s.Failed == "" })
+	if !d.answers() || onAHost {
+		return 0, false
+	}
+	if d.Beat.Known {
+		age := d.age(d.Beat.Value)
+		return age, age > fresh
+	}
+	if d.size() == 2 && d.Pacemaker.Known {
+		return d.age(d.Pacemaker.At), d.stale()
+	}
+	return 0, false
 }
 
 // hostSaysItWrites reports whether the etcd keeper of a host says that etcd takes writes.
@@ -240,10 +264,10 @@ func (d describer) summary(v View) string {
 	case explain.Waiting:
 		return "The cluster takes no writes now. It recovers by itself."
 	case explain.Unknown:
-		switch {
-		case d.size() == 2 && d.stale() && d.answers() && !d.hostSaysItWrites():
-			return "The API answers, but no host has written to it for " + page.Duration(d.age(d.Pacemaker.At)) + ". Perhaps the cluster takes no writes: ask on a control plane (sudo holdfast status)."
-		case d.writes() == Yes:
+		if silent, is := d.unwritten(); is && !d.hostSaysItWrites() {
+			return "The API answers, but no host has written to it for " + page.Duration(silent) + ". Perhaps the cluster takes no writes: ask on a control plane (sudo holdfast status)."
+		}
+		if d.writes() == Yes {
 			return "The cluster takes writes. It is unknown whether it would survive the loss of a host."
 		}
 		return "The state of the cluster is unknown: too little could be read."

@@ -402,6 +402,13 @@ func (d describer) ofSources() []finding.Finding {
 			out = append(out, finding.Finding{ID: HostSilent, Subject: s.Name, Variant: s.Failed, Severity: finding.Note, Problem: "no data from " + s.Name + ": " + s.Failed, Meaning: "Facts that only it knows are missing above.", Commands: finding.On(s.Name, "sudo holdfast status")})
 		}
 	}
+	if silent, is := d.unwritten(); is {
+		out = append(out, finding.Finding{
+			ID: NothingWritten, Severity: finding.Critical, Problem: "the API answers, but no host has written to it for " + page.Duration(silent),
+			Meaning:  "Perhaps etcd is full, or takes no writes for another reason: hosts cannot write here which. Or all kubelets are stopped.",
+			Commands: finding.On(oneHost, "sudo holdfast status"),
+		})
+	}
 	switch {
 	case d.size() == 2 && d.stale():
 		out = append(out, d.ofSilence("no host has reported on Pacemaker for "+page.Duration(d.age(d.Pacemaker.At))))

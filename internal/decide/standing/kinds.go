@@ -71,6 +71,7 @@ const (
 	NodeLabelsLost        finding.ID = "node-labels-lost"
 	NodesMissing          finding.ID = "nodes-missing"
 	ObjectsDeleted        finding.ID = "objects-deleted"
+	NothingWritten        finding.ID = "nothing-written"
 	OperatorNotWell       finding.ID = "operator-not-well"
 	OperatorSilent        finding.ID = "operator-silent"
 	ConfigUnderWay        finding.ID = "config-under-way"
@@ -192,6 +193,7 @@ var kinds = []finding.Kind{
 	{ID: EtcdShort, Title: "a member of etcd is at 80 % of its quota or more", Page: pageSpace, Alerts: []string{"HoldfastEtcdShort"}},
 	{ID: EtcdDefragmentFails, Title: "the defragmentation of a member of etcd failed three times in a row", Page: pageSpace, Alerts: []string{"HoldfastEtcdDefragmentFails"}},
 	{ID: EtcdWaste, Title: "the only member of etcd has much to gain from a defragmentation", Page: pageSpace},
+	{ID: NothingWritten, Title: "the API answers, but no host has written to it for a while", Page: pageSpace},
 	{ID: OperatorSilent, Title: "holdfast-operator does not run, so what it says is what it wrote last", Page: pageOperator},
 	{ID: OperatorNotWell, Title: "a ClusterOperator is degraded or not available"},
 }

@@ -318,6 +318,9 @@ func situations(t *testing.T) map[string]Facts {
 
 	out["three"] = many(3, "10.98.0.5", "10.98.0.6")
 	f = many(3, "10.98.0.5", "10.98.0.6")
+	f.Beat = Know(now.Add(-11*time.Minute), "the API", now)
+	out["three-that-write-nothing"] = f
+	f = many(3, "10.98.0.5", "10.98.0.6")
 	f.Hosts[2].Kubelet = notReady("Kubelet stopped posting node status.")
 	f.Hosts[2].Member = Know(Member{Healthy: state.Known(false)}, "the API", now)
 	f.Operators = Know([]Operator{{Name: "network", State: "degraded", Why: "cp-3 does not answer"}}, "the API", now)

@@ -112,7 +112,7 @@ func TestTheStatusIsThatOfTheSituation(t *testing.T) {
 		"etcd-failed": explain.Degraded, "stale": explain.Unknown, "api-gone": explain.Degraded, "human-needed": explain.NeedsHuman,
 		"nothing-known": explain.Unknown, "vip-two-holders": explain.Degraded, "vip-left-behind-and-forged": explain.Degraded, "pair-not-set-up": explain.Degraded, "firewalls": explain.Degraded, "agent-loops": explain.Degraded,
 		"configuration-under-way": explain.Degraded, "configurations-that-need-a-person": explain.Degraded, "configuration-waits-for-redundancy": explain.Healthy, "updates": explain.Degraded,
-		"single": explain.Healthy, "single-api-gone": explain.Unknown, "three": explain.Healthy, "three-one-lost": explain.Degraded,
+		"single": explain.Healthy, "single-api-gone": explain.Unknown, "three": explain.Healthy, "three-one-lost": explain.Degraded, "three-that-write-nothing": explain.Unknown,
 		"three-ipv6": explain.Healthy, "dual-stack-nobody-has-a-vip": explain.Degraded, "lost-fence-failed": explain.Waiting,
 	}
 	all := situations(t)

@@ -13,6 +13,7 @@ import (
 	etcdv1 "github.com/openshift/api/etcd/v1"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	operatorv1 "github.com/openshift/api/operator/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -59,7 +60,7 @@ func openAPI(access *rest.Config, limit time.Duration) (*API, error) {
 	cfg.Timeout = limit
 	clock := &clock{now: time.Now}
 	cfg.Wrap(clock.through)
-	scheme, err := kube.NewScheme(mcfgv1.Install)
+	scheme, err := kube.NewScheme(mcfgv1.Install, coordinationv1.AddToScheme)
 	if err != nil {
 		return nil, err
 	}
@@ -77,6 +78,7 @@ func kinds() meta.RESTMapper {
 	m.Add(corev1.SchemeGroupVersion.WithKind("Pod"), meta.RESTScopeNamespace)
 	m.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
 	m.AddSpecific(configv1.GroupVersion.WithKind("Infrastructure"), configv1.GroupVersion.WithResource("infrastructures"), configv1.GroupVersion.WithResource("infrastructure"), meta.RESTScopeRoot)
+	m.Add(coordinationv1.SchemeGroupVersion.WithKind("Lease"), meta.RESTScopeNamespace)
 	m.Add(configv1.GroupVersion.WithKind("ClusterOperator"), meta.RESTScopeRoot)
 	m.Add(configv1.GroupVersion.WithKind("ClusterVersion"), meta.RESTScopeRoot)
 	m.Add(etcdv1.GroupVersion.WithKind("PacemakerCluster"), meta.RESTScopeRoot)
@@ -97,7 +99,7 @@ func (a *API) Gather(ctx context.Context) standing.Facts {
 	t := answers{facts: standing.Facts{}, now: began}
 	var group sync.WaitGroup
 	for _, look := range []func(context.Context, *answers) error{
-		a.nodes, a.infrastructure, a.pacemaker, a.setUp, a.operators, a.ownOperator, a.members, a.incidents, a.site, a.pools, a.upgrade, a.backupProof, a.retired, a.lock,
+		a.nodes, a.infrastructure, a.pacemaker, a.setUp, a.operators, a.ownOperator, a.members, a.incidents, a.site, a.pools, a.upgrade, a.backupProof, a.retired, a.lock, a.beat,
 	} {
 		group.Go(func() {
 			if err := look(ctx, &t); err != nil {
@@ -211,6 +213,28 @@ func (a *API) infrastructure(ctx context.Context, t *answers) error {
 		return fmt.Errorf("read the Infrastructure object: %w", err)
 	}
 	t.with(func(f *standing.Facts) { describeSite(f, infra, t.now) })
+	return nil
+}
+
+// beat reads when a kubelet last renewed the Lease of its node.
+func (a *API) beat(ctx context.Context, t *answers) error {
+	var list coordinationv1.LeaseList
+	err := a.Reader.List(ctx, &list, client.InNamespace(corev1.NamespaceNodeLease))
+	switch {
+	case apierrors.IsForbidden(err): // the account of the dashboard, for one: what the others tell has to do
+		return nil
+	case err != nil:
+		return fmt.Errorf("read the Leases of the nodes: %w", err)
+	}
+	var last time.Time
+	for i := range list.Items {
+		if at := list.Items[i].Spec.RenewTime; at != nil && at.After(last) {
+			last = at.Time
+		}
+	}
+	if !last.IsZero() {
+		t.with(func(f *standing.Facts) { f.Beat = standing.Know(last, saidAPI, t.now) })
+	}
 	return nil
 }
 
