@@ -3,7 +3,6 @@ package machineconfig
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/drain"
@@ -155,17 +154,6 @@ func (a *Agent) mayBoot(ctx context.Context) (state.Fact[bool], string) {
 	return carries, why
 }
 
-// purpose says for what the host boots.
-func (a *Agent) purpose() string {
-	if a.journal.Back {
-		return fmt.Sprintf("it boots to go back to its configuration %s, because %s", a.journal.Good, bounded(a.journal.Why))
-	}
-	if a.journal.Target == "" {
-		return "it boots, as it was wanted at " + a.wanted().Wanted
-	}
-	return "it boots for its configuration " + a.journal.Target
-}
-
 // bootPause is the pause before systemd is asked once more to boot the host:
 // Pacemaker takes its time to stop etcd in order.
 const bootPause = 15 * time.Minute
@@ -192,7 +180,7 @@ func (a *Agent) reboot(ctx context.Context) {
 		return
 	}
 	a.failed = ""
-	a.Event(state.PlanEvent(a.purpose()))
+	a.Event(state.PlanEvent(a.purpose().boots()))
 	if _, err := a.Systemctl(ctx, "reboot"); err != nil {
 		a.remain()
 		a.failed = err.Error()

@@ -184,7 +184,7 @@ func (a *Agent) startUpdates(ctx context.Context, install bool) {
 		if may, _ := a.mayBoot(ctx); !state.Is(may, true) {
 			return // the next step says why
 		}
-		a.Event(state.PlanEvent("it installs the updates of its distribution, as it was wanted at " + wish.Wanted))
+		a.Event(state.PlanEvent(a.purpose().installs()))
 	}
 	a.failed = ""
 	err := a.Updates.PutRequest(updates.Request{Wish: wish.Wanted, Install: install, Stack: strings.HasSuffix(wish.Wanted, rollout.HeldToo)})

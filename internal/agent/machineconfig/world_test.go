@@ -334,6 +334,7 @@ func (w *world) turns() {
 	switch {
 	case wish.Done, wish.Wanted == "" && wish.Left:
 		delete(w.annotations, names.Wanted)
+		delete(w.annotations, names.Reason)
 		delete(w.annotations, names.Given)
 		w.watch()
 	case wish.Open() && wish.From != "" && wish.Given.IsZero() && w.annotations[rollout.StateOf] != string(rollout.Working) && !w.noTurn:

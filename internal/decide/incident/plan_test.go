@@ -1,6 +1,9 @@
 package incident
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // TestAHostThatBootsByItsOwnDecisionSaysWhy: the reason counts for the host that left in
 // order soon after, in the same boot, and for nobody else.
@@ -35,6 +38,29 @@ func TestAHostThatBootsByItsOwnDecisionSaysWhy(t *testing.T) {
 					t.Errorf("%s: also %s says %q", name, f.Cause, f.Why)
 				}
 			}
+		}
+	}
+}
+
+// TestAPlannedBootReadsAsOneSentence: the first line of a report says kind and reason of a
+// boot as agent/machineconfig notes them, and so does the line of the moment.
+func TestAPlannedBootReadsAsOneSentence(t *testing.T) {
+	for _, why := range []string{
+		"it boots for its configuration rendered-master-2",
+		"it boots to go back from its configuration rendered-master-2 to rendered-master-1, because the host was not ready: kubelet is not healthy",
+		"it boots, because somebody wanted it at 2026-11-20T08:58:00Z",
+		`it boots, because somebody wanted it at 2026-11-20T08:58:00Z, for its maintenance window ("new kernel")`,
+		"it boots, because its distribution wants it (the kernel 2 is installed, and 1 runs)",
+		`it boots after 12 updates, because its distribution wants it (the kernel 2 is installed, and 1 runs); somebody wanted its updates at 2026-11-20T08:58:00Z ("CVE-2026-1")`,
+		"it boots for 2 held updates of what etcd runs on; somebody wanted its updates at 2026-11-20T08:58:00Z",
+	} {
+		i := Assemble(scenario(t, paired+"-3 cp-2 plans "+why+leavesInOrder+comesBack))[0]
+		if want := "cp-2 stopped cleanly, as planned: " + why + ": over after 30s"; i.Title != want {
+			t.Errorf("its title is %q\nwant %q", i.Title, want)
+		}
+		words := strings.Join(strings.Fields(i.Words()), " ")
+		if want := "Pacemaker stopped etcd on cp-2 cleanly, as planned: " + why + " 09:00:02.200"; !strings.Contains(words, want) {
+			t.Errorf("the report lacks %q: %s", want, words)
 		}
 	}
 }

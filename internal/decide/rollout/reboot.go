@@ -73,6 +73,10 @@ const (
 	RequiredWished  = state.AnnotationDomain + "reboot-required-wished"
 )
 
+// ByDistribution begins the reason of a reboot that the operator wishes, because the
+// distribution of the host wants one.
+const ByDistribution = "its distribution wants it: "
+
 // WishNames are the annotations of one kind of wish.
 type WishNames struct{ Wanted, Reason, From, Given, Waits, Done string }
 

@@ -53,7 +53,7 @@ func turn(n *corev1.Node, s rollout.WishStep, now time.Time) (values map[string]
 	what := turnWords[wish.Patch]
 	switch {
 	case s.Wish != "":
-		values[rollout.RebootWanted], values[rollout.RebootReason] = new(rollout.Ask(now, true, "")), new("its distribution wants it: "+s.Wish)
+		values[rollout.RebootWanted], values[rollout.RebootReason] = new(rollout.Ask(now, true, "")), new(rollout.ByDistribution+s.Wish)
 		values[rollout.RequiredWished] = &s.Wish
 		return values, "RebootWanted", "the host is to boot in its turn, because its distribution wants that: " + s.Wish
 	case s.Remains != "":
