@@ -17,3 +17,8 @@ func addHealth(manager ctrl.Manager) error {
 	}
 	return nil
 }
+
+// addAlerts adds what gives Prometheus' operator the alerts, on every site.
+func addAlerts(manager ctrl.Manager, twoNode bool) error {
+	return manager.Add(&health.Rules{Client: manager.GetClient(), TwoNode: twoNode})
+}

@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/holdfast/holdfast/internal/decide/clusterhealth"
@@ -22,16 +21,16 @@ import (
 	"github.com/holdfast/holdfast/internal/model/corosync"
 	"github.com/holdfast/holdfast/internal/model/crmmon"
 	"github.com/holdfast/holdfast/internal/model/state"
-	"github.com/holdfast/holdfast/internal/operator/health"
 )
 
-// judge runs the controller of health alone, with the operator's account, until
-// stop is called.
+// judge runs the controller of health and what gives the alerts, with the operator's
+// account, until stop is called.
 func (c *cluster) judge() (stop func()) {
 	c.t.Helper()
 	manager, err := newManager(c.asOperator(), managing{health: "127.0.0.1:0", metrics: "0", twoNode: true}, logOf(c.t))
 	must(c.t, err)
 	must(c.t, addHealth(manager))
+	must(c.t, addAlerts(manager, true))
 	return c.run(manager)
 }
 
@@ -102,43 +101,6 @@ func (c *cluster) reasons() map[string]int {
 	return out
 }
 
-func TestTheAlertsOfPrometheusComeBackWithTheNextLook(t *testing.T) {
-	c := newCluster(t)
-	scheme, err := newScheme()
-	must(t, err)
-	own, err := client.New(c.asOperator(), client.Options{Scheme: scheme})
-	must(t, err)
-	now := time.Now()
-	r := &health.Reconciler{Client: own, Now: func() time.Time { return now }}
-	look := func() {
-		t.Helper()
-		now = now.Add(31 * time.Second)
-		_, err := r.Reconcile(t.Context(), ctrl.Request{})
-		must(t, err)
-	}
-	rules := func(verb string, more ...string) string {
-		return c.api.Kubectl(t, append([]string{verb, "--namespace", "openshift-etcd", "prometheusrules", "holdfast-two-node"}, more...)...)
-	}
-	look() // there is no Prometheus
-	c.prometheus()
-	own, err = client.New(c.asOperator(), client.Options{Scheme: scheme}) // a client remembers the kinds for a while
-	must(t, err)
-	r.Client = own
-	look()
-	rules("delete")
-	look()
-	if got := rules("get", "--output", "yaml"); !strings.Contains(got, "alert: HoldfastNodeOffline") {
-		t.Errorf("they are not back: %s", got)
-	}
-	rules("patch", "--type=merge", `--patch={"spec":{"groups":[]}}`)
-	look()
-	if got := rules("get", "--output", "yaml"); strings.Contains(got, "alert: ") {
-		t.Errorf("what a person changed is not theirs: %s", got)
-	}
-	c.api.Kubectl(t, "delete", "--wait=true", "crd", "prometheusrules.monitoring.coreos.com")
-	look() // which is no error
-}
-
 func TestTheHealthOfTheHostsIsJudged(t *testing.T) {
 	c := newCluster(t)
 	c.prometheus()
@@ -161,11 +123,14 @@ func TestTheHealthOfTheHostsIsJudged(t *testing.T) {
 		return c.reasons()["PacemakerNodeOffline"] == 1 && c.reasons()["PacemakerResourceStopped"] == 2
 	},
 		func() string { return "events" })
-	stop()
-
-	if got := c.api.Kubectl(t, "get", "--namespace", "openshift-etcd", "prometheusrules", "holdfast-two-node", "--output", "yaml"); !strings.Contains(got, "alert: HoldfastNodeOffline") {
-		t.Errorf("the alerts are not given: %s", got)
+	for name, alert := range map[string]string{"holdfast-two-node": "HoldfastNodeOffline", "holdfast-site": "HoldfastDrainLate"} {
+		got := ""
+		c.until(func() bool {
+			got, _ = c.api.TryKubectl(t, "get", "--namespace", "openshift-etcd", "prometheusrules", name, "--output", "yaml")
+			return strings.Contains(got, "alert: "+alert)
+		}, func() string { return "the alerts " + name + " are not given: " + got })
 	}
+	stop()
 
 	// The next operator judges alike and makes no event twice.
 	before := c.reasons()

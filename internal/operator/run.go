@@ -88,7 +88,7 @@ func (o options) run(ctx context.Context, streams command.Streams) error {
 			return err
 		}
 	}
-	if err := errors.Join(addGuards(manager), addInfrastructure(manager), addIngress(manager), o.addMachineConfig(manager, two), o.addUpgrade(manager, two)); err != nil {
+	if err := errors.Join(addGuards(manager), addInfrastructure(manager), addIngress(manager), o.addMachineConfig(manager, two), o.addUpgrade(manager, two), addAlerts(manager, two)); err != nil {
 		return err
 	}
 	if err := manager.Add(&topologyWatch{manager, two}); err != nil {

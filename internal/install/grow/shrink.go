@@ -105,7 +105,7 @@ func made(hosts []string) []state.ObjectRef {
 		of("v1", "Secret", "pacemaker-auth"), of("v1", "ConfigMap", "external-etcd-pod"),
 		{APIVersion: "etcd.openshift.io/v1", Kind: "PacemakerCluster", Name: "cluster"},
 		// Its alerts would fire for ever: nobody reports on Pacemaker any more. The operator's right to
-		// make it again went with the objects of the installation.
+		// make it again went with the objects of the installation. The alerts of every site stay.
 		{APIVersion: alerts.APIVersion, Kind: alerts.Kind, Namespace: alerts.Namespace, Name: alerts.Name},
 	}
 	for _, name := range handover.JobNames(hosts) {

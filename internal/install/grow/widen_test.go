@@ -107,7 +107,7 @@ func TestALivingClusterOfTwoBecomesOneOfThree(t *testing.T) {
 		"who runs etcd":        {[]string{"etcds.operator.openshift.io", "-o", "name"}, ""},
 		"Jobs of the set-up":   {[]string{"jobs", "-n", manifests.NamespaceEtcd, "-o", "name"}, ""},
 		"accounts and secrets": {[]string{"secrets", "-n", manifests.NamespaceEtcd, "-o", "name"}, ""},
-		"alerts of two":        {[]string{"prometheusrules", "-n", manifests.NamespaceEtcd, "-o", "name"}, ""},
+		"alerts":               {[]string{"prometheusrules", "-n", manifests.NamespaceEtcd, "-o", "name"}, "prometheusrule.monitoring.coreos.com/holdfast-site"},
 		"guards":               {[]string{"validatingadmissionpolicybinding", "holdfast-topology", "-o", "name", "--ignore-not-found"}, ""},
 	} {
 		if got := get(c.args...); got != c.want {
@@ -139,10 +139,12 @@ spec:
 `), 0o600))
 	api.Kubectl(t, "apply", "--filename", crd)
 	api.Kubectl(t, "wait", "--for=condition=Established", "--timeout=60s", "--filename", crd)
-	object, err := yaml.Marshal(alerts.Object())
-	must(t, err)
-	must(t, os.WriteFile(rules, object, 0o600))
-	api.Kubectl(t, "apply", "--filename", rules)
+	for _, o := range []map[string]any{alerts.SiteObject(), alerts.Object()} {
+		object, err := yaml.Marshal(o)
+		must(t, err)
+		must(t, os.WriteFile(rules, object, 0o600))
+		api.Kubectl(t, "apply", "--filename", rules)
+	}
 }
 
 // A cluster that was made three has what one has that was installed so, but for the feature set, which

@@ -1,12 +1,12 @@
 // Package health is the operator's controller of the health of two hosts. It
 // creates the object PacemakerCluster once etcd is handed over, judges what hosts
 // write there, publishes in etcd's object whether that degrades it, and makes
-// events of changes. Package clusterhealth decides what counts as degraded.
+// events of changes. Package clusterhealth decides what counts as degraded. On every
+// site the package gives Prometheus' operator the alerts.
 package health
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -44,8 +44,6 @@ type Reconciler struct {
 	last, seen time.Time
 	moved      bool
 	told       map[string]bool
-	given      bool      // Prometheus got the alerts
-	looked     time.Time // when keepRules last ran
 }
 
 // SetUp makes the manager call the reconciler whenever something changes that it
@@ -89,7 +87,7 @@ func (r *Reconciler) step(ctx context.Context) (time.Duration, error) {
 	if err := etcdobject.SetConditions(ctx, r.Client, etcd, []handover.Condition{v.Condition}, r.Now()); err != nil {
 		return 0, err
 	}
-	if err := errors.Join(r.tell(ctx, in), r.giveRules(ctx)); err != nil {
+	if err := r.tell(ctx, in); err != nil {
 		return 0, err
 	}
 	if v.Again > 0 {

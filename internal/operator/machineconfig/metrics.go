@@ -25,8 +25,13 @@ var (
 	measured []string
 )
 
+// Collectors returns what the operator tells Prometheus of pools.
+func Collectors() []prometheus.Collector {
+	return []prometheus.Collector{conditionMetric, hostMetric}
+}
+
 func init() { //nolint:gochecknoinits // the registry is the library's own
-	metrics.Registry.MustRegister(conditionMetric, hostMetric)
+	metrics.Registry.MustRegister(Collectors()...)
 }
 
 // measure exports the state of one pool.

@@ -1,14 +1,20 @@
 package alerts
 
 import (
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/yaml"
+
+	"github.com/holdfast/holdfast/internal/agent/pacemakerstatus"
 )
 
 type rule struct {
@@ -16,18 +22,32 @@ type rule struct {
 	Labels, Annotations map[string]string
 }
 
-func all(t *testing.T) []rule {
+// byGroup returns the rules by the name of their group.
+func byGroup(t *testing.T) map[string][]rule {
 	t.Helper()
 	var file struct {
-		Groups []struct{ Rules []rule }
+		Groups []struct {
+			Name  string
+			Rules []rule
+		}
 	}
 	if err := yaml.Unmarshal(rules, &file); err != nil {
 		t.Fatal(err)
 	}
-	if len(file.Groups) != 1 || len(file.Groups[0].Rules) < 20 {
+	out := map[string][]rule{}
+	for _, g := range file.Groups {
+		out[g.Name] = g.Rules
+	}
+	if len(file.Groups) != 2 || len(out[Name]) < 20 || len(out[SiteName]) < 20 {
 		t.Fatalf("%+v", file)
 	}
-	return file.Groups[0].Rules
+	return out
+}
+
+func all(t *testing.T) []rule {
+	t.Helper()
+	groups := byGroup(t)
+	return slices.Concat(groups[Name], groups[SiteName])
 }
 
 // promtool returns the path of Prometheus' own tester: the machine's, or the
@@ -96,9 +116,55 @@ func TestEachAlertHasItsPlaceInTheRunbook(t *testing.T) {
 	}
 }
 
-func TestTheObjectHoldsTheSameRules(t *testing.T) {
-	spec, ok := Object()["spec"].(map[string]any)
-	if !ok || len(spec["groups"].([]any)) != 1 { //nolint:forcetypeassert // a test
-		t.Errorf("%+v", Object())
+// TestTheObjectsHoldEachRuleOnce: one object has the rules of every site, the other one
+// those of two control planes.
+func TestTheObjectsHoldEachRuleOnce(t *testing.T) {
+	names := map[string]int{}
+	for name, o := range map[string]map[string]any{Name: Object(), SiteName: SiteObject()} {
+		var got struct {
+			Metadata struct{ Name string }
+			Spec     struct {
+				Groups []struct {
+					Name  string
+					Rules []rule
+				}
+			}
+		}
+		text, err := yaml.Marshal(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := yaml.Unmarshal(text, &got); err != nil {
+			t.Fatal(err)
+		}
+		if got.Metadata.Name != name || len(got.Spec.Groups) != 1 || got.Spec.Groups[0].Name != name {
+			t.Fatalf("%s: %s", name, text)
+		}
+		if !reflect.DeepEqual(got.Spec.Groups[0].Rules, byGroup(t)[name]) {
+			t.Errorf("%s has other rules than the file", name)
+		}
+		for _, r := range got.Spec.Groups[0].Rules {
+			names[r.Alert]++
+		}
+	}
+	for _, r := range all(t) {
+		if names[r.Alert] != 1 {
+			t.Errorf("%s is there %d times", r.Alert, names[r.Alert])
+		}
+	}
+}
+
+// TestRulesOfEverySiteAskForNothingOfPacemaker: a site of one or three control planes has
+// no such metric. Every rule of two control planes asks for one, so that no other rule is
+// kept from those sites.
+func TestRulesOfEverySiteAskForNothingOfPacemaker(t *testing.T) {
+	pacemaker := describedBy(t, []prometheus.Collector{pacemakerstatus.New(pacemakerstatus.Options{Log: slog.New(slog.DiscardHandler)})})
+	for name, list := range byGroup(t) {
+		for _, r := range list {
+			asks := slices.ContainsFunc(selected.FindAllStringSubmatch(r.Expr, -1), func(m []string) bool { return pacemaker[m[1]] != nil })
+			if asks != (name == Name) {
+				t.Errorf("%s is in %s; it asks for a metric of Pacemaker: %t", r.Alert, name, asks)
+			}
+		}
 	}
 }

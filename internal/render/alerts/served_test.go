@@ -23,6 +23,7 @@ import (
 	"github.com/holdfast/holdfast/internal/agent/rotation"
 	"github.com/holdfast/holdfast/internal/agent/space"
 	"github.com/holdfast/holdfast/internal/decide/ports"
+	pools "github.com/holdfast/holdfast/internal/operator/machineconfig"
 	"github.com/holdfast/holdfast/internal/operator/upgrade"
 	render "github.com/holdfast/holdfast/internal/render/operator"
 )
@@ -30,7 +31,7 @@ import (
 // collectors returns those of a host, by the address at which they are served.
 func collectors() map[string][]prometheus.Collector {
 	return map[string][]prometheus.Collector{
-		fmt.Sprintf("127.0.0.1:%d", render.MetricsPort): upgrade.Collectors(),
+		fmt.Sprintf("127.0.0.1:%d", render.MetricsPort): slices.Concat(upgrade.Collectors(), pools.Collectors()),
 		metrics.Address: {
 			pacemakerstatus.New(pacemakerstatus.Options{Log: slog.New(slog.DiscardHandler)}), &metrics.Collector{},
 			certificates.Collector{},
@@ -72,12 +73,16 @@ func describedBy(t *testing.T, served []prometheus.Collector) map[string][]strin
 // recorded returns all lines of the recorded metrics.
 func recorded(t *testing.T) string {
 	t.Helper()
-	files, err := filepath.Glob("testdata/metrics/*/*.prom")
-	if err != nil || len(files) < 10 {
-		t.Fatalf("%v, %v", files, err)
+	ofFailures, err := filepath.Glob("testdata/metrics/*/*.prom")
+	if err != nil || len(ofFailures) < 10 {
+		t.Fatalf("%v, %v", ofFailures, err)
+	}
+	ofYears, err := filepath.Glob("testdata/metrics/years/*/*.prom")
+	if err != nil || len(ofYears) < 10 {
+		t.Fatalf("%v, %v", ofYears, err)
 	}
 	var out strings.Builder
-	for _, f := range files {
+	for _, f := range slices.Concat(ofFailures, ofYears) {
 		data, err := os.ReadFile(f)
 		if err != nil {
 			t.Fatal(err)

@@ -21,6 +21,7 @@ func access() []Object {
 			Rules: []rbacv1.PolicyRule{
 				rule("", []string{"create", "patch"}, "events"),
 				rule("coordination.k8s.io", all, "leases"),
+				givesAlerts("holdfast-site"),
 			},
 		}},
 		{"role-binding", &rbacv1.RoleBinding{
@@ -67,6 +68,14 @@ var (
 
 func rule(group string, verbs []string, resources ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: verbs}
+}
+
+// givesAlerts is the right to give Prometheus' operator one object of alerts, by its name
+// (package alerts).
+func givesAlerts(name string) rbacv1.PolicyRule {
+	out := rule("monitoring.coreos.com", []string{"create", "get", "patch"}, "prometheusrules")
+	out.ResourceNames = []string{name}
+	return out
 }
 
 func rbac(kind string) metav1.TypeMeta {

@@ -14,7 +14,7 @@ func twoNodeAccess() []Object {
 			rule("", all, "configmaps", "secrets"),
 			rule("", read, "pods"),
 			rule("batch", all, "jobs"),
-			rule("monitoring.coreos.com", []string{"create", "get", "patch"}, "prometheusrules"),
+			givesAlerts("holdfast-two-node"),
 		),
 		inCluster("two-node", name,
 			rule("operator.openshift.io", append([]string{"patch", "update"}, read...), "etcds", "etcds/status"),

@@ -124,12 +124,8 @@ func (p *Prometheus) configure() error {
 	if err != nil {
 		return err
 	}
-	rules, err := json.Marshal(alerts.Object()["spec"])
-	if err != nil {
-		return err
-	}
 	return errors.Join(
-		os.WriteFile(filepath.Join(p.dir, "rules.yaml"), rules, 0o600),
+		os.WriteFile(filepath.Join(p.dir, "rules.yaml"), alerts.File(), 0o600),
 		os.WriteFile(filepath.Join(p.dir, "prometheus.json"), config, 0o600),
 	)
 }
