@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/holdfast/holdfast/internal/adapter/clock"
 	"github.com/holdfast/holdfast/internal/adapter/eventlog"
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/kube"
@@ -169,10 +170,7 @@ func runParts(ctx context.Context, s *site.Site, log *slog.Logger, address strin
 	group.Go(func() error { loops.Run(ctx, missed.Task()); return nil })
 	upgrades := newUpgrade(s, net, status, shelf, brings, event)
 	follow(upgrades.Nodes, upgrades.Task(), upgrades.TellTask())
-	kubelets := &kubeletcert.Keeper{Servers: net.ConfigServers, Name: s.APIName(), CA: s.Identity.ConfigCA.Cert, Now: time.Now}
-	if s.Role.ControlPlane() {
-		kubelets.Sign = leaves.SignKubelet
-	}
+	kubelets := newKubeletKeeper(s, net, leaves)
 	group.Go(func() error { loops.Run(ctx, kubelets.Task()); return nil })
 	if s.Role.ControlPlane() {
 		if err := runTopology(ctx, group, s, log, loops, status, net); err != nil {
@@ -258,4 +256,20 @@ func newLeafKeeper(s *site.Site, log *slog.Logger) (*leafcert.Keeper, error) {
 		Node: name, ControlPlanes: s.Topology().ControlPlanes, Life: s.Config.CertificateLife(), Log: log, Now: time.Now,
 		Open: func() (leafcert.API, error) { return kube.Open(state.AgentKubeconfig) },
 	}), nil
+}
+
+// newKubeletKeeper returns what keeps the certificates of this host's kubelet. A control
+// plane signs them itself, and on two Pacemaker decides when kubelet starts.
+func newKubeletKeeper(s *site.Site, net *hostnet.Network, leaves *leafcert.Keeper) *kubeletcert.Keeper {
+	k := &kubeletcert.Keeper{
+		Servers: net.ConfigServers, Name: s.APIName(), CA: s.Identity.ConfigCA.Cert, Now: time.Now,
+		Synchronised: clock.Synchronised, Running: kubeletcert.Running, Restart: kubeletcert.Restart,
+	}
+	if s.Role.ControlPlane() {
+		k.Sign = leaves.SignKubelet
+		if s.Topology().Fencing {
+			k.Restart = nil
+		}
+	}
+	return k
 }

@@ -10,6 +10,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,6 +21,7 @@ import (
 	"github.com/holdfast/holdfast/internal/cli/command"
 	"github.com/holdfast/holdfast/internal/decide/leafcert"
 	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/render/kubeadm"
 )
 
 func newCertificates(streams Streams) *cobra.Command {
@@ -40,13 +42,15 @@ func newCertificatesClock(streams Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "clock",
 		Short: "Show certificates from a later day, and have them renewed by the present clock",
-		Long: `Run it on a control plane. It shows what the clock of this host says, whether anything
-synchronises it, and which certificates are valid from a later day on.
+		Long: `Run it on the host in question. It shows what the clock of this host says, whether
+anything synchronises it, and which certificates are valid from a later day on: those of
+a control plane, and those of a host's kubelet.
 
 With --accept an administrator says that this clock is right. For an hour, or until the
-next boot, the agent then renews these certificates, without waiting for other hosts:
-nobody accepts what they show. It is refused while nothing synchronises the clock, and
-while an authority is from a later day too. The word is for this host alone.
+next boot, the agent then replaces these certificates, without waiting for other hosts:
+nobody accepts what they show. A control plane signs others. A worker goes back to the
+former certificate of its kubelet. It is refused while nothing synchronises the clock,
+and while an authority is from a later day too. The word is for this host alone.
 
 Exit codes: 0 no certificate is from a later day, or the word is given; 3 one is;
 7 refused, nothing was changed; 1 it failed; 2 wrong usage.`,
@@ -140,7 +144,7 @@ func (c hostClock) write(now time.Time) error {
 func (c hostClock) host() (leafcert.Host, error) {
 	h := leafcert.Host{Now: c.now().UTC().Truncate(time.Second)}
 	var errs []error
-	for _, l := range leafcert.Leaves() {
+	for _, l := range slices.Concat(leafcert.Leaves(), kubelets()) {
 		f, err := c.file(l)
 		switch {
 		case errors.Is(err, fs.ErrNotExist): // not every host has every file
@@ -151,9 +155,19 @@ func (c hostClock) host() (leafcert.Host, error) {
 		}
 	}
 	if len(h.Files)+len(errs) == 0 {
-		errs = append(errs, errors.New("there are no certificates of a control plane here: run it on a control plane, as root"))
+		errs = append(errs, errors.New("there are no certificates of a cluster here: run it on a host of one, as root"))
 	}
 	return h, errors.Join(errs...)
+}
+
+// kubelets returns the certificates of a host's kubelet. The agent replaces them apart from
+// those of a control plane.
+func kubelets() []leafcert.Leaf {
+	var out []leafcert.Leaf
+	for _, path := range []string{kubeadm.KubeletCertificate, kubeadm.ServingCertificate} {
+		out = append(out, leafcert.Leaf{Path: path, Key: path, Authority: leafcert.KubernetesCA})
+	}
+	return out
 }
 
 func (c hostClock) file(l leafcert.Leaf) (leafcert.File, error) {
@@ -217,9 +231,9 @@ func (r clockReport) print(out io.Writer, format string) error {
 	case len(r.Later) == 0:
 		text = "no certificate is from a later day"
 	case r.Accepted:
-		text = "The agent renews them within five minutes: sudo journalctl -u holdfast-agent -g 'leaf certificates'"
+		text = "The agent replaces them within five minutes: sudo journalctl -u holdfast-agent -g certificate"
 	case r.DryRun:
-		text = "--accept has the agent renew those whose authority is valid now"
+		text = "--accept has the agent replace those whose authority is valid now"
 	default:
 		text = "Compare the clocks of all hosts (date -u). If this one is wrong: chronyc makestep. If it is right: sudo holdfast certificates clock --accept"
 	}

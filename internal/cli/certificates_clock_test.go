@@ -20,6 +20,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/cli/command"
 	"github.com/holdfast/holdfast/internal/decide/leafcert"
+	"github.com/holdfast/holdfast/internal/render/kubeadm"
 )
 
 // clockOf returns a host on which an authority and the API server's certificate begin at
@@ -81,7 +82,7 @@ func TestAClockIsAcceptedForTheAgentOfThisHost(t *testing.T) {
 	run(fine, true, false, command.ExitOK, "no certificate is from a later day")
 	later := clockOf(t, now, now.Add(-year), now.Add(year))
 	run(later, false, false, command.ExitAttention, "/etc/kubernetes/pki/apiserver.crt is valid from 2027-11-23 12:00:00Z on")
-	run(later, true, true, command.ExitOK, "--accept has the agent renew")
+	run(later, true, true, command.ExitOK, "--accept has the agent replace")
 	if written(fine) || written(later) {
 		t.Fatal("something was written")
 	}
@@ -95,15 +96,24 @@ func TestAClockIsAcceptedForTheAgentOfThisHost(t *testing.T) {
 	if written(wrong) || written(later) {
 		t.Fatal("something was written")
 	}
-	run(later, true, false, command.ExitOK, "The agent renews them")
+	run(later, true, false, command.ExitOK, "The agent replaces them")
 	data, err := os.ReadFile(later.root + leafcert.AcceptedPath)
 	var accepted leafcert.Accepted
 	if err = errors.Join(err, json.Unmarshal(data, &accepted)); err != nil || !accepted.Counts(now.Add(time.Minute), true) {
 		t.Errorf("%s: %v", data, err)
 	}
+	worker := clockOf(t, now, now.Add(-year), now.Add(year))
+	own := filepath.Join(worker.root, kubeadm.KubeletCertificate)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(own), 0o755), os.Rename(filepath.Join(worker.root, leafcert.APIServer), own)); err != nil {
+		t.Fatal(err)
+	}
+	run(worker, false, false, command.ExitAttention, kubeadm.KubeletCertificate+" is valid from 2027-11-23 12:00:00Z on")
+	if run(worker, true, false, command.ExitOK, "The agent replaces them"); !written(worker) {
+		t.Error("a worker has no word of its administrator")
+	}
 	elsewhere := hostClock{root: t.TempDir(), now: later.now, synchronised: later.synchronised}
-	if err := elsewhere.run(io.Discard, "text", false, false); err == nil || !strings.Contains(err.Error(), "run it on a control plane") {
-		t.Errorf("no control plane: %v", err)
+	if err := elsewhere.run(io.Discard, "text", false, false); err == nil || !strings.Contains(err.Error(), "run it on a host of one") {
+		t.Errorf("no host of a cluster: %v", err)
 	}
 	if code, _, errs := runLine(t, "certificates", "clock", "--dry-run"); code != ExitUsage || !strings.Contains(errs, "--accept") {
 		t.Errorf("%d %s", code, errs)

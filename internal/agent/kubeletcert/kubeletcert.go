@@ -4,9 +4,13 @@
 // the old key (docs/adr/0050-expired-workers.md). A control plane signs its own
 // (docs/adr/0052-leaf-certificates.md).
 //
-// It writes kubelet's file only while the certificate in it has expired, and
-// kubelet writes it only before that. Package agent/rotation writes it by Put, while
-// the authority that signs is replaced.
+// A certificate from a later day is replaced once an administrator says that the clock
+// is right (docs/adr/0073-accepted-clock.md). kubelet runs with such a one, and renews it
+// only years later.
+//
+// It writes kubelet's files only while the certificate in them has expired or is from a
+// later day, and kubelet writes them only in between. Package agent/rotation writes them
+// by Put, while the authority that signs is replaced.
 package kubeletcert
 
 import (
@@ -22,6 +26,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
@@ -52,15 +57,23 @@ type Keeper struct {
 	Servers  func() []string
 	Name, CA string
 	Now      func() time.Time
+	// Synchronised reports whether the kernel counts the clock as synchronised. It is
+	// asked only about the word of an administrator.
+	Synchronised func() (bool, error)
+	// Running identifies the kubelet that runs, and Restart starts it anew. Restart is nil
+	// where Pacemaker decides when kubelet may. Both are called only after a certificate
+	// from a later day.
+	Running func(context.Context) (string, error)
+	Restart func(context.Context) error
 
 	wanted request
 }
 
-// request is a request for the certificate that follows an expired one. It is
+// request is a request for the certificate that follows another one. It is
 // repeated unchanged until it is answered, so that a worker which has to ask
 // twice gets one certificate.
 type request struct {
-	after string // the expired certificate, DER
+	after string // the former certificate, DER
 	pem   []byte
 	key   *ecdsa.PrivateKey
 }
@@ -73,30 +86,57 @@ func (k *Keeper) Task() loop.Task {
 	}
 }
 
+// step does what is to be done now, up to the first thing that cannot be done.
 func (k *Keeper) step(ctx context.Context) (loop.Result, error) {
-	old, err := k.expired()
-	if old == nil || err != nil {
-		return loop.Result{}, err
+	var did []string
+	for _, part := range []func(context.Context) (string, error){k.client, k.server, k.read} {
+		what, err := part(ctx)
+		if what != "" {
+			did = append(did, what)
+		}
+		if err != nil {
+			return loop.Result{Changed: strings.Join(did, "; ")}, err
+		}
 	}
+	return loop.Result{Changed: strings.Join(did, "; ")}, nil
+}
+
+// client gets kubelet another certificate if its own is not valid now.
+func (k *Keeper) client(ctx context.Context) (did string, err error) {
+	own, err := readPair(k.Root + kubeadm.KubeletCertificate)
+	if err != nil {
+		return "", err
+	}
+	switch validity(own.Leaf, k.Now()) {
+	case later:
+		return k.early(ctx, own)
+	case expired:
+		return k.renew(ctx, own, "expired at "+stamp(own.Leaf.NotAfter), ", so kubelet does not start")
+	case valid:
+	}
+	return "", nil
+}
+
+// renew gets kubelet another certificate. was says what is wrong with the old one, and so
+// what comes of that.
+func (k *Keeper) renew(ctx context.Context, old *tls.Certificate, was, so string) (did string, err error) {
 	if err := k.prepare(old); err != nil {
-		return loop.Result{}, err
+		return "", err
 	}
 	fresh, err := k.fresh(ctx, old)
 	if err != nil {
-		return loop.Result{}, fmt.Errorf("the certificate of kubelet expired at %s, so kubelet does not start; another one: %w", stamp(old.Leaf.NotAfter), err)
+		return "", fmt.Errorf("the certificate of kubelet %s%s; another one: %w", was, so, err)
 	}
 	cert, err := k.put(old.Leaf, fresh)
 	if err != nil {
-		return loop.Result{}, fmt.Errorf("certificate of kubelet: %w", err)
+		return "", fmt.Errorf("certificate of kubelet: %w", err)
 	}
 	k.wanted = request{}
-	return loop.Result{Changed: "kubelet has another certificate, until " + stamp(cert.NotAfter) + ": its last one expired at " + stamp(old.Leaf.NotAfter)}, nil
+	return "kubelet has another certificate, until " + stamp(cert.NotAfter) + ": its last one " + was, nil
 }
 
-// expired returns kubelet's certificate and key if the certificate has expired,
-// else nil.
-func (k *Keeper) expired() (*tls.Certificate, error) {
-	path := k.Root + kubeadm.KubeletCertificate
+// readPair reads a certificate and its key, which are in one file.
+func readPair(path string) (*tls.Certificate, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
@@ -105,17 +145,10 @@ func (k *Keeper) expired() (*tls.Certificate, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	switch now := k.Now(); {
-	case now.Before(pair.Leaf.NotBefore):
-		return nil, fmt.Errorf("the clock of this host says %s, and kubelet's certificate was issued at %s: %s",
-			stamp(now), stamp(pair.Leaf.NotBefore), setClocks)
-	case now.After(pair.Leaf.NotAfter):
-		return &pair, nil
-	}
-	return nil, nil
+	return &pair, nil
 }
 
-// prepare makes a key and a request for the same name, once for each expired
+// prepare makes a key and a request for the same name, once for each former
 // certificate.
 func (k *Keeper) prepare(old *tls.Certificate) error {
 	if k.wanted.key != nil && k.wanted.after == string(old.Leaf.Raw) {
@@ -206,13 +239,16 @@ func (k *Keeper) put(old *x509.Certificate, fresh []byte) (*x509.Certificate, er
 // Put gives kubelet a certificate and its key, PEM, in one new file, which write
 // writes durably. kubelet reads it when it starts.
 func Put(root string, pair []byte, now time.Time, write func(path string, data []byte, mode fs.FileMode) error) error {
-	return putAt(root+kubeadm.KubeletCertificate, "kubelet-client-", pair, now, write)
+	return putAt(root+kubeadm.KubeletCertificate, clientName, pair, now, write)
 }
 
 // PutServing does the same with the certificate by which kubelet serves.
 func PutServing(root string, pair []byte, now time.Time, write func(path string, data []byte, mode fs.FileMode) error) error {
 	return putAt(root+kubeadm.ServingCertificate, "kubelet-server-", pair, now, write)
 }
+
+// clientName begins the names of the files in which kubelet has its certificate.
+const clientName = "kubelet-client-"
 
 func putAt(link, name string, pair []byte, now time.Time, write func(path string, data []byte, mode fs.FileMode) error) error {
 	path := filepath.Join(filepath.Dir(link), name+now.UTC().Format("2006-01-02-15-04-05")+".pem")

@@ -223,7 +223,7 @@ func (k *Keeper) gather(ctx context.Context) (leafcert.Host, error) {
 	h := leafcert.Host{Name: k.Node, Now: k.Now(), Life: k.Life, Files: files, ControlPlanes: k.ControlPlanes}
 	k.late.set(h.Late())
 	if later, _ := h.Ahead(); len(later) > 0 {
-		accepted, unknown := k.accepted()
+		accepted, unknown := Accepted(k.Root, h.Now, k.Synchronised)
 		h.Accepted, err = accepted, errors.Join(err, unknown)
 	}
 	if len(files) > 0 && (k.published || k.said || k.ControlPlanes > 1 && h.Pending()) {
@@ -233,10 +233,10 @@ func (k *Keeper) gather(ctx context.Context) (leafcert.Host, error) {
 	return h, err
 }
 
-// accepted reports whether an administrator's word counts that this host's clock is
-// right.
-func (k *Keeper) accepted() (bool, error) {
-	data, err := os.ReadFile(k.Root + leafcert.AcceptedPath)
+// Accepted reports whether an administrator's word counts now that the clock of the host
+// below root is right. It asks whether the clock is synchronised only if there is a word.
+func Accepted(root string, now time.Time, synchronised func() (bool, error)) (bool, error) {
+	data, err := os.ReadFile(root + leafcert.AcceptedPath)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
@@ -247,8 +247,8 @@ func (k *Keeper) accepted() (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("%s: %w", leafcert.AcceptedPath, err)
 	}
-	synchronised, err := k.Synchronised()
-	return a.Counts(k.Now(), synchronised), err
+	is, err := synchronised()
+	return a.Counts(now, is), err
 }
 
 // cluster asks the API for all control planes.

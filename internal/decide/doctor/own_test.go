@@ -50,7 +50,7 @@ func TestAHostTellsAWrongClockFromExpiredCertificates(t *testing.T) {
 		"an authority too":                  {yes, []Certificate{cert(api, -400*day, -day), ca(-day)}, [][]string{{"certificates", pageAuthorities, "authorities on cp-1 have expired: /etc/kubernetes/pki/ca.crt", "nothing renews them", "sudo holdfast doctor certificates"}, {"certificates", pageLeaves, api, "", log}}},
 		"five of them":                      {yes, []Certificate{cert("/1", -day, -1), cert("/2", -day, -1), cert("/3", -day, -1), cert("/4", -day, -1), cert("/5", -day, -1)}, [][]string{{"certificates", pageExpired, "/3 (on 2026-11-25), 2 more", "", log}}},
 		"a clock in 1970":                   {no, []Certificate{cert(api, 20*day, 400*day), cert(kubelet, 30*day, 400*day)}, [][]string{{"clock-behind", pageClock, kubelet + " is valid from 2026-12-25 12:00 UTC on", "Nothing synchronises this clock.", "sudo chronyc makestep", "sudo holdfast certificates clock"}}},
-		"a worker's clock in 1970":          {yes, []Certificate{cert(kubelet, 30*day, 400*day)}, [][]string{{"clock-behind", pageClock, kubelet, "This clock is synchronised.", "sudo chronyc makestep"}}},
+		"a worker's clock in 1970":          {yes, []Certificate{cert(kubelet, 30*day, 400*day)}, [][]string{{"clock-behind", pageClock, kubelet, "This clock is synchronised.", "sudo chronyc makestep", "sudo holdfast certificates clock"}}},
 		"behind one and after another":      {yes, []Certificate{cert(api, -400*day, -day), cert(kubelet, day, 400*day)}, [][]string{{"clock-behind", pageClock, kubelet, "nothing is judged as expired", "sudo chronyc makestep", "sudo holdfast certificates clock"}}},
 	} {
 		found := Own{Host: "cp-1", Now: today, Synchronised: c.synchronised, Certificates: c.has}.Findings()
