@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/pem"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -15,23 +16,35 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/leafcert"
+	"github.com/holdfast/holdfast/internal/render/kubeadm"
 )
 
 // busyGap is the longest time without a write on a busy machine while nothing is
 // taken away. It is that of the scenarios of two nodes.
 const busyGap = 2 * time.Second
 
+// restartGap is the longest time without a write while one etcd of two is restarted, on a busy
+// machine. Two voters need each other. A leader that has not heard of the other one for etcd's
+// election timeout, a second, steps down, and the next election waits for one to two of these.
+const restartGap = 5 * time.Second
+
 // TestCertificatesAreRenewedUnderLoad waits until every certificate of every
-// control plane was renewed several times, each control plane in its turn.
+// control plane, and those of all kubelets, were renewed several times, each control
+// plane in its turn. Neither an API server nor etcd is restarted for it.
 //
-// With five renewals and a life of ten minutes it takes 35 minutes.
+// With five renewals and a life of ten minutes it takes 45 minutes.
 func TestCertificatesAreRenewedUnderLoad(t *testing.T) {
 	play(t, "certificates renewed", func(tr *trial) {
 		since := tr.Now()
 		seen := tr.watchCertificates()
+		started := tr.startsOfServers()
 		limit := time.Duration(*renewals+1) * *life
 		tr.Eventually(limit, fmt.Sprintf("each certificate is renewed %d times", *renewals), func() error { return seen.look(*renewals) })
 		tr.Logf("%s", seen)
+		seen.oneAfterTheOther()
+		if now := tr.startsOfServers(); !maps.Equal(started, now) {
+			tr.Errorf("servers were started at %v, and then at %v", started, now)
+		}
 		tr.Noticed("", since)
 		tr.NothingFailed("certificates renewed", since, tr.Clients()...)
 		tr.outages(since)
@@ -40,21 +53,40 @@ func TestCertificatesAreRenewedUnderLoad(t *testing.T) {
 	})
 }
 
-// certificates are those that files of control planes had, one after the other.
+// startsOfServers returns when the API server and etcd of each control plane were started, in
+// ticks since its machine was.
+func (tr *trial) startsOfServers() map[string]string {
+	tr.Helper()
+	out := map[string]string{}
+	for _, host := range tr.ControlPlanes() {
+		for _, program := range []string{"kube-apiserver", "etcd"} {
+			out[program+" of "+host] = strings.TrimSpace(tr.On(host, "cut -d' ' -f22 /proc/$(pgrep -o -x "+program+")/stat"))
+		}
+	}
+	return out
+}
+
+// kubelets lists the certificates of a kubelet, which it renews itself.
+var kubelets = []string{kubeadm.KubeletCertificate, kubeadm.ServingCertificate}
+
+// certificates are those that files of hosts had, one after the other.
 type certificates struct {
 	tr *trial
 	// had is by host and path.
 	had map[string][]*x509.Certificate
+	// changed has by control plane when a look saw another certificate that its agent renews.
+	changed map[string][]time.Time
 }
 
 func (tr *trial) watchCertificates() *certificates {
 	tr.Helper()
-	c := &certificates{tr: tr, had: map[string][]*x509.Certificate{}}
+	c := &certificates{tr: tr, had: map[string][]*x509.Certificate{}, changed: map[string][]time.Time{}}
 	if err := c.look(0); err != nil {
 		tr.Fatal(err)
 	}
-	if planes := len(tr.ControlPlanes()); len(c.had) < 10*planes { // super-admin.conf is on the first one alone
-		tr.Fatalf("%d control planes have %d certificates, want twelve each: %s", planes, len(c.had), c)
+	planes, hosts := len(tr.ControlPlanes()), len(tr.Lab.Layout.Hosts)
+	if want := 10*planes + len(kubelets)*hosts; len(c.had) < want { // super-admin.conf is on the first one alone
+		tr.Fatalf("%d control planes and %d hosts in all have %d certificates, want at least %d: %s", planes, hosts, len(c.had), want, c)
 	}
 	return c
 }
@@ -63,30 +95,24 @@ func (tr *trial) watchCertificates() *certificates {
 // wanted.
 func (c *certificates) look(want int) error {
 	var missing []string
-	for _, host := range c.tr.ControlPlanes() {
-		root, err := c.tr.Lab.Root(c.tr.Context(), c.tr.Power, host)
+	for _, h := range c.tr.Lab.Layout.Hosts {
+		root, err := c.tr.Lab.Root(c.tr.Context(), c.tr.Power, h.Name)
 		if err != nil {
 			return err
 		}
-		for _, leaf := range leafcert.Leaves() {
-			now, err := certificate(filepath.Join(root, leaf.Path))
+		paths := kubelets
+		if h.Role.ControlPlane() {
+			for _, leaf := range leafcert.Leaves() {
+				paths = append(paths[:len(paths):len(paths)], leaf.Path)
+			}
+		}
+		for _, path := range paths {
+			renewals, err := c.lookAt(root, h.Name, path)
 			if err != nil {
-				return fmt.Errorf("%s: %w", host, err)
+				return fmt.Errorf("%s: %w", h.Name, err)
 			}
-			if now == nil {
-				continue // the kubeconfig names another file
-			}
-			name := host + " " + leaf.Path
-			list := c.had[name]
-			if len(list) == 0 || !list[len(list)-1].Equal(now) {
-				list = append(list, now)
-				c.had[name] = list
-			}
-			if time.Now().After(now.NotAfter) {
-				c.tr.Errorf("%s has ended", name)
-			}
-			if len(list) <= want {
-				missing = append(missing, name)
+			if 0 <= renewals && renewals < want {
+				missing = append(missing, h.Name+" "+path)
 			}
 		}
 	}
@@ -94,6 +120,60 @@ func (c *certificates) look(want int) error {
 		return fmt.Errorf("%d certificates were not renewed so often, among them %s", len(missing), missing[0])
 	}
 	return nil
+}
+
+// lookAt reads a file of a host, and returns how often its certificate was renewed. It is
+// below zero without one: a kubeconfig may name another file.
+func (c *certificates) lookAt(root, host, path string) (int, error) {
+	now, err := certificate(root, path)
+	if err != nil || now == nil {
+		return -1, err
+	}
+	name := host + " " + path
+	list := c.had[name]
+	if len(list) == 0 || !list[len(list)-1].Equal(now) {
+		list = append(list, now)
+		c.had[name] = list
+		if len(list) > 1 && !slices.Contains(kubelets, path) {
+			c.changed[host] = append(c.changed[host], time.Now())
+		}
+	}
+	if time.Now().After(now.NotAfter) {
+		c.tr.Errorf("%s has ended", name)
+	}
+	return len(list) - 1, nil
+}
+
+// oneAfterTheOther checks that no two control planes renewed their certificates at once. A
+// turn ends where a control plane renews nothing for a minute; what two looks see within
+// two seconds of each other may have been one after the other.
+func (c *certificates) oneAfterTheOther() {
+	c.tr.Helper()
+	type turn struct{ from, until time.Time }
+	turns := map[string][]turn{}
+	for host, times := range c.changed {
+		for _, at := range times {
+			list := turns[host]
+			if n := len(list); n > 0 && at.Sub(list[n-1].until) < time.Minute {
+				list[n-1].until = at
+			} else {
+				turns[host] = append(list, turn{at, at})
+			}
+		}
+		c.tr.Logf("%s renewed certificates in %d turns", host, len(turns[host]))
+	}
+	hosts := slices.Sorted(maps.Keys(turns))
+	for i, a := range hosts {
+		for _, b := range hosts[i+1:] {
+			for _, of := range turns[a] {
+				for _, by := range turns[b] {
+					if of.from.Add(2*time.Second).Before(by.until) && by.from.Add(2*time.Second).Before(of.until) {
+						c.tr.Errorf("%s renewed from %s to %s, and %s from %s to %s", a, of.from, of.until, b, by.from, by.until)
+					}
+				}
+			}
+		}
+	}
 }
 
 // String tells how often each was renewed.
@@ -109,8 +189,16 @@ func (c *certificates) String() string {
 // inKubeconfig finds the certificate of a kubeconfig's user.
 var inKubeconfig = regexp.MustCompile(`client-certificate-data: (\S+)`)
 
-// certificate returns the one in a file, nil for none.
-func certificate(path string) (*x509.Certificate, error) {
+// certificate returns the one in a file of a host, nil for none. A kubelet keeps a link to its
+// newest.
+func certificate(root, path string) (*x509.Certificate, error) {
+	if to, err := os.Readlink(filepath.Join(root, path)); err == nil {
+		if !filepath.IsAbs(to) {
+			to = filepath.Join(filepath.Dir(path), to)
+		}
+		path = to
+	}
+	path = filepath.Join(root, path)
 	data, err := os.ReadFile(path)
 	if os.IsNotExist(err) {
 		return nil, nil // super-admin.conf is on the first control plane alone
@@ -127,9 +215,10 @@ func certificate(path string) (*x509.Certificate, error) {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 	}
-	block, _ := pem.Decode(data)
-	if block == nil {
-		return nil, fmt.Errorf("%s has no certificate", path)
+	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
+		if block.Type == "CERTIFICATE" { // a kubelet's file begins with it, and its key follows
+			return x509.ParseCertificate(block.Bytes)
+		}
 	}
-	return x509.ParseCertificate(block.Bytes)
+	return nil, fmt.Errorf("%s has no certificate", path)
 }

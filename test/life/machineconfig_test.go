@@ -103,11 +103,16 @@ func (tr *trial) settled(what string, has func(host string) error) {
 
 // atRest returns which control plane does not have what its pool is to have.
 func (tr *trial) atRest(has func(host string) error) error {
+	return tr.restsIn(rollout.Master, tr.ControlPlanes(), has)
+}
+
+// restsIn returns which of the hosts of a pool does not have what the pool is to have.
+func (tr *trial) restsIn(name string, hosts []string, has func(host string) error) error {
 	var pool mcfgv1.MachineConfigPool
-	if err := tr.API.Get(tr.Context(), client.ObjectKey{Name: rollout.Master}, &pool); err != nil {
+	if err := tr.API.Get(tr.Context(), client.ObjectKey{Name: name}, &pool); err != nil {
 		return err
 	}
-	for _, h := range tr.ControlPlanes() {
+	for _, h := range hosts {
 		n, err := tr.node(h)
 		if err != nil {
 			return err

@@ -40,7 +40,7 @@ func TestAuthoritiesAreReplacedUnderLoad(t *testing.T) {
 			}
 			tr.onlyKeptConnectionsEnd(since)
 			tr.outages(since)
-			tr.noWriteGapAbove(busyGap)
+			tr.noWriteGapAbove(map[rotation.Authority]time.Duration{rotation.FrontProxyCA: busyGap, rotation.EtcdCA: restartGap}[a])
 			tr.nobodyFenced()
 		})
 		for _, phase := range []rotation.Phase{rotation.Trust, rotation.Sign, rotation.Drop} {
