@@ -103,7 +103,7 @@ func (c *certificates) look(want int) error {
 		paths := kubelets
 		if h.Role.ControlPlane() {
 			for _, leaf := range leafcert.Leaves() {
-				paths = append(paths[:len(paths):len(paths)], leaf.Path)
+				paths = append(slices.Clip(paths), leaf.Path)
 			}
 		}
 		for _, path := range paths {

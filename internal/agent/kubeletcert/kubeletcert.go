@@ -239,7 +239,7 @@ func (k *Keeper) put(old *x509.Certificate, fresh []byte) (*x509.Certificate, er
 // Put gives kubelet a certificate and its key, PEM, in one new file, which write
 // writes durably. kubelet reads it when it starts.
 func Put(root string, pair []byte, now time.Time, write func(path string, data []byte, mode fs.FileMode) error) error {
-	return putAt(root+kubeadm.KubeletCertificate, clientName, pair, now, write)
+	return putAt(root+kubeadm.KubeletCertificate, clientFiles, pair, now, write)
 }
 
 // PutServing does the same with the certificate by which kubelet serves.
@@ -247,8 +247,8 @@ func PutServing(root string, pair []byte, now time.Time, write func(path string,
 	return putAt(root+kubeadm.ServingCertificate, "kubelet-server-", pair, now, write)
 }
 
-// clientName begins the names of the files in which kubelet has its certificate.
-const clientName = "kubelet-client-"
+// clientFiles begins the names of the files in which kubelet has its certificate.
+const clientFiles = "kubelet-client-"
 
 func putAt(link, name string, pair []byte, now time.Time, write func(path string, data []byte, mode fs.FileMode) error) error {
 	path := filepath.Join(filepath.Dir(link), name+now.UTC().Format("2006-01-02-15-04-05")+".pem")

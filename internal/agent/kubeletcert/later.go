@@ -106,7 +106,7 @@ func formers(dir string) ([]former, error) {
 	var out []former
 	for _, e := range entries {
 		name := e.Name()
-		if !e.Type().IsRegular() || !strings.HasPrefix(name, clientName) || filepath.Ext(name) != ".pem" {
+		if !e.Type().IsRegular() || !strings.HasPrefix(name, clientFiles) || filepath.Ext(name) != ".pem" {
 			continue
 		}
 		path := filepath.Join(dir, name)

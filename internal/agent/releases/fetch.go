@@ -386,7 +386,7 @@ func (f *Fetcher) ownImages(digest string, kept, wanted []string) ([]release.Ima
 			if k == "" || !slices.Contains(kept, k) {
 				continue
 			}
-			return nil, nil //nolint:nilerr // it may have any of these images
+			return nil, nil // it may have any of these images
 		}
 		for _, i := range s.Manifest().Images {
 			stay[i.Ref] = true

@@ -56,7 +56,7 @@ func (o Own) behind() (finding.Finding, bool) {
 	}
 	f := finding.Finding{
 		ID: "clock-behind", Subject: o.Host, Severity: finding.Critical, Page: pageClock,
-		Problem:  fmt.Sprintf("the clock of %s says %s, and %s is valid from %s on: this clock is behind, or that of the host which made the certificate was ahead", o.Host, minute(o.Now), last.Path, minute(last.Begins)),
+		Problem: fmt.Sprintf("the clock of %s says %s, and %s is valid from %s on: this clock is behind, or that of the host which made the certificate was ahead", o.Host, minute(o.Now), last.Path, minute(last.Begins)),
 		Meaning: o.synchronised() + " Until one of both is put right, nothing is judged as expired and nothing is renewed here. Compare date -u on all hosts. If this clock is wrong, set it. " +
 			"If it is right, the second command says what to type.",
 		Commands: slices.Concat(finding.Anywhere("sudo chronyc makestep"), finding.Anywhere("sudo holdfast certificates clock")),

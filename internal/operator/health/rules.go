@@ -32,14 +32,13 @@ type Rules struct {
 // Start looks until the context ends. It implements manager.Runnable, so that only the
 // operator with the lease looks.
 func (r *Rules) Start(ctx context.Context) error {
-	for {
+	for ctx.Err() == nil {
 		if err := r.keep(ctx); err != nil && ctx.Err() == nil {
 			log.FromContext(ctx).Error(err, "alerts of Prometheus")
 		}
-		if host.Sleep(ctx, resync) != nil {
-			return nil
-		}
+		_ = host.Sleep(ctx, resync) // the context ends it
 	}
+	return nil
 }
 
 // keep looks once. The rules of every site come first: an earlier release gave them in the
