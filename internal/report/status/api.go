@@ -58,6 +58,7 @@ func OpenAPI(access *rest.Config) (*API, error) { return openAPI(access, Patienc
 func openAPI(access *rest.Config, limit time.Duration) (*API, error) {
 	cfg := rest.CopyConfig(access)
 	cfg.Timeout = limit
+	cfg.QPS = -1 // a look asks some twenty questions at once, and has little time for all
 	clock := &clock{now: time.Now}
 	cfg.Wrap(clock.through)
 	scheme, err := kube.NewScheme(mcfgv1.Install, coordinationv1.AddToScheme)
