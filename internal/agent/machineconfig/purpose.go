@@ -68,11 +68,11 @@ func (p purpose) boots() string {
 func (p purpose) afterUpdates() string {
 	switch r := p.record; {
 	case r.Phase == updates.Staged:
-		return "it boots for " + count(len(r.Stack), "held update") + " of what etcd runs on"
+		return "it boots for " + page.Count(len(r.Stack), "held update") + " of what etcd runs on"
 	case r.Phase != updates.Installed:
 		return "it boots for its updates"
 	case len(r.Updates) > 0:
-		return "it boots after " + count(len(r.Updates), "update") + wantedByDistribution(p.required.Why)
+		return "it boots after " + page.Count(len(r.Updates), "update") + wantedByDistribution(p.required.Why)
 	default:
 		return "it boots" + wantedByDistribution(p.required.Why)
 	}
@@ -82,7 +82,7 @@ func (p purpose) afterUpdates() string {
 func (p purpose) installs() string {
 	what := "the updates"
 	if n := len(p.record.Updates); n > 0 {
-		what = count(n, "update")
+		what = page.Count(n, "update")
 	}
 	return "it installs " + what + " of its distribution; " + p.wanted("its updates")
 }
@@ -118,11 +118,4 @@ func oneLine(text string, most int) string {
 		return ' '
 	}
 	return page.OneLine(strings.Map(printable, text), most)
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/finding"
+	"github.com/holdfast/holdfast/internal/decide/page"
 	"github.com/holdfast/holdfast/internal/decide/rollout"
 )
 
@@ -130,7 +131,7 @@ var configurationWords = map[rollout.TroubleKind]func(t rollout.Trouble, d descr
 	},
 	rollout.PoolIsPaused: func(t rollout.Trouble, _ describer) finding.Finding {
 		return finding.Finding{
-			ID: PoolPaused, Problem: fmt.Sprintf("the pool %s is paused, with %s", t.Pool, count(t.Lacking, "host")+" without "+t.Config),
+			ID: PoolPaused, Problem: fmt.Sprintf("the pool %s is paused, with %s", t.Pool, page.Count(t.Lacking, "host")+" without "+t.Config),
 			Meaning:  "Its hosts are given nothing until spec.paused is false again.",
 			Commands: finding.Anywhere("kubectl edit machineconfigpool " + t.Pool),
 		}

@@ -282,7 +282,7 @@ func (d describer) summary(v View) string {
 		return "etcd takes writes, but the API does not answer from here."
 	}
 	if v.Redundancy.Survives == Yes || d.size() == 1 {
-		return fmt.Sprintf("The cluster works, with %s to check.", count(v.Serious(), "thing"))
+		return fmt.Sprintf("The cluster works, with %s to check.", page.Count(v.Serious(), "thing"))
 	}
 	return "The cluster works, but one more failure stops it."
 }
@@ -292,13 +292,6 @@ func wellWords(n int) string {
 		return ": either host may be lost."
 	}
 	return ": any one control plane may be lost."
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // sources describes where the facts are from, and how old they are.

@@ -207,7 +207,7 @@ func (d describer) lag(h Host) Cell {
 	case m.Known && m.Value.Behind.Known && m.Value.Behind.Value == 0:
 		return cell(m, "none", Yes)
 	case m.Known && m.Value.Behind.Known:
-		return cell(m, count(int(min(m.Value.Behind.Value, 1<<40)), "write"), answer(m.Value.Behind.Value < small))
+		return cell(m, page.Count(int(min(m.Value.Behind.Value, 1<<40)), "write"), answer(m.Value.Behind.Value < small))
 	case m.Known && state.Is(m.Value.Running, false), m.Known && state.Is(m.Value.Listed, false):
 		return Cell{Text: "-"}
 	case d.reported() && d.redundant().Status == metav1.ConditionTrue:

@@ -172,7 +172,7 @@ func only(hosts int) string {
 	if hosts == 0 {
 		return "no host"
 	}
-	return "only " + count(hosts, "host")
+	return "only " + page.Count(hosts, "host")
 }
 
 func (d describer) nodes() []etcdv1.PacemakerClusterNodeStatus {

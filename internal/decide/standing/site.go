@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/decide/finding"
 	"github.com/holdfast/holdfast/internal/decide/noderole"
+	"github.com/holdfast/holdfast/internal/decide/page"
 )
 
 // ofSite compares what redundancy needs with what the site has: people and
@@ -107,7 +108,7 @@ func (d describer) withoutHosts() []finding.Finding {
 		return nil
 	}
 	return []finding.Finding{{
-		ID: NodesMissing, Variant: fmt.Sprint(known), Severity: finding.Warning, Problem: fmt.Sprintf("the API lists %d of %s", known, count(d.size(), "control plane")),
+		ID: NodesMissing, Variant: fmt.Sprint(known), Severity: finding.Warning, Problem: fmt.Sprintf("the API lists %d of %s", known, page.Count(d.size(), "control plane")),
 		Meaning: "The Nodes of the others were deleted, or never existed. A control plane can report more.", Commands: finding.On(oneHost, "sudo holdfast status"),
 	}}
 }

@@ -196,7 +196,8 @@ func (n *node) serve(v state.NetworkView) *server {
 		default:
 		}
 		_, err := n.ask(at, "api."+v.Settings.Domain+".", dns.TypeA)
-		return err == nil
+		pid, unread := os.ReadFile(n.path(coredns.PIDFile)) // it writes that once it serves, and not at once
+		return err == nil && unread == nil && len(pid) > 0
 	})
 	return s
 }
