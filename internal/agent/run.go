@@ -263,7 +263,8 @@ func newLeafKeeper(s *site.Site, log *slog.Logger) (*leafcert.Keeper, error) {
 func newKubeletKeeper(s *site.Site, net *hostnet.Network, leaves *leafcert.Keeper) *kubeletcert.Keeper {
 	k := &kubeletcert.Keeper{
 		Servers: net.ConfigServers, Name: s.APIName(), CA: s.Identity.ConfigCA.Cert, Now: time.Now,
-		Synchronised: clock.Synchronised, Running: kubeletcert.Running, Restart: kubeletcert.Restart,
+		Synchronised: clock.Synchronised, Restart: kubeletcert.Restart,
+		Running: func() (string, error) { return kubeletcert.Running("") },
 	}
 	if s.Role.ControlPlane() {
 		k.Sign = leaves.SignKubelet

@@ -60,10 +60,10 @@ type Keeper struct {
 	// Synchronised reports whether the kernel counts the clock as synchronised. It is
 	// asked only about the word of an administrator.
 	Synchronised func() (bool, error)
-	// Running identifies the kubelet that runs, and Restart starts it anew. Restart is nil
-	// where Pacemaker decides when kubelet may. Both are called only after a certificate
-	// from a later day.
-	Running func(context.Context) (string, error)
+	// Running identifies the kubelet that runs, empty if none does, and Restart starts it
+	// anew. Restart is nil where Pacemaker decides when kubelet may. Both are called only
+	// after a certificate from a later day.
+	Running func() (string, error)
 	Restart func(context.Context) error
 
 	wanted request

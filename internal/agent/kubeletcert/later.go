@@ -173,7 +173,7 @@ func (k *Keeper) read(ctx context.Context) (did string, err error) {
 	if err != nil || validity(own.Leaf, k.Now()) != valid {
 		return "", err
 	}
-	runs, err := k.Running(ctx)
+	runs, err := k.Running()
 	if err != nil {
 		return "", err
 	}
@@ -195,12 +195,6 @@ func (k *Keeper) read(ctx context.Context) (did string, err error) {
 		did = "restarted kubelet for its other certificate"
 	}
 	return did, host.RemoveFile(k.Root + unreadPath)
-}
-
-// Running identifies the present run of kubelet's unit. It is empty before the first one of
-// a boot.
-func Running(ctx context.Context) (string, error) {
-	return host.UnitProperty(ctx, renderhost.KubeletUnit, "InvocationID")
 }
 
 // Restart starts kubelet anew if it runs.

@@ -46,7 +46,7 @@ func newEarly(t *testing.T, ago time.Duration) *early {
 	w.lead("kubelet-client-2035-11-19-08-00-00.pem", w.link())
 	w.later = w.kubelet()
 	w.Synchronised = func() (bool, error) { return w.synchronised, nil }
-	w.Running = func(context.Context) (string, error) { return w.runs(), nil }
+	w.Running = func() (string, error) { return w.runs(), nil }
 	w.Restart = func(context.Context) error { w.start(); return nil }
 	w.start()
 	return w

@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -54,7 +53,7 @@ func thisHost(o Options) effects {
 	leaves := agentleaf.New(agentleaf.Options{Root: o.Root, Node: o.Node, Log: o.Log, Now: o.Now})
 	return effects{
 		reread:  leaves.Restart,
-		kubelet: func() (string, error) { return kubeletOf(o.Root) },
+		kubelet: func() (string, error) { return kubeletcert.Running(o.Root) },
 		restart: func(ctx context.Context) error {
 			_, err := host.Run(ctx, host.Command("systemctl", "restart", "--", "kubelet.service"))
 			return err
@@ -321,31 +320,6 @@ func (k *Keeper) kubeletTakes(ctx context.Context) error {
 		return nil
 	}
 	return k.shows(ctx, "kubelet", kubeletEndpoint, kubeadm.ServingCertificate)
-}
-
-// kubeletOf identifies the kubelet of this host that runs now: another one, also one
-// after a boot, is told from it. It is empty if none runs.
-func kubeletOf(root string) (string, error) {
-	pids, err := host.PodProgram{Root: root, Name: "kubelet", Flag: "--kubeconfig", File: state.KubeletKubeconfig}.Processes()
-	if err != nil || len(pids) == 0 {
-		return "", err
-	}
-	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	if err != nil {
-		return "", err
-	}
-	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pids[0]) + "/stat")
-	if err != nil {
-		return "", nil //nolint:nilerr // it has ended
-	}
-	// The name in parentheses may contain anything. After it the 20th field is the
-	// time of the start, in ticks since the boot.
-	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-	const start = 19
-	if len(fields) <= start {
-		return "", fmt.Errorf("/proc/%d/stat has %d fields", pids[0], len(fields))
-	}
-	return fmt.Sprintf("%s/%d/%s", strings.TrimSpace(string(boot)), pids[0], fields[start]), nil
 }
 
 // balances reports whether this host's haproxy runs with a configuration that was

@@ -191,15 +191,15 @@ func (d describer) writes() Answer {
 }
 
 // unwritten returns for how long no host has written to an API that answers, if that is so long
-// that etcd may take no writes: hosts cannot write there that it is full. Who asks on a host knows
+// that etcd may take no writes: hosts cannot write there that it is full. A host that answers knows
 // more than that.
 func (d describer) unwritten() (time.Duration, bool) {
 	onAHost := slices.ContainsFunc(d.Sources, func(s Source) bool { return s.Kind == FromHost && s.Failed == "" })
 	if !d.answers() || onAHost {
 		return 0, false
 	}
-	if d.Beat.Known {
-		age := d.age(d.Beat.Value)
+	if d.Heartbeat.Known {
+		age := d.age(d.Heartbeat.Value)
 		return age, age > fresh
 	}
 	if d.size() == 2 && d.Pacemaker.Known {
@@ -264,7 +264,7 @@ func (d describer) summary(v View) string {
 	case explain.Waiting:
 		return "The cluster takes no writes now. It recovers by itself."
 	case explain.Unknown:
-		if silent, is := d.unwritten(); is && !d.hostSaysItWrites() {
+		if silent, is := d.unwritten(); is {
 			return "The API answers, but no host has written to it for " + page.Duration(silent) + ". Perhaps the cluster takes no writes: ask on a control plane (sudo holdfast status)."
 		}
 		if d.writes() == Yes {

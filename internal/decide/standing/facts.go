@@ -54,9 +54,9 @@ type Facts struct {
 	Pacemaker Seen[etcdv1.PacemakerClusterStatus]
 	// SetUp is the progress of the hand-over of etcd, on two control planes.
 	SetUp Seen[SetUp]
-	// Beat is when a kubelet last renewed a Lease of its node, of all nodes: with the API alone, the
+	// Heartbeat is when a kubelet last renewed a Lease of its node, of all nodes: with the API alone, the
 	// newest thing that hosts are known to have written. They write one each 10 s.
-	Beat Seen[time.Time]
+	Heartbeat Seen[time.Time]
 	// ManagedVIPs reports whether the hosts hold the VIPs, instead of a load
 	// balancer of the site.
 	ManagedVIPs Seen[bool]

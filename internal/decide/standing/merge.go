@@ -27,7 +27,7 @@ func Merge(parts ...Facts) Facts {
 		out.Nodes, out.Missing = first(out.Nodes, p.Nodes), first(out.Missing, p.Missing)
 		out.Retired = first(out.Retired, p.Retired)
 		out.Pacemaker = truer(out.Pacemaker, p.Pacemaker)
-		out.SetUp, out.Beat = first(out.SetUp, p.SetUp), first(out.Beat, p.Beat)
+		out.SetUp, out.Heartbeat = first(out.SetUp, p.SetUp), first(out.Heartbeat, p.Heartbeat)
 		out.ManagedVIPs = first(out.ManagedVIPs, p.ManagedVIPs)
 		out.Operators, out.OwnOperator = first(out.Operators, p.Operators), first(out.OwnOperator, p.OwnOperator)
 		out.Incidents = first(out.Incidents, p.Incidents)

@@ -318,7 +318,7 @@ func situations(t *testing.T) map[string]Facts {
 
 	out["three"] = many(3, "10.98.0.5", "10.98.0.6")
 	f = many(3, "10.98.0.5", "10.98.0.6")
-	f.Beat = Know(now.Add(-11*time.Minute), "the API", now)
+	f.Heartbeat = Know(now.Add(-11*time.Minute), "the API", now)
 	out["three-that-write-nothing"] = f
 	f = many(3, "10.98.0.5", "10.98.0.6")
 	f.Hosts[2].Kubelet = notReady("Kubelet stopped posting node status.")

@@ -73,7 +73,7 @@ func TestTheValueOfAFactThatIsNotKnownIsNobodys(t *testing.T) {
 // turns well, and no answer about a loss turns to yes.
 func TestNoSituationGetsBetterByAFactThatIsLost(t *testing.T) {
 	// Nothing but the fact itself says that these are ill.
-	alone := []string{"Operators", "Loops", "Firewalls", "Trouble", "Missing", "SetUp", "Beat"}
+	alone := []string{"Operators", "Loops", "Firewalls", "Trouble", "Missing", "SetUp", "Heartbeat"}
 	eachLoss(t, func(what string, whole, less, _ Facts) {
 		before, after := Describe(whole), Describe(less)
 		if before.Redundancy.Survives != Yes && after.Redundancy.Survives == Yes {

@@ -100,7 +100,7 @@ func (a *API) Gather(ctx context.Context) standing.Facts {
 	t := answers{facts: standing.Facts{}, now: began}
 	var group sync.WaitGroup
 	for _, look := range []func(context.Context, *answers) error{
-		a.nodes, a.infrastructure, a.pacemaker, a.setUp, a.operators, a.ownOperator, a.members, a.incidents, a.site, a.pools, a.upgrade, a.backupProof, a.retired, a.lock, a.beat,
+		a.nodes, a.infrastructure, a.pacemaker, a.setUp, a.operators, a.ownOperator, a.members, a.incidents, a.site, a.pools, a.upgrade, a.backupProof, a.retired, a.lock, a.heartbeat,
 	} {
 		group.Go(func() {
 			if err := look(ctx, &t); err != nil {
@@ -217,8 +217,8 @@ func (a *API) infrastructure(ctx context.Context, t *answers) error {
 	return nil
 }
 
-// beat reads when a kubelet last renewed the Lease of its node.
-func (a *API) beat(ctx context.Context, t *answers) error {
+// heartbeat reads when a kubelet last renewed the Lease of its node.
+func (a *API) heartbeat(ctx context.Context, t *answers) error {
 	var list coordinationv1.LeaseList
 	err := a.Reader.List(ctx, &list, client.InNamespace(corev1.NamespaceNodeLease))
 	switch {
@@ -234,7 +234,7 @@ func (a *API) beat(ctx context.Context, t *answers) error {
 		}
 	}
 	if !last.IsZero() {
-		t.with(func(f *standing.Facts) { f.Beat = standing.Know(last, saidAPI, t.now) })
+		t.with(func(f *standing.Facts) { f.Heartbeat = standing.Know(last, saidAPI, t.now) })
 	}
 	return nil
 }

@@ -46,8 +46,8 @@ func TestTheStatusKnowsWhenAHostWroteLast(t *testing.T) {
 		if s := f.Sources[0]; s.Failed != "" || len(s.Limits) > 0 {
 			t.Errorf("%s: %+v", what, s)
 		}
-		if f.Beat.Known != c.known || c.known && !f.Beat.Value.Equal(last) {
-			t.Errorf("%s: %+v", what, f.Beat)
+		if f.Heartbeat.Known != c.known || c.known && !f.Heartbeat.Value.Equal(last) {
+			t.Errorf("%s: %+v", what, f.Heartbeat)
 		}
 	}
 }
