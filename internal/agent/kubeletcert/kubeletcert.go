@@ -8,8 +8,11 @@
 // is right (docs/adr/0073-accepted-clock.md). kubelet runs with such a one, and renews it
 // only years later.
 //
-// It writes kubelet's files only while the certificate in them has expired or is from a
-// later day, and kubelet writes them only in between. Package agent/rotation writes them
+// kubelet does not start with a file that a disk has lost or damaged either: it gets its
+// former certificate back.
+//
+// It writes kubelet's files only while the certificate in them has expired, is from a
+// later day or cannot be read, and kubelet writes them only in between. Package agent/rotation writes them
 // by Put, while the authority that signs is replaced.
 package kubeletcert
 
@@ -104,6 +107,9 @@ func (k *Keeper) step(ctx context.Context) (loop.Result, error) {
 // client gets kubelet another certificate if its own is not valid now.
 func (k *Keeper) client(ctx context.Context) (did string, err error) {
 	own, err := readPair(k.Root + kubeadm.KubeletCertificate)
+	if broken, ok := errors.AsType[damagedError](err); ok {
+		return k.restore(broken)
+	}
 	if err != nil {
 		return "", err
 	}
@@ -133,19 +139,6 @@ func (k *Keeper) renew(ctx context.Context, old *tls.Certificate, was, so string
 	}
 	k.wanted = request{}
 	return "kubelet has another certificate, until " + stamp(cert.NotAfter) + ": its last one " + was, nil
-}
-
-// readPair reads a certificate and its key, which are in one file.
-func readPair(path string) (*tls.Certificate, error) {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	pair, err := tls.X509KeyPair(data, data)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return &pair, nil
 }
 
 // prepare makes a key and a request for the same name, once for each former

@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
@@ -74,59 +73,10 @@ func (k *Keeper) early(ctx context.Context, own *tls.Certificate) (did string, e
 // back makes kubelet's link lead to its former certificate, which is whole on the disk
 // already. One that has expired is then renewed as ever.
 func (k *Keeper) back(own *x509.Certificate) (did string, err error) {
-	link := k.Root + kubeadm.KubeletCertificate
-	formers, err := formers(filepath.Dir(link))
-	if err != nil {
-		return "", err
+	like := func(c *x509.Certificate) bool {
+		return bytes.Equal(c.RawSubject, own.RawSubject) && bytes.Equal(c.AuthorityKeyId, own.AuthorityKeyId)
 	}
-	to, ok := newest(formers, own, k.Now())
-	if !ok {
-		return "", fmt.Errorf("the certificate of kubelet is valid only from %s on, and %s has no former one to go back to: delete the Node of this host, and install it anew (docs/runbook/expired-worker.md)",
-			stamp(own.NotBefore), filepath.Dir(link))
-	}
-	if err := relink(link, to.path); err != nil {
-		return "", fmt.Errorf("certificate of kubelet: %w", err)
-	}
-	return fmt.Sprintf("kubelet has its former certificate again, until %s: its last one is valid only from %s on", stamp(to.cert.NotAfter), stamp(own.NotBefore)), nil
-}
-
-// former is a file in which kubelet had its certificate once, with its key.
-type former struct {
-	path string
-	cert *x509.Certificate
-}
-
-// formers returns the files of a folder that contain a certificate of kubelet's and its key.
-// kubelet removes none. One that is damaged, or lacks the key, is left out.
-func formers(dir string) ([]former, error) {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, err
-	}
-	var out []former
-	for _, e := range entries {
-		name := e.Name()
-		if !e.Type().IsRegular() || !strings.HasPrefix(name, clientFiles) || filepath.Ext(name) != ".pem" {
-			continue
-		}
-		path := filepath.Join(dir, name)
-		if pair, err := readPair(path); err == nil {
-			out = append(out, former{path, pair.Leaf})
-		}
-	}
-	return out, nil
-}
-
-// newest returns the file to go back to from a certificate of a later day: the one that ends
-// last of those of the same name and the same authority which are not from a later day too.
-func newest(all []former, own *x509.Certificate, now time.Time) (out former, ok bool) {
-	for _, f := range all {
-		same := bytes.Equal(f.cert.RawSubject, own.RawSubject) && bytes.Equal(f.cert.AuthorityKeyId, own.AuthorityKeyId)
-		if same && validity(f.cert, now) != later && (!ok || f.cert.NotAfter.After(out.cert.NotAfter)) {
-			out, ok = f, true
-		}
-	}
-	return out, ok
+	return k.toFormer("is valid only from "+stamp(own.NotBefore)+" on", like)
 }
 
 // server has kubelet ask for another certificate by which it serves, if its own is from a
@@ -138,6 +88,9 @@ func (k *Keeper) server(context.Context) (did string, err error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil // kubelet asks already, or signs its own
 	}
+	if broken, ok := errors.AsType[damagedError](err); ok {
+		return askAnew(path, "cannot be read: "+broken.Error())
+	}
 	if err != nil || validity(own.Leaf, k.Now()) != later {
 		return "", err
 	}
@@ -147,10 +100,15 @@ func (k *Keeper) server(context.Context) (did string, err error) {
 	if err := k.unread(""); err != nil {
 		return "", err
 	}
+	return askAnew(path, "is valid only from "+stamp(own.Leaf.NotBefore)+" on")
+}
+
+// askAnew has kubelet ask for another certificate to serve by once it starts.
+func askAnew(path, was string) (did string, err error) {
 	if err := errors.Join(host.RemoveFile(path), host.SyncDir(filepath.Dir(path))); err != nil {
 		return "", err
 	}
-	return "kubelet asks for another certificate to serve by: its last one is valid only from " + stamp(own.Leaf.NotBefore) + " on", nil
+	return "kubelet asks for another certificate to serve by: its last one " + was, nil
 }
 
 // unread notes that kubelet has not read its files, and which one runs.
