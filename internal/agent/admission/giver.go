@@ -53,6 +53,9 @@ type Issuer struct {
 	// Release returns the digest of the release that this host runs, empty if that is not
 	// known. It may be nil: then never.
 	Release func() string
+	// Kubelets returns the kubelet of that release, and the one that this host starts: a host
+	// waits for its configuration while the first one is ahead. It may be nil: then they are one.
+	Kubelets func(release string) (given, own joining.Kubelet, err error)
 	// Third returns the name of the third control plane that a plan brings to two, and the site
 	// that it is installed for; an empty name and nil without one. It may be nil: then never.
 	Third func() (name string, of *site.Site)
@@ -96,6 +99,9 @@ func (g *Issuer) Render(ctx context.Context, shown jointoken.Claims, version str
 	if g.Release != nil {
 		fresh.Release = g.Release()
 	}
+	if err := g.wait(fresh.Release); err != nil {
+		return nil, err
+	}
 	if fresh.Identity, err = g.Present(fresh.Identity, shown.Role); err != nil {
 		return nil, err
 	}
@@ -106,6 +112,18 @@ func (g *Issuer) Render(ctx context.Context, shown jointoken.Claims, version str
 		return nil, err
 	}
 	return installer.JoinIgnition(&fresh, shown.Role, g.First(ctx, shown.Role), version)
+}
+
+// wait returns joining.Later if a host has to wait for a configuration with a release.
+func (g *Issuer) wait(release string) error {
+	if g.Kubelets == nil {
+		return nil
+	}
+	given, own, err := g.Kubelets(release)
+	if err != nil {
+		return err
+	}
+	return joining.Wait(given, own)
 }
 
 func (g *Issuer) third() (string, *site.Site) {

@@ -165,6 +165,39 @@ func TestAHostThatJoinsIsToldWhichReleaseTheSiteRuns(t *testing.T) {
 	}
 }
 
+// Before, a host that asked a control plane of the new release got its kubelet, which was newer than
+// what API servers behave as until the commit.
+func TestAHostGetsNoConfigurationWhileItsKubeletWouldBeAheadOfTheSite(t *testing.T) {
+	g := newGiver(t, &cluster{}, sitetest.TwoDual)
+	g.Release = func() string { return "sha256:second" }
+	until := sitetest.Created.Add(time.Hour)
+	own, unknown := "sha256:first", error(nil)
+	g.Kubelets = func(release string) (joining.Kubelet, joining.Kubelet, error) {
+		return joining.Kubelet{Release: release}, joining.Kubelet{Release: own}, unknown
+	}
+	render := func(role state.Role) error {
+		shown, err := g.Read(t.Context(), pointer(t, g, role, until), jointoken.Config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = g.Render(t.Context(), shown, ignition.Newest)
+		return err
+	}
+	for _, role := range []state.Role{state.RoleMaster, state.RoleWorker} {
+		if _, waits := errors.AsType[joining.Later](render(role)); !waits {
+			t.Errorf("a %s does not wait", role)
+		}
+	}
+	own = "sha256:second"
+	if got := served(t, g, pointer(t, g, state.RoleWorker, until)).Release; got != own {
+		t.Errorf("once the site has risen a worker is told %q", got)
+	}
+	unknown = errors.New("details")
+	if err := render(state.RoleWorker); !errors.Is(err, unknown) {
+		t.Errorf("nobody knows: %v", err)
+	}
+}
+
 // docs/attacks.md, F4: a worker could open the server for 350 days, with its
 // first token and then each time with the one from the answer before.
 func TestNoSecretLivesLongerThanTheOneItWasGotWith(t *testing.T) {

@@ -18,8 +18,10 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/keys"
 	"github.com/holdfast/holdfast/internal/agent/admission"
 	"github.com/holdfast/holdfast/internal/agent/install"
+	"github.com/holdfast/holdfast/internal/agent/releases"
 	"github.com/holdfast/holdfast/internal/agent/rotation"
 	"github.com/holdfast/holdfast/internal/decide/joining"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/gate"
 	"github.com/holdfast/holdfast/internal/install/configserver"
 	"github.com/holdfast/holdfast/internal/install/release"
 	"github.com/holdfast/holdfast/internal/model/jointoken"
@@ -105,6 +107,9 @@ func (r *Agent) giver() *admission.Issuer {
 		First:   r.first,
 		Third:   r.third,
 		Release: runningRelease,
+		Kubelets: func(given string) (joining.Kubelet, joining.Kubelet, error) {
+			return kubelets("/", given, releases.ThisHost(true).About)
+		},
 
 		EncryptionKeys: func() []int { return presentKeys("/", r.Site.Identity) },
 		Present:        func(id site.Identity, role state.Role) (site.Identity, error) { return rotation.Present("", id, role) },
@@ -119,6 +124,25 @@ func runningRelease() string {
 		return ""
 	}
 	return digest
+}
+
+// kubelets returns the kubelet of a release, and the one that this host starts. Who asks has
+// read which release runs before that: the host is switched with its kubelet held already, so
+// a switch in between hides no difference.
+func kubelets(root, digest string, about func(string) (gate.Release, error)) (given, own joining.Kubelet, err error) {
+	given.Release = digest
+	if own.Release, err = release.Kubelet(root); err != nil {
+		return given, own, fmt.Errorf("whose kubelet this host starts: %w", err)
+	}
+	if own.Release == given.Release {
+		return given, own, nil
+	}
+	for _, k := range []*joining.Kubelet{&given, &own} {
+		if is, err := about(k.Release); err == nil { // else a person is told less, and the host waits all the same
+			k.Version = state.Known(is.Kubernetes)
+		}
+	}
+	return given, own, nil
 }
 
 // clientAuthorities is the file with the authorities of the API's clients, where

@@ -2,10 +2,18 @@ package controlplane
 
 import (
 	"crypto/x509"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/keys"
+	"github.com/holdfast/holdfast/internal/decide/joining"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/gate"
+	"github.com/holdfast/holdfast/internal/install/release"
+	"github.com/holdfast/holdfast/internal/model/payload"
 	"github.com/holdfast/holdfast/internal/testkit/sitetest"
 )
 
@@ -44,5 +52,66 @@ func TestTheConfigurationServersCertificateFollowsTheClock(t *testing.T) {
 			t.Errorf("after %s: made anew %t, want %t", step.pass, anew, step.anew)
 		}
 		last = leaf.SerialNumber.String()
+	}
+}
+
+// A host that joins waits from the switch to another minor release of Kubernetes until this host
+// has risen, and no longer.
+func TestAHostJoinsWithNoNewerKubeletThanThisHostStarts(t *testing.T) {
+	root := t.TempDir()
+	older, newer := strings.Repeat("a", 64), strings.Repeat("b", 64)
+	lead := func(path, target string) {
+		t.Helper()
+		at := filepath.Join(root, path)
+		if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.RemoveAll(at); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(target, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kubelet := func(target string) { t.Helper(); lead(payload.Kubelet, target) }
+	runs := func(name string) { t.Helper(); lead(payload.CurrentRelease, name) }
+	about := func(digest string) (gate.Release, error) {
+		switch digest {
+		case "sha256:" + older:
+			return gate.Release{Kubernetes: gate.Version{Major: 1, Minor: 35, Patch: 4}}, nil
+		case "sha256:" + newer:
+			return gate.Release{Kubernetes: gate.Version{Major: 1, Minor: 36}}, nil
+		}
+		return gate.Release{}, errors.New("no such release")
+	}
+	for _, step := range []struct {
+		what  string
+		do    func()
+		waits bool
+	}{
+		{"no release is in place", func() {}, false},
+		{"the site runs the old release", func() { runs(older); kubelet(payload.CurrentRelease + payload.Kubelet) }, false},
+		{"its kubelet is held for the switch", func() { kubelet(filepath.Join(payload.ReleasesDir, older, payload.Kubelet)) }, false},
+		{"the host runs the new release", func() { runs(newer) }, true},
+		{"it goes back", func() { runs(older) }, false},
+		{"it runs the new one again", func() { runs(newer) }, true},
+		{"it rises", func() { kubelet(payload.CurrentRelease + payload.Kubelet) }, false},
+	} {
+		step.do()
+		given, err := release.Current(root)
+		if err != nil {
+			t.Fatal(err)
+		}
+		would, own, err := kubelets(root, given, about)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = joining.Wait(would, own)
+		if (err != nil) != step.waits || err != nil && !strings.Contains(err.Error(), "from Kubernetes 1.35 to 1.36") {
+			t.Errorf("%s: %v, want a wait: %t", step.what, err, step.waits)
+		}
+	}
+	if New(Options{Site: sitetest.New(t, sitetest.TwoDual), Log: quietLog}).giver().Kubelets == nil {
+		t.Error("nothing that gives configurations asks for this")
 	}
 }

@@ -2,10 +2,12 @@ package configserver
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strconv"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/decide/joining"
 	"github.com/holdfast/holdfast/internal/model/ignition"
 	"github.com/holdfast/holdfast/internal/model/jointoken"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -33,6 +35,14 @@ func (s *server) config(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	data, err := s.Render(r.Context(), shown, version)
+	if _, waits := errors.AsType[joining.Later](err); waits {
+		// HEAD asks whether a token opens the configuration, as the rotation of its key
+		// does. It does.
+		if r.Method != http.MethodHead {
+			s.failed(w, r, err)
+		}
+		return
+	}
 	if err != nil {
 		s.Logf("render %s %s: %v", role, version, err)
 		http.Error(w, "the configuration cannot be rendered; see the server's log", http.StatusInternalServerError)

@@ -56,7 +56,7 @@ type Options struct {
 	// opens nothing, so Report may know less than Read.
 	Report func(ctx context.Context, token string) (jointoken.Claims, error)
 	// Render returns the configuration that a token opens, in one of the spec
-	// versions in Versions.
+	// versions in Versions. The error is joining.Later if the host has to wait for it.
 	Render func(ctx context.Context, shown jointoken.Claims, specVersion string) ([]byte, error)
 	// Admit returns a host's own token in exchange for its admission token.
 	Admit func(ctx context.Context, shown jointoken.Claims, host string) (Secret, error)
@@ -292,8 +292,12 @@ func (s *server) later(w http.ResponseWriter, r *http.Request, err error) {
 }
 
 // failed answers with the error of a function that gives something out. The
-// text of a Refusal is for the person who installs the host.
+// text of a Refusal, and of a Later, is for the person who installs the host.
 func (s *server) failed(w http.ResponseWriter, r *http.Request, err error) {
+	if why, waits := errors.AsType[joining.Later](err); waits {
+		s.refuse(w, r, http.StatusServiceUnavailable, why.Error())
+		return
+	}
 	if why, refused := errors.AsType[joining.Refusal](err); refused {
 		s.refuse(w, r, http.StatusConflict, why.Error())
 		return

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -120,6 +121,28 @@ func TestASiteOfOneServesNoSecondControlPlane(t *testing.T) {
 	}
 	if status, _, _ := s.ask(t, "GET", "/config/worker", "Bearer "+token(t, state.RoleWorker), ""); status != 200 {
 		t.Errorf("a worker: %d", status)
+	}
+}
+
+func TestAHostThatWaitsForItsConfigurationIsToldWhyAndAsksAgain(t *testing.T) {
+	const why = "the site is being upgraded from Kubernetes 1.35 to 1.36: this host joins once that has ended"
+	s := newSite(t, func(o *Options) {
+		o.Render = func(context.Context, jointoken.Claims, string) ([]byte, error) {
+			return nil, fmt.Errorf("render: %w", joining.Later(why))
+		}
+	})
+	for _, role := range []state.Role{state.RoleWorker, state.RoleMaster} {
+		status, body, _ := s.ask(t, "GET", "/config/"+string(role), "Bearer "+token(t, role), "")
+		if status != 503 || body != why+"\n" {
+			t.Errorf("a %s: %d %q", role, status, body)
+		}
+	}
+	if !strings.Contains(s.log.String(), why) {
+		t.Errorf("the log says %q", s.log.String())
+	}
+	// A rotation of the key goes on meanwhile: it asks whether a token still opens.
+	if opens, err := newClient(s).Opens(t.Context(), state.RoleWorker, token(t, state.RoleWorker)); !opens || err != nil {
+		t.Errorf("the token opens: %t, %v", opens, err)
 	}
 }
 
