@@ -4,8 +4,8 @@ package cli
 
 import (
 	"context"
-	"io"
 
+	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
 
@@ -35,8 +35,7 @@ func Run(ctx context.Context, streams Streams, args []string) int {
 // quietClient keeps client-go's log off the terminal: each command reports
 // itself what matters about an API that fails.
 func quietClient() {
-	klog.LogToStderr(false)
-	klog.SetOutput(io.Discard)
+	klog.SetLogger(logr.Discard()) // with another output alone it would still write errors to stderr
 }
 
 func newRoot(streams Streams) *cobra.Command {

@@ -63,6 +63,7 @@ func TestAClientsLogIsNotWrittenOntoTheTerminal(t *testing.T) {
 	t.Cleanup(func() { os.Stderr = before; _ = terminal.Close() })
 	statusLine(t, "--kubeconfig", noAPI(t))
 	klog.Warning("Unable to cancel request")
+	klog.ErrorS(errors.New("context deadline exceeded"), "Unhandled Error")
 	klog.Flush()
 	if said, err := os.ReadFile(terminal.Name()); err != nil || len(said) > 0 {
 		t.Errorf("%q, %v", said, err)
