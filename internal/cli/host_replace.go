@@ -59,6 +59,9 @@ machine is lost for good after it was let in, --abort ends the plan, and another
 Install the new machine with the file that --join-file writes. The plan lets the machine in
 once it is proved that the BMC is part of it. When the command ends, either host may be lost.
 
+Without a good backup of the last four hours on this host one is taken first, once you have
+agreed; if that fails, the command is refused. One of three control planes needs one.
+
 The key of join secrets is replaced, too: run 'holdfast join-secret rotate' in the install
 directory afterwards, before it makes another pointer.
 
@@ -127,7 +130,7 @@ func (f replaceFlags) replaces(ctx context.Context, name string, streams Streams
 		}
 		return w.run(ctx)
 	}
-	r := hostReplacement{replaceFlags: f, streams: streams, store: store, name: name, sleep: host.Sleep, now: time.Now, pointer: joinPointer, sight: fence.Sight}
+	r := hostReplacement{replaceFlags: f, streams: streams, store: store, name: name, sleep: host.Sleep, now: time.Now, backups: backupsHere(streams, "before host replace"), pointer: joinPointer, sight: fence.Sight}
 	return r.run(ctx)
 }
 
@@ -225,9 +228,10 @@ type hostReplacement struct {
 	store   replacement.Store
 	name    string
 	// next is the name of the new host, which may be that of the old one.
-	next  string
-	sleep func(context.Context, time.Duration) error
-	now   func() time.Time
+	next    string
+	sleep   func(context.Context, time.Duration) error
+	now     func() time.Time
+	backups ownBackups
 	// pointer makes the Ignition file of a new machine.
 	pointer func(ctx context.Context, name string, life time.Duration) ([]byte, error)
 	// topology is true if the command changes the number of control planes: no host takes another
@@ -284,7 +288,7 @@ func (r *hostReplacement) begin(ctx context.Context, plan string) error {
 	if r.dryRun {
 		return r.dry(ctx, o)
 	}
-	if err := r.confirm(ctx, "lost"); err != nil {
+	if err := r.agreed(ctx, "lost"); err != nil {
 		return err
 	}
 	if err := r.store.PutOrder(o); err != nil {

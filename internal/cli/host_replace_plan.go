@@ -132,7 +132,7 @@ func (r *hostReplacement) gatesOf(ctx context.Context, wish string, last func() 
 		if doing != nil && doing.Wish == wish {
 			gates = doing.Gates
 		}
-		if gates != nil && len(decide.Closed(gates)) == 0 || r.sleep(limited, followEvery) != nil {
+		if gates != nil && len(decide.Closed(decide.BackupFirst(gates))) == 0 || r.sleep(limited, followEvery) != nil {
 			break // some facts are known only after a while
 		}
 	}
@@ -146,6 +146,7 @@ func (r *hostReplacement) gatesOf(ctx context.Context, wish string, last func() 
 }
 
 func (r *hostReplacement) showGates(gates []decide.Gate) error {
+	gates = decide.BackupFirst(gates)
 	if r.output == "json" || r.output == "yaml" {
 		if err := printData(r.streams.Out, r.output, gates); err != nil {
 			return err
@@ -153,7 +154,11 @@ func (r *hostReplacement) showGates(gates []decide.Gate) error {
 	} else {
 		for _, g := range gates {
 			if g.Open {
-				_, _ = fmt.Fprintf(r.streams.Out, "%-8s open\n", g.ID)
+				line := fmt.Sprintf("%-8s open", g.ID)
+				if g.Words != "" {
+					line += ": " + g.Words
+				}
+				_, _ = fmt.Fprintln(r.streams.Out, line)
 				continue
 			}
 			_, _ = fmt.Fprintf(r.streams.Out, "%-8s closed: %s (type: %s)\n", g.ID, g.Words, g.Way)

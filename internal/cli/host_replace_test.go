@@ -23,6 +23,11 @@ type replaceRun struct {
 	hostReplacement
 	out, errs bytes.Buffer
 	clock     time.Time
+	// backup is the time of this host's newest good backup, noBackups why none can be read or
+	// taken, and taken how often the command has had one taken.
+	backup    time.Time
+	noBackups error
+	taken     int
 }
 
 // newReplaceRun returns a run; agent is called while the command waits, with the number of
@@ -35,6 +40,7 @@ func newReplaceRun(t *testing.T, agent func(n int, r *replaceRun)) *replaceRun {
 		t.Fatal(err)
 	}
 	r := &replaceRun{clock: time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)}
+	r.backup = r.clock.Add(-time.Hour)
 	waits := 0
 	r.hostReplacement = hostReplacement{
 		replaceFlags: replaceFlags{
@@ -44,6 +50,14 @@ func newReplaceRun(t *testing.T, agent func(n int, r *replaceRun)) *replaceRun {
 		streams: Streams{In: strings.NewReader(""), Out: &r.out, Err: &r.errs}, name: "cp-2",
 		store: replacement.Store{Root: dir, Write: powercut.WriteFile},
 		now:   func() time.Time { return r.clock },
+		backups: ownBackups{
+			newest: func(time.Time) (time.Time, error) { return r.backup, r.noBackups },
+			take: func(context.Context) error {
+				r.taken++
+				r.backup = r.clock
+				return r.noBackups
+			},
+		},
 		pointer: func(_ context.Context, name string, _ time.Duration) ([]byte, error) {
 			return []byte("pointer of " + name), nil
 		},
@@ -161,6 +175,47 @@ func TestADryRunTellsOfEachGateAndLeavesNothing(t *testing.T) {
 	put(t, r.run(t.Context()))
 	if o, err := r.store.Order(); o != nil || err != nil || !strings.Contains(r.out.String(), "sole     open") {
 		t.Errorf("%v, %v, %q", o, err, r.out.String())
+	}
+}
+
+// Issue 21, section 2: a backup is taken before each risky step.
+func TestAPlanOfThisHostBeginsOnlyWithAYoungGoodBackup(t *testing.T) {
+	disk := errors.New("the disk is full")
+	for name, c := range map[string]struct {
+		set   func(*replaceRun)
+		taken int
+		says  string // empty if the plan begins
+	}{
+		"a young one":                       {func(*replaceRun) {}, 0, ""},
+		"none":                              {func(r *replaceRun) { r.backup = time.Time{} }, 1, ""},
+		"an old one":                        {func(r *replaceRun) { r.backup = r.clock.Add(-5 * time.Hour) }, 1, ""},
+		"one of a later day":                {func(r *replaceRun) { r.backup = r.clock.Add(24 * time.Hour) }, 1, ""},
+		"none, and none is taken":           {func(r *replaceRun) { r.backup, r.noBackups = time.Time{}, disk }, 1, "refused, nothing was changed: on this host it is unknown whether there is a good backup, and none was taken: the disk is full: holdfast backup now, or --without-backup"},
+		"none, and none is asked":           {func(r *replaceRun) { r.backup, r.noBackups, r.noBackup = time.Time{}, disk, true }, 0, ""},
+		"none, and a person does not agree": {func(r *replaceRun) { r.backup, r.yes = time.Time{}, false }, 0, "no answer on standard input"},
+	} {
+		r := newReplaceRun(t, func(_ int, r *replaceRun) {
+			put(t, r.store.PutPlan(decide.Plan{ID: r.orderID(t), Old: decide.Old{Name: "cp-2"}, Stage: decide.Whole}))
+		})
+		c.set(r)
+		err := r.run(t.Context())
+		if r.taken != c.taken || (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v, %d backups taken", name, err, r.taken)
+		}
+		if o, err := r.store.Order(); err != nil || (o != nil) != (c.says == "") {
+			t.Errorf("%s: the order is %v, %v", name, o, err)
+		}
+	}
+}
+
+func TestADryRunSaysThatABackupWouldBeTakenFirst(t *testing.T) {
+	r := newReplaceRun(t, func(_ int, r *replaceRun) {
+		put(t, r.store.PutDoing(replacement.Doing{Rule: "rest.dry", Wish: r.orderID(t), Gates: []decide.Gate{{ID: decide.BackupGate, Words: "on cp-1 there is none", Way: "x"}}}))
+	})
+	r.dryRun, r.backup = true, time.Time{}
+	put(t, r.run(t.Context()))
+	if !strings.Contains(r.out.String(), "backup   open: a backup is taken first: on cp-1 there is none\n") || r.taken > 0 {
+		t.Errorf("%q, %d taken", r.out.String(), r.taken)
 	}
 }
 

@@ -89,8 +89,8 @@ func newTopologyApply(streams Streams) *cobra.Command {
 		Long: `With a file of two control planes it makes this lone control plane one of two without a peer,
 and then lets the new host in. This host serves all the time, but for some seconds in which
 etcd goes from kubelet to Pacemaker. From then on it starts alone after a power cut until the
-new host is a voter, however long that takes. Without a good backup, or while another plan or an
-upgrade is under way, nothing is prepared.
+new host is a voter, however long that takes. While another plan or an upgrade is under way,
+nothing is prepared.
 
 With a file of three control planes the agents of both hosts let a third one in. It is installed,
 its etcd gets all data, and then its vote. From that second on the plan only goes forward: etcd of
@@ -109,10 +109,11 @@ first (sudo poweroff there), and wipe its disk before it gets to another network
 host gives etcd back to kubelet, with the API away for some seconds, and leaves Corosync and
 Pacemaker. From then on nothing takes over for it, and its disk holds everything.
 
-'holdfast topology plan' shows the steps. The command follows the plan that the agent of this
-host carries out, even if the command has ended or this host was booted. Run it again without
---install-config to follow, and with --join-file to get the file with which a new machine is
-installed.
+'holdfast topology plan' shows the steps. Without a good backup of the last four hours on this
+host the command takes one first, once you have agreed; if that fails, it is refused. Then
+it follows the plan that the agent of this host carries out, even if the command has ended or
+this host was booted. Run it again without --install-config to follow, and with --join-file to
+get the file with which a new machine is installed.
 
 You can take the plan back with --abort until this host becomes one of two, the third member
 votes, etcd goes to the etcd keepers, or the other host is retired. Then it only goes forward.
@@ -210,7 +211,7 @@ func newGrowth(streams Streams, f topologyFlags, begins bool) (*growth, error) {
 			ownUser: f.ownUser, ownPassword: f.ownPassword, keepAccount: f.keepAccount, gone: f.gone, lost: f.lost, newName: f.newName, uuid: f.uuid, by: f.by, reason: f.reason, joinFile: f.joinFile, hostFlags: hostFlags{output: f.output}, noBackup: f.noBackup, yes: f.yes, abort: f.abort,
 			timeout: f.timeout, joinLife: f.joinLife, bmc: replaceBMC{verification: bmc.VerificationEnabled},
 		},
-		streams: streams, store: replacement.ThisStore(), sleep: host.Sleep, now: time.Now, pointer: joinPointer, sight: fence.Sight, topology: true,
+		streams: streams, store: replacement.ThisStore(), sleep: host.Sleep, now: time.Now, backups: backupsHere(streams, "before topology apply"), pointer: joinPointer, sight: fence.Sight, topology: true,
 	}
 	return &growth{hostReplacement: r, file: f.file, address: f.address, effects: onThisHost()}, nil
 }

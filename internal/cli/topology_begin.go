@@ -91,13 +91,13 @@ func (g *growth) begin(ctx context.Context, plan *replace.Plan, file *config.Ins
 	if err != nil {
 		return err
 	}
-	if shut := replace.Closed(gates); len(shut) > 0 {
+	if shut := replace.Closed(replace.BackupFirst(gates)); len(shut) > 0 {
 		return g.refused(nothingChanged, shut)
 	}
 	if err := g.show(ctx, w); err != nil {
 		return err
 	}
-	if err := g.confirm(ctx, "new"); err != nil {
+	if err := g.agreed(ctx, "new"); err != nil {
 		return err
 	}
 	if err := g.effects.prepare(ctx, w, g.say); err != nil {

@@ -185,7 +185,7 @@ func (g *growth) beginTwo(ctx context.Context, file *config.InstallConfig) error
 	if err := g.showTwo(w); err != nil {
 		return err
 	}
-	if err := g.confirm(ctx, "leaving"); err != nil {
+	if err := g.agreed(ctx, "leaving"); err != nil {
 		return err
 	}
 	wish, err := g.putTwo(w, false)

@@ -63,7 +63,7 @@ func (g *growth) shrink(ctx context.Context, plan *replace.Plan, file *config.In
 	if err := g.showNarrowing(w); err != nil {
 		return err
 	}
-	if err := g.confirm(ctx, "leaving"); err != nil {
+	if err := g.agreed(ctx, "leaving"); err != nil {
 		return err
 	}
 	order := replacement.Order{Wish: replace.Wish{

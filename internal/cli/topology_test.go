@@ -133,7 +133,6 @@ func TestNothingIsPreparedWhileAGateIsClosedThatCanBeSeenBefore(t *testing.T) {
 		"another plan":              {func(f *decide.Facts) { f.Lock, f.InForce = state.Known("p9"), "the plan p9 of kim goes on" }, true, "the plan p9 of kim goes on"},
 		"an upgrade":                {func(f *decide.Facts) { f.Work = state.Known("waits for the upgrade: cp-1 at work") }, true, "waits for the upgrade"},
 		"the API is away":           {func(f *decide.Facts) { f.Lock.Known = false }, true, "the API does not say"},
-		"no backup":                 {func(f *decide.Facts) { f.Backup = state.Known(time.Time{}) }, false, "holdfast backup now --host cp-1, or --without-backup"},
 		"no backup, and none asked": {func(f *decide.Facts) { f.Backup = state.Known(time.Time{}) }, true, ""},
 		"a full disk":               {func(f *decide.Facts) { f.Room = state.Known(false) }, true, "has no room"},
 		"no release":                {func(f *decide.Facts) { f.Ships = state.Known(false) }, true, "has no current release"},
@@ -167,6 +166,33 @@ func TestNothingIsPreparedWhileAGateIsClosedThatCanBeSeenBefore(t *testing.T) {
 				t.Errorf("%s, %s: there is an order: %v", name, what, err)
 			}
 		}
+	}
+}
+
+func TestAGrowthTakesABackupBeforeItPreparesAnything(t *testing.T) {
+	g := newGrowthRun(t, func(_ int, g *growthRun) {
+		put(t, g.store.PutPlan(decide.Plan{ID: g.r.orderID(t), Grows: true, New: decide.New{Name: "cp-2"}, Stage: decide.Whole}))
+	})
+	early := g.effects.early
+	g.effects.early = func(ctx context.Context, now time.Time) decide.Facts {
+		f := early(ctx, now)
+		f.Backup = state.Known(time.Time{})
+		return f
+	}
+	g.r.backup = time.Time{}
+	put(t, g.plan(t.Context()))
+	if text := g.r.out.String(); g.r.taken > 0 || !strings.Contains(text, "backup   open: a backup is taken first: on cp-1, which carries the plan, there is no good backup") {
+		t.Errorf("%d taken\n%s", g.r.taken, text)
+	}
+	prepare := g.effects.prepare
+	g.effects.prepare = func(ctx context.Context, w widening, say func(string, ...any)) error {
+		if g.r.taken != 1 {
+			t.Errorf("%d backups were taken before", g.r.taken)
+		}
+		return prepare(ctx, w, say)
+	}
+	if err := g.run(t.Context()); err != nil || g.prepared != 1 {
+		t.Errorf("%v, prepared %d times", err, g.prepared)
 	}
 }
 

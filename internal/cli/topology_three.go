@@ -84,7 +84,7 @@ func (g *growth) beginThree(ctx context.Context, file *config.InstallConfig) err
 	if err := g.showThree(w); err != nil {
 		return err
 	}
-	if err := g.confirm(ctx, "new"); err != nil {
+	if err := g.agreed(ctx, "new"); err != nil {
 		return err
 	}
 	wish := g.wideWish(newPlanID())

@@ -23,10 +23,10 @@ func Shut(id, way, format string, a ...any) replace.Gate {
 func Backup(carrier string, newest state.Fact[time.Time], now time.Time, without bool) replace.Gate {
 	why := backup.Before(newest, now)
 	if why == "" || without {
-		return Open("backup")
+		return Open(replace.BackupGate)
 	}
 	words, way := backup.BeforeHere(carrier, why)
-	return Shut("backup", way, "%s: the plan changes how etcd runs on both hosts", words)
+	return Shut(replace.BackupGate, way, "%s: the plan changes how etcd runs on both hosts", words)
 }
 
 // Lock is what is known of the lock of all plans. Others is true if it is held by another plan, whose

@@ -13,7 +13,8 @@ import (
 // retired.
 type Gate struct {
 	ID string `json:"id"`
-	// Open is true if it holds. If not, Words say why, and Way says what to type.
+	// Open is true if it holds. If not, Words say why, and Way says what to type. With BackupFirst
+	// an open one may have Words, too.
 	Open  bool   `json:"open"`
 	Words string `json:"words,omitempty"`
 	Way   string `json:"way,omitempty"`
@@ -44,6 +45,22 @@ func Gates(f Facts, w Wish) []Gate {
 // Closed returns the gates that are not open.
 func Closed(gates []Gate) []Gate {
 	return slices.DeleteFunc(slices.Clone(gates), func(g Gate) bool { return g.Open })
+}
+
+// BackupGate is the ID of the gate that wants a young good backup of the host that carries a
+// plan.
+const BackupGate = "backup"
+
+// BackupFirst returns the gates for a command that takes a backup before it begins: one that
+// is missing closes nothing then.
+func BackupFirst(gates []Gate) []Gate {
+	out := slices.Clone(gates)
+	for i, g := range out {
+		if g.ID == BackupGate && !g.Open {
+			out[i] = Gate{ID: g.ID, Open: true, Words: "a backup is taken first: " + g.Words}
+		}
+	}
+	return out
 }
 
 func (f Facts) gateTwo() Gate {
@@ -175,10 +192,10 @@ func (f Facts) gateNode(w Wish) Gate {
 func (f Facts) gateBackup(w Wish) Gate {
 	why := backup.Before(f.Backup, f.Now)
 	if why == "" || w.Accepts.NoBackup {
-		return open("backup")
+		return open(BackupGate)
 	}
 	words, way := backup.BeforeHere(f.Host, why)
-	return shut("backup", way, "%s: from here on one disk holds everything", words)
+	return shut(BackupGate, way, "%s: from here on one disk holds everything", words)
 }
 
 // gateLock keeps two plans from changing the control planes at once.

@@ -1,0 +1,55 @@
+package cli
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/adapter/backup/catalogue"
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/cli/command"
+	"github.com/holdfast/holdfast/internal/cli/place"
+	decide "github.com/holdfast/holdfast/internal/decide/backup"
+	"github.com/holdfast/holdfast/internal/model/backup"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// ownBackups are the backups of this host. A plan that this host carries counts no others.
+type ownBackups struct {
+	// newest returns the time of the newest good one; zero for none.
+	newest func(now time.Time) (time.Time, error)
+	// take has this host take one, and returns once that is good.
+	take func(ctx context.Context) error
+}
+
+// backupsHere returns the backups of the host on which the command runs. reason is that of
+// a backup which it takes.
+func backupsHere(streams Streams, reason string) ownBackups {
+	return ownBackups{
+		newest: (catalogue.Catalogue{Dir: backup.Dir}).Newest,
+		take: func(ctx context.Context) error {
+			name, err := host.Name()
+			if err != nil {
+				return err
+			}
+			return takingBackup(place.Flags{}, streams, name, reason)(ctx)
+		},
+	}
+}
+
+// agreed returns once a person has agreed to a plan, and this host has a good backup that is
+// young enough for it, or has taken one. The gate of the agent looks at it once more.
+func (r *hostReplacement) agreed(ctx context.Context, which string) error {
+	if err := r.confirm(ctx, which); err != nil || r.noBackup {
+		return err
+	}
+	newest, err := r.backups.newest(r.now())
+	why := decide.Before(state.Fact[time.Time]{Known: err == nil, Value: newest}, r.now())
+	if why == "" {
+		return nil
+	}
+	r.say("on this host %s: it takes one first", why)
+	if err := r.backups.take(ctx); err != nil {
+		return coded(command.ExitRefused, "refused, nothing was changed: on this host %s, and none was taken: %w: %s", why, err, decide.BeforeWay)
+	}
+	return nil
+}
