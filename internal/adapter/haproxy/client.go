@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -90,7 +91,7 @@ func (c Client) Apply(ctx context.Context, change apilb.Change, ca string) error
 		if err != nil {
 			return err
 		}
-		if text = strings.TrimSpace(text); text != step.answer {
+		if text = strings.TrimSpace(text); text != step.answer && !slices.Contains(step.orElse, text) {
 			return fmt.Errorf("haproxy: %s server %s: %s", change.Verb, change.Server, text)
 		}
 	}
@@ -104,32 +105,51 @@ func (c Client) Reload(ctx context.Context) error {
 	return err
 }
 
-// step is one command, and haproxy's answer if it succeeds.
-type step struct{ command, answer string }
+// step is one command, and haproxy's answer if it succeeds. orElse are further answers
+// that are none of a failure.
+type step struct {
+	command, answer string
+	orElse          []string
+}
 
-// steps returns the commands of a change. A new server starts as down and gets
-// requests once its checks succeed; it is enabled last.
+// steps returns the commands of a change. What concerns a server in Backend is done in
+// Fallback first: a change is known to be done by Backend alone, so one that ended in
+// between is made again, and finds what it did.
 func steps(change apilb.Change, ca string) []step {
-	name := render.Backend + "/" + change.Server
+	first := stepsIn(render.Fallback, change, ca)
+	for i := range first {
+		first[i].orElse = doneBefore
+	}
+	return append(first, stepsIn(render.Backend, change, ca)...)
+}
+
+// doneBefore are the answers to a command that was given before. A haproxy of an earlier
+// release has no Fallback until it has read its configuration anew.
+var doneBefore = []string{"Already exists a server with the same name in backend.", "No such server.", "No such backend."}
+
+// stepsIn returns the commands of a change in one backend. A new server starts as down
+// and gets requests once its checks succeed; it is enabled last.
+func stepsIn(backend string, change apilb.Change, ca string) []step {
+	name := backend + "/" + change.Server
 	switch change.Verb {
 	case apilb.Add:
 		return []step{
-			{"add server " + render.Backend + "/" + render.ServerLine(change.Backend, ca), "New server registered."},
-			{"set server " + name + " health down", ""},
-			{"enable health " + name, ""},
-			{"enable server " + name, ""},
+			{command: "add server " + backend + "/" + render.ServerLine(backend, change.Backend, ca), answer: "New server registered."},
+			{command: "set server " + name + " health down"},
+			{command: "enable health " + name},
+			{command: "enable server " + name},
 		}
 	case apilb.Resume:
-		return []step{{"enable health " + name, ""}, {"set server " + name + " state ready", ""}}
+		return []step{{command: "enable health " + name}, {command: "set server " + name + " state ready"}}
 	case apilb.Drain:
-		return []step{{"set server " + name + " state drain", ""}}
+		return []step{{command: "set server " + name + " state drain"}}
 	case apilb.Cut:
-		return []step{{"shutdown sessions server " + name, ""}}
+		return []step{{command: "shutdown sessions server " + name}}
 	case apilb.Remove:
 		return []step{
-			{"set server " + name + " state maint", ""},
-			{"shutdown sessions server " + name, ""},
-			{"del server " + name, "Server deleted."},
+			{command: "set server " + name + " state maint"},
+			{command: "shutdown sessions server " + name},
+			{command: "del server " + name, answer: "Server deleted."},
 		}
 	default:
 		return nil

@@ -25,6 +25,10 @@ const (
 // enough, and without the first it comes before a check's time is over.
 const ReadyPath = "/readyz?exclude=etcd"
 
+// ReadyWithoutEtcdPath is the path at which an API server reports whether it would be
+// ready if its etcd answered: it has begun, and is not about to end.
+const ReadyWithoutEtcdPath = ReadyPath + "&exclude=etcd-readiness"
+
 // VerifyName is a name that every API server's certificate has, and no other
 // certificate of the cluster's authority.
 const VerifyName = "kubernetes.default.svc"

@@ -14,8 +14,13 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/apilb"
 )
 
-// Backend is the name of haproxy's backend with the API servers.
-const Backend = "api"
+// The names of haproxy's two backends with the API servers. Both have the same servers.
+const (
+	// Backend gets the requests while one of its servers is ready.
+	Backend = "api"
+	// Fallback gets them otherwise. It asks its servers without their etcd, and more patiently.
+	Fallback = "api-without-etcd"
+)
 
 // Paths are the paths of haproxy's files.
 type Paths struct {
@@ -67,8 +72,10 @@ type Site struct {
 //     cut: haproxy can only cut them at once or never.
 //   - Without an agent, the connections to a host that is off end by the kernel's
 //     keepalive probes (srvtcpka).
-//   - If no API server is ready, this host's own gets the request: its answer
-//     explains the reason best.
+//   - If no API server is ready, the request goes to those that lack their etcd alone:
+//     it waits there for the etcd, while one that is being restarted would refuse it.
+//   - If there is none either, this host's own gets the request: its answer explains
+//     the reason best.
 var config = template.Must(template.New("haproxy.cfg").Parse(`# Written by holdfast-agent. API servers come and go at runtime without a reload.
 global
     description {{.Fingerprint}}
@@ -99,10 +106,12 @@ frontend vip
     tcp-request inspect-delay 10s
     tcp-request content accept if { req.len gt 0 }
     tcp-request content reject
-    use_backend api if { nbsrv(api) gt 0 }
+{{- range .Pools}}
+    use_backend {{.Name}} if { nbsrv({{.Name}}) gt 0 }
+{{- end}}
     default_backend own
-
-backend api
+{{range .Pools}}
+backend {{.Name}}
     balance roundrobin
     option redispatch 1
     option allbackups
@@ -110,13 +119,16 @@ backend api
     srvtcpka-idle 5s
     srvtcpka-intvl 2s
     srvtcpka-cnt 3
+{{- if .CheckTime}}
+    timeout check {{.CheckTime}}
+{{- end}}
     option httpchk
-    http-check send meth GET uri {{.ReadyPath}}
+    http-check send meth GET uri {{.Path}}
     http-check expect status 200 error-status L7OKC
 {{- range .Servers}}
     server {{.}}
 {{- end}}
-
+{{end}}
 backend own
     server own 127.0.0.1:6443
 
@@ -150,9 +162,16 @@ frontend stats
 // fields are the values for the template.
 type fields struct {
 	Site
-	Fingerprint, ReadyPath string
+	Fingerprint string
+	Pools       []pool
+}
 
-	Servers []string
+// pool is one backend with the API servers.
+type pool struct {
+	// Name is the backend's. Path is where its servers are asked whether they are ready,
+	// CheckTime for how long an answer is waited for; empty means the default.
+	Name, Path, CheckTime string
+	Servers               []string
 }
 
 // Config renders haproxy's configuration.
@@ -162,8 +181,10 @@ func Config(s Site) ([]byte, error) {
 		return nil, err
 	}
 	f := s.fields(fingerprint)
-	for _, b := range s.Backends {
-		f.Servers = append(f.Servers, ServerLine(b, s.Paths.CA))
+	for i := range f.Pools {
+		for _, b := range s.Backends {
+			f.Pools[i].Servers = append(f.Pools[i].Servers, ServerLine(f.Pools[i].Name, b, s.Paths.CA))
+		}
 	}
 	return f.render()
 }
@@ -182,7 +203,9 @@ func Fingerprint(s Site) (string, error) {
 }
 
 func (s Site) fields(fingerprint string) fields {
-	return fields{Site: s, Fingerprint: fingerprint, ReadyPath: apilb.ReadyPath}
+	return fields{Site: s, Fingerprint: fingerprint, Pools: []pool{
+		{Name: Backend, Path: apilb.ReadyPath}, {Name: Fallback, Path: apilb.ReadyWithoutEtcdPath, CheckTime: "3s"},
+	}}
 }
 
 func (f fields) render() ([]byte, error) {
@@ -193,23 +216,27 @@ func (f fields) render() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// ServerLine returns a server in the form that the configuration has after the
-// word server, and that the runtime API accepts: name, address, options. A
-// running haproxy has no defaults for new servers, so each one gets all
-// options.
+// paces are how often the servers of a backend are checked, and how many answers change
+// what is known of them. In Backend a server that comes back gets its full share only
+// after a minute: the pod network of a rebooted host starts later than its API server.
+var paces = map[string][]string{
+	Backend:  {"inter", "1s", "fastinter", "250ms", "downinter", "500ms", "rise", "2", "fall", "2", "slowstart", "60s"},
+	Fallback: {"inter", "2s", "fastinter", "500ms", "downinter", "1s", "rise", "1", "fall", "3"},
+}
+
+// ServerLine returns a server of a backend in the form that the configuration has after
+// the word server, and that the runtime API accepts: name, address, options. A running
+// haproxy has no defaults for new servers, so each one gets all options.
 //
 // Three refused connections in a row are enough to mark a server down, without
-// waiting for a check. A server that comes back gets its full share only after
-// a minute: the pod network of a rebooted host starts later than its API
-// server.
-func ServerLine(b apilb.Backend, ca string) string {
+// waiting for a check.
+func ServerLine(backend string, b apilb.Backend, ca string) string {
 	options := []string{
 		b.Server(), netip.AddrPortFrom(b.Addr, apilb.ServerPort).String(),
 		"check", "check-ssl", "check-sni", apilb.VerifyName, "verify", "required", "verifyhost", apilb.VerifyName, "ca-file", ca,
-		"inter", "1s", "fastinter", "250ms", "downinter", "500ms", "rise", "2", "fall", "2",
-		"observe", "layer4", "error-limit", "3", "on-error", "mark-down",
-		"slowstart", "60s", "weight", "100",
 	}
+	options = append(options, paces[backend]...)
+	options = append(options, "observe", "layer4", "error-limit", "3", "on-error", "mark-down", "weight", "100")
 	if b.Backup {
 		options = append(options, "backup")
 	}

@@ -14,6 +14,7 @@ import (
 	"math/big"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -89,6 +90,8 @@ type apiServer struct {
 	// ready is the status of /readyz, delay the delay of its answer.
 	ready atomic.Int32
 	delay atomic.Int64
+	// waits is true while it waits for its etcd: it is not ready, and would be otherwise.
+	waits atomic.Bool
 	// checks counts the requests for /readyz, accepted all connections.
 	checks, accepted atomic.Int64
 
@@ -235,7 +238,11 @@ func (a *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case strings.HasPrefix(r.URL.Path, "/readyz"):
 		a.checks.Add(1)
 		time.Sleep(time.Duration(a.delay.Load()))
-		w.WriteHeader(int(a.ready.Load()))
+		status := int(a.ready.Load())
+		if a.waits.Load() && !slices.Contains(r.URL.Query()["exclude"], "etcd-readiness") {
+			status = http.StatusInternalServerError
+		}
+		w.WriteHeader(status)
 	case r.URL.Path == "/watch":
 		for r.Context().Err() == nil {
 			if _, err := io.WriteString(w, a.name+"\n"); err != nil {

@@ -1,6 +1,7 @@
 package lb
 
 import (
+	"net/http"
 	"net/netip"
 	"syscall"
 	"testing"
@@ -156,6 +157,39 @@ func TestHardCase06_B29_OverloadOfAllAPIServersMovesNothing(t *testing.T) {
 	}
 	if got := l.loss(start); got.failed > 0 {
 		t.Error("API servers that are slow to say so still answer:", got)
+	}
+}
+
+// Seen in the lab while the authority of etcd was replaced (2026-11-28): the holder's own
+// API server was being restarted while the other one waited for etcd's leader. The own one
+// got all requests, and 69 of 12,197 failed.
+func TestAnAPIServerThatWaitsForItsEtcdIsBetterThanOneThatStarts(t *testing.T) {
+	s := newSite(t, onlyV4, 2)
+	s.up()
+	own, other := s.hosts[0], s.hosts[1]
+	s.hold(own)
+	l := s.start(s.client, api(s.vips[0]), 40)
+	time.Sleep(500 * time.Millisecond)
+	fault := time.Now()
+	other.api.waits.Store(true)
+	own.api.ready.Store(http.StatusInternalServerError) // it is about to end
+	within(t, 1500*time.Millisecond, "nobody is ready", func() bool { return own.live() == 0 })
+	within(t, 6*time.Second, "the one that ends gets no requests", func() bool {
+		now := who(l.since(time.Now().Add(-500 * time.Millisecond)))
+		return now[own.short] == 0 && now[other.short] > 0
+	})
+	own.api.stop()
+	time.Sleep(4 * time.Second)
+	if got := l.loss(fault); got.failed > 0 {
+		t.Error("one of them could wait for its etcd with the requests:", got)
+	}
+	own.api.start()
+	own.api.ready.Store(http.StatusOK)
+	within(t, 4*time.Second, "the own one is ready", func() bool { return own.live() == 1 })
+	other.api.waits.Store(false)
+	within(t, 4*time.Second, "both are ready", func() bool { return own.live() == 2 })
+	if got := l.loss(fault); got.failed > 0 {
+		t.Error("coming back cost requests:", got)
 	}
 }
 

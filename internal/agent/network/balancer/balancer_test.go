@@ -61,7 +61,8 @@ func reconcile(t *testing.T, p *Reconciler, v state.NetworkView) string {
 	return said
 }
 
-// servers counts the API servers in the configuration; it returns -1 without one.
+// servers counts the API servers in the configuration; it returns -1 without one, and
+// -2 if not both backends have them.
 func servers(t *testing.T, root string) int {
 	t.Helper()
 	text, err := os.ReadFile(root + render.HostPaths.Config)
@@ -71,7 +72,12 @@ func servers(t *testing.T, root string) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return strings.Count(string(text), "server cp-")
+	first, fallback, _ := strings.Cut(string(text), "\nbackend "+render.Fallback+"\n")
+	n := strings.Count(first, "server cp-")
+	if strings.Count(fallback, "server cp-") != n {
+		return -2
+	}
+	return n
 }
 
 func TestFilesAreWrittenOnceAndInOrder(t *testing.T) {
