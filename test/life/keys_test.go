@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -122,40 +123,84 @@ func (tr *trial) readable() {
 	tr.tells(0, []string{"and no other key"}, "encryption", "status")
 }
 
-// TestTheKeyOfJoinSecretsIsReplacedUnderLoad replaces the key that signs join secrets.
-// Within seconds no control plane takes the secret of the install directory any more, and
-// each takes that of a new join file. No request fails.
+// TestTheKeyOfJoinSecretsIsReplacedUnderLoad replaces the key that signs join secrets,
+// without a power cut and with one of the last control plane while the command runs.
+// Without a cut no control plane takes the secret of the install directory any more within
+// seconds, and each takes that of a new join file, and no request fails. With a cut the
+// command ends as without one, and the host that lost its power refuses the former secret
+// from its first answer on.
 //
-// It takes two minutes.
+// It takes two minutes, with the cut five.
 func TestTheKeyOfJoinSecretsIsReplacedUnderLoad(t *testing.T) {
 	play(t, "key of join secrets replaced", func(tr *trial) {
-		pointer, err := os.ReadFile(filepath.Join(tr.Lab.SiteDir(), "worker.ign"))
-		if err != nil {
-			tr.Fatal(err)
-		}
-		former := tr.secretIn(string(pointer))
-		for _, h := range tr.ControlPlanes() {
-			if err := tr.opens(h, former, "200"); err != nil {
-				tr.Fatalf("before the rotation: %v", err)
-			}
-		}
+		former := tr.formerSecret()
 		since := tr.Now()
 		tr.says(0, "join-secret", "rotate", "--dir", tr.Lab.SiteDir())
 		for _, h := range tr.ControlPlanes() {
 			tr.Eventually(noticed, h+" refuses the former secret", func() error { return tr.opens(h, former, "401") })
 		}
 		tr.Trial.Took("until the former secret is refused", time.Since(since))
-		// Nobody uses this file, and it says nothing to the cluster.
-		fresh := tr.secretIn(tr.On(tr.ControlPlanes()[0], "holdfast host add --role worker --ttl 10m --stdout"))
-		for _, h := range tr.ControlPlanes() {
-			tr.Eventually(noticed, h+" takes a new secret", func() error { return tr.opens(h, fresh, "200") })
-		}
+		tr.takesANewSecret()
 		tr.Noticed("", since)
 		tr.NothingFailed("replaced", since, tr.Clients()...)
 		tr.outages(since)
 		tr.noWriteGapAbove(busyGap)
 		tr.nobodyFenced()
 	})
+	if t.Failed() {
+		return
+	}
+	play(t, "key of join secrets replaced, power cut", func(tr *trial) {
+		former := tr.formerSecret()
+		planes := tr.ControlPlanes()
+		victim := planes[len(planes)-1]
+		since := tr.Now()
+		command := tr.starts("join-secret", "rotate", "--dir", tr.Lab.SiteDir())
+		tr.Inject(lab.Fault{Host: victim, Kind: lab.FaultReset})
+		tr.Logf("%s loses its power", victim)
+		command.ends(0)
+		tr.Eventually(5*time.Minute, victim+" refuses the former secret", func() error {
+			switch err := tr.opens(victim, former, "401"); {
+			case err != nil && strings.Contains(err.Error(), "answers 200"):
+				tr.Fatalf("after its boot: %v", err)
+				return nil
+			default:
+				return err
+			}
+		})
+		for _, h := range planes {
+			tr.Eventually(noticed, h+" refuses the former secret", func() error { return tr.opens(h, former, "401") })
+		}
+		tr.takesANewSecret()
+		tr.Noticed("", since)
+		tr.outages(since)
+	})
+}
+
+// formerSecret returns the secret of the install directory, which each control plane takes.
+func (tr *trial) formerSecret() string {
+	tr.Helper()
+	pointer, err := os.ReadFile(filepath.Join(tr.Lab.SiteDir(), "worker.ign"))
+	if err != nil {
+		tr.Fatal(err)
+	}
+	former := tr.secretIn(string(pointer))
+	for _, h := range tr.ControlPlanes() {
+		if err := tr.opens(h, former, "200"); err != nil {
+			tr.Fatalf("before the rotation: %v", err)
+		}
+	}
+	return former
+}
+
+// takesANewSecret checks that each control plane takes the secret of a new join file.
+func (tr *trial) takesANewSecret() {
+	tr.Helper()
+	// Nobody uses this file, and it says nothing to the cluster.
+	fresh := tr.secretIn(tr.On(tr.ControlPlanes()[0], "holdfast host add --role worker --ttl 10m --stdout"))
+	for _, h := range tr.ControlPlanes() {
+		tr.Eventually(noticed, h+" takes a new secret", func() error { return tr.opens(h, fresh, "200") })
+	}
 }
 
 // joinSecret finds the join secret in an Ignition config.

@@ -12,15 +12,26 @@ import (
 	"github.com/holdfast/holdfast/internal/lab"
 )
 
-// TestARotationWaitsForAHostThatIsAway begins to replace the CA of the front proxy, and
-// shuts a control plane down before that trusts the new one. Nothing of the rotation goes
-// on meanwhile; the command, 'holdfast ca show' and the status name the host. Once it is on
-// again the rotation ends by itself. From the moment at which the host was off no new
-// request fails.
+// TestARotationWaitsForAHostThatIsAway begins to replace the CA of the front proxy, and then
+// that of etcd, and shuts a control plane down before that trusts the new one. Nothing of
+// the rotation goes on meanwhile; the command, 'holdfast ca show' and the status name the
+// host. Once it is on again the rotation ends by itself. From the moment at which the host
+// was off no new request fails.
 //
-// It takes about seven minutes.
+// It takes about seven minutes for each.
 func TestARotationWaitsForAHostThatIsAway(t *testing.T) {
-	const scenario, ca = "front-proxy-ca replaced while a host is away", rotation.FrontProxyCA
+	for _, ca := range []rotation.Authority{rotation.FrontProxyCA, rotation.EtcdCA} {
+		if t.Failed() {
+			return
+		}
+		waitsForAHost(t, ca)
+	}
+}
+
+// waitsForAHost plays it for one authority.
+func waitsForAHost(t *testing.T, ca rotation.Authority) {
+	t.Helper()
+	scenario := string(ca) + " replaced while a host is away"
 	if len(open(t).ControlPlanes()) < 2 {
 		leaveOut(t, scenario, "a rotation on a single control plane has nobody to wait for")
 		return
