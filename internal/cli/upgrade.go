@@ -34,7 +34,7 @@ Each verb writes what an administrator wants to the ClusterVersion "version".
 holdfast-operator and the agents carry it out, also when the command has ended or its
 terminal is gone.`,
 	}
-	cmd.AddCommand(newUpgradeCheck(streams), newUpgradeStart(streams), newUpgradeStatus(streams), newUpgradeRollback(streams),
+	cmd.AddCommand(newUpgradeCheck(streams), newUpgradeFetch(streams), newUpgradeStart(streams), newUpgradeStatus(streams), newUpgradeRollback(streams),
 		newUpgradePause(streams), newUpgradeResume(streams), newUpgradeCommit(streams))
 	return cmd
 }

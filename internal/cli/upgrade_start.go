@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
-	"regexp"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,8 +16,9 @@ import (
 // startFlags holds the flags of `upgrade start`.
 type startFlags struct {
 	verbFlags
-	registry, folder, soak, by string
-	skip                       []string
+	sourceFlags
+	soak, by string
+	skip     []string
 }
 
 func newUpgradeStart(streams Streams) *cobra.Command {
@@ -59,8 +58,7 @@ known; 1 it failed, or goes back; 2 wrong usage.`,
 	}
 	f.registerVerb(cmd, true, true)
 	f.completeDigests(cmd)
-	cmd.Flags().StringVar(&f.registry, "from-registry", "", "repository from which hosts fetch the release, for example registry.example.com/holdfast/release")
-	cmd.Flags().StringVar(&f.folder, "from-folder", "", "folder on the hosts from which they take the release, for example that of a stick")
+	f.registerSources(cmd)
 	cmd.Flags().StringVar(&f.soak, "soak", "", `for how long the site is to be seen healthy before the way back is closed, or "off" (default: as ClusterVersion says, else 24h)`)
 	cmd.Flags().StringArrayVar(&f.skip, "skip", nil, "skip a gate, as GATE=REASON; the history keeps the reason")
 	cmd.Flags().StringVar(&f.by, "by", "", "who skips a gate (default: the user who ran sudo, or is logged in)")
@@ -72,16 +70,12 @@ known; 1 it failed, or goes back; 2 wrong usage.`,
 		return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 	})
 	_ = cmd.RegisterFlagCompletionFunc("soak", cobra.FixedCompletions([]string{"24h", "off"}, cobra.ShellCompDirectiveNoFileComp))
-	_ = cmd.RegisterFlagCompletionFunc("from-registry", cobra.NoFileCompletions)
 	return cmd
 }
 
-// repository is a repository of a registry, without a tag and a digest.
-var repository = regexp.MustCompile(`^([a-z0-9.-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?(/[a-z0-9]+([._-]+[a-z0-9]+)*)+$`)
-
 // start reads the command line. The error has every mistake of it.
 func (f startFlags) start(image string, now time.Time) (people.Start, error) {
-	s := people.Start{Soak: f.soak, Sources: annotation.Sources{Registry: f.registry, Folder: f.folder}}
+	s := people.Start{Soak: f.soak, Sources: f.sources()}
 	var errs []error
 	var err error
 	s.Image, err = people.ParseImage(image)
@@ -91,15 +85,7 @@ func (f startFlags) start(image string, now time.Time) (people.Start, error) {
 			errs = append(errs, fmt.Errorf("--%w", err))
 		}
 	}
-	if f.registry != "" && f.folder != "" {
-		errs = append(errs, errors.New("--from-registry and --from-folder: cannot be combined"))
-	}
-	if f.registry != "" && !repository.MatchString(f.registry) {
-		errs = append(errs, fmt.Errorf("--from-registry %q: must be HOST[:PORT]/REPOSITORY, without a tag and a digest", f.registry))
-	}
-	if f.folder != "" && (!path.IsAbs(f.folder) || path.Clean(f.folder) != f.folder) {
-		errs = append(errs, fmt.Errorf("--from-folder %q: must be the whole path of a folder on the hosts", f.folder))
-	}
+	errs = append(errs, f.mistakes())
 	by := f.by
 	if by == "" {
 		by = login()

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -222,6 +223,54 @@ func TestADryRunOfAVerbWritesNothing(t *testing.T) {
 	}
 }
 
+// TestAReleaseIsFetchedByAllHostsBeforeAnybodyWantsIt, and the command ends once it lies on all.
+func TestAReleaseIsFetchedByAllHostsBeforeAnybodyWantsIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, p := upgradeSite(t)
+		lies := func(host string, whole ...string) {
+			n := &corev1.Node{}
+			if err := c.Get(p.ctx(), client.ObjectKey{Name: host}, n); err != nil {
+				t.Error(err)
+			}
+			tell(t, n, func(h *annotation.Host) {
+				h.Facts.Whole, h.FetchFailed = state.Known(whole), ""
+				if len(whole) == 1 {
+					h.FetchFailed = "/media/stick: not there"
+				}
+			})
+			if err := c.Update(p.ctx(), n); err != nil {
+				t.Error(err)
+			}
+		}
+		last := upgradeHosts[2]
+		lies(last, releaseOne)
+		f := fetchFlags{verbFlags: verbFlags{hostFlags: hostFlags{output: "text"}, timeout: time.Minute}, sourceFlags: sourceFlags{folder: "/media/stick"}}
+		if err := f.run(t.Context(), c, silent(), releaseTwo); exitOf(err) != command.ExitAttention || !strings.Contains(err.Error(), last+" lack it") {
+			t.Fatal(err)
+		}
+		if a := versionOf(t, c).Annotations; a[annotation.OfferOf] != releaseTwo || a[annotation.SourcesOf] != `{"folder":"/media/stick"}` || wantedRelease(t, c) != "" {
+			t.Errorf("%v", a)
+		}
+		go func() {
+			time.Sleep(20 * time.Second)
+			lies(last, releaseOne, releaseTwo)
+		}()
+		var out bytes.Buffer
+		began := time.Now()
+		if err := f.run(t.Context(), c, Streams{In: strings.NewReader(""), Out: &out, Err: io.Discard}, releaseTwo); err != nil || time.Since(began) < 20*time.Second {
+			t.Fatalf("after %s: %v", time.Since(began), err)
+		}
+		for _, says := range []string{"upgrade: Offered", "offered Holdfast 0.9.0", "holdfast upgrade start " + releaseTwo + " --dry-run"} {
+			if !strings.Contains(out.String(), says) {
+				t.Errorf("%q is missing in\n%s", says, out.String())
+			}
+		}
+		if err := f.writes(t.Context(), c, silent(), people.Upgrade.Forget); err != nil || versionOf(t, c).Annotations[annotation.OfferOf] != "" {
+			t.Errorf("%v, %v", err, versionOf(t, c).Annotations)
+		}
+	})
+}
+
 // TestAWriteOfTheOperatorInBetweenIsNoFailure, and one of a person is.
 func TestAWriteOfTheOperatorInBetweenIsNoFailure(t *testing.T) {
 	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "clusterversions"}, annotation.VersionName, errors.New("x"))
@@ -272,7 +321,7 @@ func TestEveryMistakeOfAStartIsToldAtOnce(t *testing.T) {
 			t.Errorf("%q is not told: %s", says, errs)
 		}
 	}
-	for _, line := range [][]string{{"check", "x"}, {"pause", "  "}, {"rollback", "--timeout", "0s"}, {"commit", "--timeout", "0s"}, {"status", "--interval", "1ms"}, {"resume", "x"}, {"status", "-o", "xml"}} {
+	for _, line := range [][]string{{"fetch"}, {"fetch", "x"}, {"fetch", releaseTwo, "--forget"}, {"fetch", "--forget", "--from-folder", "/x"}, {"fetch", releaseTwo, "--from-folder", "x"}, {"check", "x"}, {"pause", "  "}, {"rollback", "--timeout", "0s"}, {"commit", "--timeout", "0s"}, {"status", "--interval", "1ms"}, {"resume", "x"}, {"status", "-o", "xml"}} {
 		if code, _, errs := runLine(t, append(append([]string{"upgrade"}, line...), "--kubeconfig", "/none")...); code != ExitUsage {
 			t.Errorf("%v: exit code %d, %s", line, code, errs)
 		}

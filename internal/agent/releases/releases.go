@@ -59,6 +59,7 @@ type Agent struct {
 
 	mu      sync.Mutex
 	request string // the annotation, as the watch has it
+	turn    bool   // the node has a turn: an upgrade is under way
 	failed  string
 	whole   state.Fact[[]string]
 	seen    time.Time
@@ -87,7 +88,7 @@ func (a *Agent) Nodes(list []state.Node) {
 		request := n.Annotations[annotation.FetchOf]
 		a.mu.Lock()
 		changed := request != a.request
-		a.request = request
+		a.request, a.turn = request, n.Annotations[annotation.TurnOf] != ""
 		a.mu.Unlock()
 		if changed {
 			a.wake.Kick()
@@ -96,11 +97,12 @@ func (a *Agent) Nodes(list []state.Node) {
 }
 
 // Whole is that of Host; it asks containerd at most every twenty seconds, and every
-// ten minutes while nothing is wanted: each question is a process.
+// ten minutes while nothing is wanted, or what is offered lies here and no upgrade is under
+// way: each question is a process.
 func (a *Agent) Whole(ctx context.Context) state.Fact[[]string] {
 	a.mu.Lock()
 	whole, age, life := a.whole, a.Now().Sub(a.seen), remembered
-	if a.request == "" {
+	if wish, err := annotation.Decode[annotation.Fetch](a.request); err == nil && !a.turn && lies(wish.Wanted, whole) {
 		life = keepEvery
 	}
 	a.mu.Unlock()
@@ -171,7 +173,12 @@ func (a *Agent) step(ctx context.Context) (loop.Result, error) {
 // has reports whether all wanted releases lie here whole.
 func (a *Agent) has(ctx context.Context, wanted []string) bool {
 	whole := a.look(ctx)
-	return whole.Known && !slices.ContainsFunc(wanted, func(d string) bool { return !slices.Contains(whole.Value, d) })
+	return whole.Known && lies(wanted, whole)
+}
+
+// lies reports whether all wanted releases are among those that lie here whole.
+func lies(wanted []string, whole state.Fact[[]string]) bool {
+	return !slices.ContainsFunc(wanted, func(d string) bool { return !slices.Contains(whole.Value, d) })
 }
 
 // ended takes in how a run of the unit ended.

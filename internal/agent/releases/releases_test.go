@@ -71,6 +71,38 @@ func TestContainerdIsAskedSeldomWhileNothingIsWanted(t *testing.T) {
 	}
 }
 
+// An offer may stand for weeks. In an upgrade what a host has decides what it does.
+func TestContainerdIsAskedSeldomOnceWhatIsOfferedLiesHere(t *testing.T) {
+	old, next, _ := digests(t)
+	request := wants(t, old, next)
+	for what, c := range map[string]struct {
+		fetched     bool
+		turn        string
+		least, most int
+	}{
+		"it is fetched": {false, "", 30, 40}, "it lies here": {true, "", 1, 3}, "an upgrade is under way": {true, `{"format":1}`, 30, 40},
+	} {
+		w := newWorld(t)
+		a := follower(w, &unit{}, request)
+		a.Nodes([]state.Node{{Name: "cp-1", Annotations: map[string]string{annotation.FetchOf: request, annotation.TurnOf: c.turn}}})
+		if c.fetched {
+			if err := w.Do(t.Context(), request); err != nil {
+				t.Fatal(err)
+			}
+		}
+		now := time.Unix(1e9, 0)
+		a.Now = func() time.Time { return now }
+		w.asked = 0
+		for range 40 { // as often as the agent tells of its host, for twenty minutes
+			a.Whole(t.Context())
+			now = now.Add(30 * time.Second)
+		}
+		if w.asked < c.least || w.asked > c.most {
+			t.Errorf("%s: asked %d times within 20 minutes, want %d to %d", what, w.asked, c.least, c.most)
+		}
+	}
+}
+
 func TestTheAgentHasTheUnitFetchAndTellsHowFarItIs(t *testing.T) {
 	old, next, _ := digests(t)
 	w, u := newWorld(t), &unit{}

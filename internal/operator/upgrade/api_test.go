@@ -154,6 +154,7 @@ func TestAClusterVersionWithMistakesIsRefusedWithAllOfThem(t *testing.T) {
 		`{"metadata":{"annotations":{"holdfast.io/upgrade-soak":"a day","holdfast.io/upgrade-paused":" "}}}`:              {"[holdfast.io/upgrade-soak]: ", "[holdfast.io/upgrade-paused]: "},
 		`{"metadata":{"annotations":{"holdfast.io/upgrade-commit":"a b","holdfast.io/upgrade-overrides":"x"}}}`:           {"[holdfast.io/upgrade-commit]: ", "[holdfast.io/upgrade-overrides]: "},
 		`{"metadata":{"annotations":{"holdfast.io/upgrade-sources":"/mnt","holdfast.io/upgrade-pause":"x"}}}`:             {"[holdfast.io/upgrade-sources]: ", "metadata.annotations: of those"},
+		`{"metadata":{"annotations":{"holdfast.io/upgrade-offer":"registry.example/a@` + newImage + `"}}}`:                {"[holdfast.io/upgrade-offer]: "},
 		`{"metadata":{"annotations":{"holdfast.io/upgrade-soak":"0h"}},"spec":{"desiredUpdate":{"image":"sha256:ABCD"}}}`: {"[holdfast.io/upgrade-soak]: ", "spec.desiredUpdate.image: "},
 	} {
 		err := patch(text)
@@ -170,6 +171,7 @@ func TestAClusterVersionWithMistakesIsRefusedWithAllOfThem(t *testing.T) {
 	for _, text := range []string{
 		`{"metadata":{"annotations":{"holdfast.io/upgrade-soak":"1h30m","holdfast.io/upgrade-paused":"until Monday","holdfast.io/upgrade-commit":"ab12-3","x":"y"}}}`,
 		`{"metadata":{"annotations":{"holdfast.io/upgrade-soak":"off","holdfast.io/upgrade-sources":"{\"folder\":\"/mnt\"}","holdfast.io/upgrade-overrides":"[\n{}]"}}}`,
+		`{"metadata":{"annotations":{"holdfast.io/upgrade-offer":"` + newImage + `"}}}`,
 		`{"spec":{"desiredUpdate":{"image":"` + newImage + `","version":"0.2.0"}}}`,
 		`{"spec":{"desiredUpdate":null},"metadata":{"annotations":null}}`,
 	} {

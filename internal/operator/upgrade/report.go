@@ -64,7 +64,7 @@ func (r *Reconciler) report(ctx context.Context, g *gathered, next cluster.Step,
 		s.VersionHash = strings.TrimPrefix(goal, "sha256:")
 	}
 	s.ObservedGeneration = v.Generation
-	s.AvailableUpdates = nil
+	s.AvailableUpdates = clusterversion.Updates(g.survey.Available())
 	s.Conditions = clusterversion.Conditions(s.Conditions, next, g.survey.Upgradeable(), metav1.ConditionTrue, now)
 	for i, c := range s.Conditions {
 		s.Conditions[i].Message = short(c.Message)

@@ -53,7 +53,7 @@ func wished(e event.UpdateEvent) bool {
 		return true
 	}
 	before, after := e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()
-	for _, name := range []string{annotation.PausedBy, annotation.CommitOf, annotation.OverridesOf, annotation.SourcesOf, annotation.SoakOf} {
+	for _, name := range annotation.GivenByPeople() {
 		if before[name] != after[name] {
 			return true
 		}

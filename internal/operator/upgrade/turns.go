@@ -54,12 +54,14 @@ func rank(r cluster.Record, host string) int {
 	return 1
 }
 
-// wanted returns the annotations of a node; both are empty while there is no upgrade. Who
-// was told to raise its level goes on, whatever comes between: there is no way back.
+// wanted returns the annotations of a node. While there is no upgrade there is no turn, and
+// something to fetch only if a release is offered. Who was told to raise its level goes on,
+// whatever comes between: there is no way back.
 func wanted(g *gathered, next cluster.Step, host string, had annotation.Turn) (turn, fetch string, err error) {
 	rec := g.book.record
 	if !rec.Started {
-		return "", "", nil
+		fetch, err = offered(g)
+		return "", fetch, err
 	}
 	of := g.turnOf(host)
 	begun := had.Closed && had.Upgrade == of.Upgrade
@@ -74,6 +76,15 @@ func wanted(g *gathered, next cluster.Step, host string, had annotation.Turn) (t
 	}
 	fetch, err = annotation.Encode(annotation.Fetch{Wanted: []string{rec.From, rec.To}, Sources: g.survey.Wish.Sources})
 	return turn, fetch, err
+}
+
+// offered returns what hosts fetch while there is no upgrade; empty for nothing.
+func offered(g *gathered) (string, error) {
+	site := g.survey.Site
+	if site.Offers() == "" {
+		return "", nil
+	}
+	return annotation.Encode(annotation.Fetch{Wanted: []string{site.Running, site.Offers()}, Sources: g.survey.Wish.Sources})
 }
 
 // give writes annotations, if one of them differs, and reports whether it did. An empty one

@@ -127,10 +127,11 @@ func versionMistakes() []mistake {
 	for _, field := range []string{"overrides", "signatureStores"} {
 		out = append(out, unused(field, "[]", "nothing here follows it"))
 	}
-	known := []string{annotation.PausedBy, annotation.CommitOf, annotation.OverridesOf, annotation.SourcesOf, annotation.SoakOf}
+	known := annotation.GivenByPeople()
 	return append(out,
 		mistake{"dyn(object).spec.?capabilities.hasValue()", "spec.capabilities: nothing here follows it"},
 		mistake{unlike(annotation.SoakOf, "^(off|([1-9][0-9]*[hms])+)$"), at(annotation.SoakOf) + ": a duration such as 24h, or off"},
+		mistake{unlike(annotation.OfferOf, "^sha256:[0-9a-f]{64}$"), at(annotation.OfferOf) + ": a release is named by its digest: sha256:HEX, with 64 hexadecimal digits in lower case"},
 		mistake{unlike(annotation.PausedBy, "[^ ]"), at(annotation.PausedBy) + ": the reason of the pause; without one leave the annotation out"},
 		mistake{unlike(annotation.CommitOf, "^[A-Za-z0-9.-]{1,64}$"), at(annotation.CommitOf) + ": the id of the upgrade that is under way, as `holdfast upgrade status` says it"},
 		mistake{unlike(annotation.OverridesOf, "^ *[[]((?s).*)[]] *$"), at(annotation.OverridesOf) + ": a JSON list of objects with gate, reason, by and at"},

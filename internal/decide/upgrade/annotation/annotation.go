@@ -45,7 +45,16 @@ const (
 	SourcesOf = "holdfast.io/upgrade-sources"
 	// SoakOf holds the soak as a duration such as 24h, or "off".
 	SoakOf = "holdfast.io/upgrade-soak"
+	// OfferOf holds the digest of a release that all hosts fetch, and nobody wants to be
+	// installed yet.
+	OfferOf = "holdfast.io/upgrade-offer"
 )
+
+// GivenByPeople are the annotations of the ClusterVersion. One of a later release is refused by
+// an earlier one: none that an upgrade leaves in place may be new.
+func GivenByPeople() []string {
+	return []string{PausedBy, CommitOf, OverridesOf, SourcesOf, SoakOf, OfferOf}
+}
 
 // VersionName is the name of the one ClusterVersion.
 const VersionName = "version"

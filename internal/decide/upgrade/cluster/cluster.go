@@ -92,6 +92,9 @@ type Wish struct {
 	Release string
 	// Upgrade identifies the wish.
 	Upgrade string
+	// Offer is the digest of a release that hosts fetch before anybody wants it to be
+	// installed; empty for none.
+	Offer string
 	// Start is true once an offered release is to be installed. Commit is true once
 	// the soak is to end. Paused says why a person has paused it.
 	Start, Commit bool

@@ -106,6 +106,12 @@ func TestTheNextStepOfAnUpgradeIsApproved(t *testing.T) {
 	}{
 		{"nothing is wished", aSite(0), func(s *Site) { s.Record, s.Wish = Record{}, Wish{} }},
 		{"a release is offered", aSite(0), func(s *Site) { s.Record = Record{} }},
+		{"hosts fetch a release that nobody wants yet", aSite(0), func(s *Site) {
+			s.Record, s.Wish, s.Hosts[4].Whole = Record{}, Wish{Offer: "R2"}, state.Known(false)
+		}},
+		{"it lies on all hosts", aSite(0), func(s *Site) { s.Record, s.Wish = Record{}, Wish{Offer: "R2"} }},
+		{"the offered release runs", aSite(0), func(s *Site) { s.Record, s.Wish = Record{}, Wish{Offer: "R1"} }},
+		{"another one is offered in the middle", aSite(1), func(s *Site) { s.Wish.Offer = "R3" }},
 		{"somebody begins", aSite(0), func(s *Site) { s.Record, s.Wish.Start = Record{}, true }},
 		{"a worker has not fetched it", aSite(0), func(s *Site) { s.Hosts[4].Whole = state.Fact[bool]{} }},
 		{"a gate is closed", aSite(0), func(s *Site) {

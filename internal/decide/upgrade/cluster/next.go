@@ -69,13 +69,27 @@ func decide(table []rule, s Site) Step {
 
 // idle offers a release, and begins once somebody wants it.
 func (s Site) idle() Step {
-	switch {
+	switch missing := s.unfetched(); {
+	case s.Offers() != "" && missing != nil:
+		return Step{Phase: Offered, Do: Rest, Why: "the release that is offered is fetched by " + strings.Join(missing, ", ")}
+	case s.Offers() != "":
+		return Step{Phase: Offered, Do: Rest, Why: "the release that is offered lies on all hosts"}
 	case s.Wish.Release == "" || s.Wish.Release == s.Running:
 		return Step{Phase: Idle, Do: Rest, Why: "the site runs its release"}
 	case !s.Wish.Start:
 		return Step{Phase: Offered, Do: Rest, Why: "a release is offered"}
 	}
 	return Step{Phase: Fetching, Do: Write, Record: Record{Upgrade: s.Wish.Upgrade, From: s.Running, To: s.Wish.Release, Planes: s.planes(), Started: true}, Why: "the upgrade begins"}
+}
+
+// Offers returns the digest of the release that all hosts fetch and that nobody wants to be
+// installed yet; empty for none. Then Whole says of each host whether that one lies there.
+func (s Site) Offers() string {
+	wanted := s.Wish.Release != "" && s.Wish.Release != s.Running
+	if s.Record.Started || wanted || s.Running == "" || s.Wish.Offer == s.Running {
+		return ""
+	}
+	return s.Wish.Offer
 }
 
 // refusal says why a wish does not count; empty if it does.

@@ -101,6 +101,15 @@ func Previous(history []configv1.UpdateHistory, r cluster.Record) string {
 	return ""
 }
 
+// Updates returns what the status has of releases that lie on all hosts; nil for none.
+func Updates(available []gate.Release) []configv1.Release {
+	var out []configv1.Release
+	for _, r := range available {
+		out = append(out, configv1.Release{Image: r.Digest, Version: r.Version.String()})
+	}
+	return out
+}
+
 // Conditions returns the conditions of the object. One whose status has not changed
 // keeps the time of its last change. Serves is whether the API and etcd serve: an
 // upgrade that pauses does not make a site unavailable.

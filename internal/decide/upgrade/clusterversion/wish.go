@@ -52,6 +52,13 @@ func WishOf(v configv1.ClusterVersion, r cluster.Record) Wish {
 	at := func(name string) (text, field string) {
 		return v.Annotations[name], "metadata.annotations[" + name + "]"
 	}
+	if text, field := at(annotation.OfferOf); text != "" {
+		digest, ok := Digest(text)
+		if !ok {
+			wrong(field, "a release is named by its digest: sha256:HEX, with 64 hexadecimal digits")
+		}
+		w.Offer = digest
+	}
 	w.Paused, _ = at(annotation.PausedBy)
 	commit, _ := at(annotation.CommitOf)
 	w.Commit = commit != "" && commit == r.Upgrade

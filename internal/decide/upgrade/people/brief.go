@@ -87,7 +87,7 @@ func (u Upgrade) troubles(h Host) []Trouble {
 		return []Trouble{{HostHeld, h.Name, told.Held}}
 	case ours && j.Step == parachute.Returned && j.Why != "" && !u.Record.Returning:
 		return []Trouble{{HostReturned, h.Name, j.Why}}
-	case told.FetchFailed != "" && u.asked():
+	case told.FetchFailed != "" && (u.asked() || u.offers() != ""):
 		return []Trouble{{FetchFailed, h.Name, told.FetchFailed}}
 	}
 	return nil
@@ -135,6 +135,8 @@ type Brief struct {
 	// From and To name the two releases; To is empty if none is wanted.
 	From string `json:"from"`
 	To   string `json:"to,omitempty"`
+	// Offer names the release that is offered; empty for none.
+	Offer string `json:"offer,omitempty"`
 	// WayBack is open or closed while an upgrade is under way.
 	WayBack string      `json:"wayBack,omitempty"`
 	Hosts   []BriefHost `json:"hosts"`
@@ -153,10 +155,10 @@ func (b *Brief) Same(o *Brief) bool {
 	return b == nil && o == nil || b != nil && o != nil && b.doing == o.doing
 }
 
-// Brief returns what an overview tells; nil if nothing is wanted or under way, and all
-// hosts run the same.
+// Brief returns what an overview tells; nil if nothing is offered, wanted or under way, and
+// all hosts run the same.
 func (u Upgrade) Brief() *Brief {
-	if !u.asked() && !u.mixed() {
+	if !u.asked() && !u.mixed() && u.offers() == "" {
 		return nil
 	}
 	s := u.Status()
@@ -164,6 +166,9 @@ func (u Upgrade) Brief() *Brief {
 	b := &Brief{Phase: s.Phase, Why: s.Why, From: s.names[s.From], To: s.names[s.To], WayBack: s.WayBack, Hosts: []BriefHost{}, doing: site}
 	if s.To == "" {
 		b.To = ""
+	}
+	if s.Offer != "" {
+		b.Offer = s.names[s.Offer]
 	}
 	for i, doing := range hosts {
 		b.Hosts = append(b.Hosts, BriefHost{s.Hosts[i].Name, doing})
@@ -177,6 +182,9 @@ func (b *Brief) Sentence() string {
 	way := ""
 	if b.To != "" {
 		way = ", from " + b.From + " to " + b.To
+	}
+	if b.Offer != "" {
+		way = ", " + b.Offer
 	}
 	return string(b.Phase) + way + ": " + b.Why
 }

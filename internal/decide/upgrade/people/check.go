@@ -63,6 +63,9 @@ func (u Upgrade) Check(digest string) Check {
 	if digest == "" && u.Wish.Release != u.Running {
 		digest = u.Wish.Release
 	}
+	if digest == "" {
+		digest = u.offers()
+	}
 	stage := gate.Begin
 	if u.Record.Started {
 		stage = cluster.Stage(u.site())

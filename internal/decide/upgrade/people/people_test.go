@@ -161,6 +161,16 @@ func situations() []struct {
 		{"the cluster has no ClusterVersion", made(func(s *site) *site { s.version = nil; return s })},
 		{"agents of an earlier Holdfast", made(func(s *site) *site { s.hosts = nil; return s })},
 		{"it is wanted, and has not begun", made(func(s *site) *site { return s.wants(r2) })},
+		{"hosts fetch what is offered", made(func(s *site) *site {
+			s.version.Annotations[annotation.OfferOf] = r2
+			s.hosts[2].Facts.Whole, s.hosts[2].Fetching = state.Known([]string{r1}), "210 of 524 MiB"
+			s.hosts[3].Facts.Whole, s.hosts[3].FetchFailed = state.Known([]string{r1}), "registry.example: connection refused"
+			return s.said(cluster.Step{Phase: cluster.Idle, Why: "the site runs its release"}) // it has not looked yet
+		})},
+		{"a release is offered", made(func(s *site) *site {
+			s.version.Annotations[annotation.OfferOf] = r2
+			return s.said(cluster.Step{Phase: cluster.Offered, Why: "the release that is offered lies on all hosts"})
+		})},
 		{"hosts fetch it", made(func(s *site) *site {
 			s.underWay(0)
 			s.hosts[2].Facts.Whole, s.hosts[2].Fetching = state.Known([]string{r1}), "210 of 524 MiB"
@@ -289,6 +299,10 @@ func TestAVerbSaysWhatFollowsOrWhyItDoesNotCount(t *testing.T) {
 		{"start R3", func(u Upgrade) (Change, error) {
 			return u.Start(Start{Image: "registry.example/release@" + r3, Sources: annotation.Sources{Registry: "registry.example/release"}, Soak: "off", Overrides: []annotation.Override{{Gate: "backup", Reason: "the nightly one is whole", By: "ann", At: noon}}})
 		}},
+		{"fetch R2", func(u Upgrade) (Change, error) { return u.Fetch(r2, annotation.Sources{}) }},
+		{"fetch R3", func(u Upgrade) (Change, error) { return u.Fetch("registry.example/release@"+r3, annotation.Sources{}) }},
+		{"fetch R3 from a stick", func(u Upgrade) (Change, error) { return u.Fetch(r3, annotation.Sources{Folder: "/media/stick"}) }},
+		{"forget", Upgrade.Forget},
 		{"rollback", Upgrade.Rollback},
 		{"pause", func(u Upgrade) (Change, error) { return u.Pause("the shop is open") }},
 		{"resume", Upgrade.Resume},

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/upgrade/clusterversion"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/gate"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/parachute"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // phases are those that a condition may name.
@@ -29,7 +30,8 @@ func (u Upgrade) Phase() (phase cluster.Phase, why string) {
 	phase = cluster.Phase(said.Reason)
 	// A condition of before the record, or of before the wish, is of another time.
 	idle := phase == cluster.Idle || phase == cluster.Offered
-	if ok && slices.Contains(phases, phase) && idle == !u.Record.Started && (phase == cluster.Idle) == !u.asked() {
+	rests := !u.asked() && u.offers() == ""
+	if ok && slices.Contains(phases, phase) && idle == !u.Record.Started && (phase == cluster.Idle) == rests {
 		return phase, said.Message
 	}
 	switch {
@@ -40,6 +42,9 @@ func (u Upgrade) Phase() (phase cluster.Phase, why string) {
 		return cluster.Idle, "the cluster has no ClusterVersion, so nobody can want an upgrade"
 	case u.asked():
 		return cluster.Offered, "holdfast-operator has not begun it yet"
+	case u.offers() != "":
+		step := cluster.Next(u.site())
+		return step.Phase, step.Why
 	}
 	return cluster.Idle, "the site runs its release"
 }
@@ -68,6 +73,10 @@ type Status struct {
 	Upgrade string `json:"upgrade,omitempty"`
 	From    string `json:"from,omitempty"`
 	To      string `json:"to,omitempty"`
+	// Offer is the digest of the release that hosts fetch and that nobody wants to be installed
+	// yet; empty for none. Lacking are the hosts on which it does not lie whole.
+	Offer   string   `json:"offer,omitempty"`
+	Lacking []string `json:"lacking,omitempty"`
 	// WayBack is open or closed while an upgrade is under way.
 	WayBack string `json:"wayBack,omitempty"`
 	// Soak says for how long the site was healthy of how long it is to be.
@@ -94,6 +103,8 @@ type HostStatus struct {
 	Returns time.Time `json:"returns,omitzero"`
 	// Says is what else it tells: why it holds, why it went back, how far a fetch is.
 	Says string `json:"says,omitempty"`
+	// FetchFailed is true if its last fetch failed.
+	FetchFailed bool `json:"fetchFailed,omitempty"`
 }
 
 // Entry is a line of the history.
@@ -112,6 +123,9 @@ func (u Upgrade) Status() Status {
 	s.Phase, s.Why = u.Phase()
 	if u.asked() {
 		s.To = cmp.Or(r.To, u.Wish.Release)
+	}
+	if s.Offer = u.offers(); s.Offer != "" {
+		s.Lacking = u.lacking()
 	}
 	if r.Started {
 		s.WayBack, s.Says = "open", cluster.Describe(u.site(), u.Name)
@@ -141,10 +155,24 @@ func (u Upgrade) Status() Status {
 			s.names[h.Image] = u.Name(Digest(h.Image))
 		}
 	}
-	for _, d := range append(u.Digests(), s.From, s.To, "") {
+	for _, d := range append(u.Digests(), s.From, s.To, s.Offer, "") {
 		s.names[d] = u.Name(d)
 	}
 	return s
+}
+
+// offers returns the digest of the release that is offered; empty for none.
+func (u Upgrade) offers() string { return u.site().Offers() }
+
+// lacking returns the hosts on which the release that is offered does not lie whole.
+func (u Upgrade) lacking() []string {
+	var out []string
+	for _, h := range u.site().Hosts {
+		if !state.Is(h.Whole, true) {
+			out = append(out, h.Name)
+		}
+	}
+	return out
 }
 
 // withoutBackup returns what a person may type where no good backup came of the wish for
@@ -185,7 +213,7 @@ func hostStatus(h Host, now time.Time) HostStatus {
 		says = append(says, "went back: "+j.Why)
 	}
 	if told.FetchFailed != "" {
-		says = append(says, "cannot fetch: "+told.FetchFailed)
+		says, s.FetchFailed = append(says, "cannot fetch: "+told.FetchFailed), true
 	}
 	if told.Fetching != "" {
 		says = append(says, "fetches: "+told.Fetching)
@@ -213,6 +241,9 @@ func (s Status) Text(style page.Style) string {
 	p.Beside(labels[0], s.names[s.From])
 	if s.To != "" {
 		p.Beside(labels[1], s.names[s.To])
+	}
+	if s.Offer != "" {
+		p.Beside("  offered ", s.names[s.Offer])
 	}
 	if s.Soak != "" {
 		p.Beside("  soak   ", "healthy for "+s.Soak)
@@ -281,6 +312,9 @@ func (s Status) Commands() [][2]string {
 		out = append(out, [2]string{"holdfast upgrade rollback", "takes the whole site back"})
 	case s.To != "" && s.WayBack == "" && s.Phase != "":
 		out = append(out, [2]string{"holdfast upgrade rollback", "takes the wish back"})
+	case s.Offer != "" && len(s.Lacking) == 0:
+		out = append(out, [2]string{"holdfast upgrade check " + s.Offer, "says what stands in its way"},
+			[2]string{"holdfast upgrade start " + s.Offer + " --dry-run", "shows which host would follow which"})
 	}
 	return out
 }

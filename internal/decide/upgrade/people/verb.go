@@ -110,6 +110,7 @@ func (u Upgrade) Start(s Start) (Change, error) {
 	}
 	c := Change{Annotations: map[string]*string{}}
 	u.put(c.Annotations, annotation.SoakOf, s.Soak)
+	u.put(c.Annotations, annotation.OfferOf, "") // an earlier release, to which the site may go back, refuses it
 	if s.Sources != (annotation.Sources{}) {
 		u.put(c.Annotations, annotation.SourcesOf, encoded(s.Sources))
 	}
@@ -140,9 +141,7 @@ func (u Upgrade) planStart(c *Change, s Start, digest string) {
 	} else {
 		c.Notes = append(c.Notes, "the way back stays open until the site was seen healthy for "+soak+", or a person commits")
 	}
-	if _, has := u.Release(digest); !has && s.Sources == (annotation.Sources{}) && u.Sources == (annotation.Sources{}) {
-		c.Notes = append(c.Notes, "no host has it, and no source is named: hosts wait until one is, with --from-registry or --from-folder")
-	}
+	u.sourceless(c, digest, s.Sources)
 	if u.Wish.Paused != "" {
 		c.Notes = append(c.Notes, "it is paused ("+u.Wish.Paused+"): nothing begins until: holdfast upgrade resume")
 	}
@@ -156,6 +155,52 @@ func (u Upgrade) planStart(c *Change, s Start, digest string) {
 	for _, why := range u.Check(digest).holding() {
 		c.Notes = append(c.Notes, "it would wait now for "+why)
 	}
+}
+
+// sourceless notes that hosts cannot fetch a release, if nobody says where it lies.
+func (u Upgrade) sourceless(c *Change, digest string, sources annotation.Sources) {
+	if _, has := u.Release(digest); !has && sources == (annotation.Sources{}) && u.Sources == (annotation.Sources{}) {
+		c.Notes = append(c.Notes, "no host has it, and no source is named: hosts wait until one is, with --from-registry or --from-folder")
+	}
+}
+
+// Fetch says what has all hosts fetch a release, and installs nothing. The error is a Refusal.
+func (u Upgrade) Fetch(image string, sources annotation.Sources) (Change, error) {
+	digest := Digest(image)
+	if err := u.readable(); err != nil {
+		return Change{}, err
+	}
+	switch {
+	case u.asked():
+		return Change{}, refuse("an upgrade is under way or wanted: hosts fetch by themselves what it needs")
+	case digest == u.Running:
+		return Change{Nothing: "the site runs " + u.Name(digest) + " already"}, nil
+	case u.Running == "":
+		return Change{}, &Refusal{Why: "no host tells which release the site runs", Unknown: true}
+	}
+	c := Change{Annotations: map[string]*string{}, What: fmt.Sprintf("all hosts fetch %s, and install nothing", u.Name(digest))}
+	u.put(c.Annotations, annotation.OfferOf, digest)
+	if sources != (annotation.Sources{}) {
+		u.put(c.Annotations, annotation.SourcesOf, encoded(sources))
+	}
+	if len(c.Annotations) == 0 {
+		return Change{Nothing: u.Name(digest) + " is offered already"}, nil
+	}
+	u.sourceless(&c, digest, sources)
+	return c, nil
+}
+
+// Forget says what takes an offer back.
+func (u Upgrade) Forget() (Change, error) {
+	if err := u.readable(); err != nil {
+		return Change{}, err
+	}
+	c := Change{Annotations: map[string]*string{}, What: "no release is offered any more", Notes: []string{"what lies on hosts goes when they fetch another release"}}
+	u.put(c.Annotations, annotation.OfferOf, "")
+	if len(c.Annotations) == 0 {
+		return Change{Nothing: "no release is offered"}, nil
+	}
+	return c, nil
 }
 
 // backupFirst says that a backup is taken before the first host; empty if a good one is

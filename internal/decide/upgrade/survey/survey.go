@@ -4,6 +4,7 @@
 package survey
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -104,6 +105,7 @@ func (v Survey) site(s Seen) cluster.Site {
 	if !s.Record.Started {
 		to = site.Wish.Release
 		site.Wish.Start = site.Wish.Start && running != "" // the way back must lead somewhere
+		to = cmp.Or(site.Offers(), to)
 	}
 	for _, h := range v.hosts {
 		site.Hosts = append(site.Hosts, h.site(s, to))
@@ -173,6 +175,34 @@ func (v Survey) facts(s Seen) gate.Facts {
 		f.Hosts = append(f.Hosts, h.facts)
 	}
 	return f
+}
+
+// Available returns the releases that lie on all hosts and could follow the one that runs: the
+// offered one, and later ones, the latest at the end. There are none while an upgrade is
+// under way.
+func (v Survey) Available() []gate.Release {
+	if v.Site.Record.Started || v.Site.Running == "" {
+		return nil
+	}
+	running := v.Releases[v.Site.Running]
+	var out []gate.Release
+	for digest, r := range v.Releases {
+		follows := digest == v.Site.Offers() || r.Version.Compare(running.Version) > 0
+		if digest != v.Site.Running && follows && v.everywhere(digest) {
+			out = append(out, r)
+		}
+	}
+	slices.SortFunc(out, func(x, y gate.Release) int {
+		return cmp.Or(x.Version.Compare(y.Version), strings.Compare(x.Digest, y.Digest))
+	})
+	return out
+}
+
+// everywhere reports whether each host tells that a release lies there whole.
+func (v Survey) everywhere(digest string) bool {
+	return !slices.ContainsFunc(v.hosts, func(h host) bool {
+		return !slices.ContainsFunc(append([]gate.Release{h.said.Release}, h.said.Offered...), func(r gate.Release) bool { return r.Digest == digest })
+	})
 }
 
 // to is the digest of the release that is wanted or on its way, empty for none.
