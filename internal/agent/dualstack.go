@@ -59,6 +59,15 @@ func newDualStack(s *site.Site, network func() *hostnet.Network, carried func(co
 			Boot:    func() (string, error) { id, _, err := observe.Boot(); return id, err },
 			Fits:    func(p decide.Plan) ([]netip.Addr, string) { return decide.Fits(p, nodeaddress.Of(view())) },
 			Carried: carried,
+			Retired: func(ctx context.Context, name string) (is bool, err error) {
+				err = network().Try(ctx, state.KubeletKubeconfig, func(ctx context.Context, c *kube.Client) error {
+					list, err := c.Retired(ctx, name)
+					h, listed := list.Of(name)
+					is = listed && h.Open()
+					return err
+				})
+				return is, err
+			},
 			Serves: func(ctx context.Context, p decide.Plan) (bool, error) {
 				if is, err := files.Serves(p); err != nil || !is {
 					return false, err

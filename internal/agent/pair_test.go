@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/decide/wiping"
 	renderhost "github.com/holdfast/holdfast/internal/render/host"
 )
 
@@ -36,6 +37,14 @@ func TestAnActOfThePairRunsInAUnitOfItsOwn(t *testing.T) {
 	text := string(renderhost.Pair().Data)
 	if !strings.Contains(text, "holdfast-agent pair %i\n") || strings.Contains(text, "Protect") {
 		t.Errorf("it has to write what the agent may not:\n%s", text)
+	}
+}
+
+func TestAWipeStopsEachActOfThePair(t *testing.T) {
+	for act := range pairActs {
+		if unit := renderhost.PairOf(act); !slices.Contains(wiping.All().Stop, unit) {
+			t.Errorf("%s is not stopped", unit)
+		}
 	}
 }
 

@@ -34,7 +34,7 @@ func newReaddress(s *site.Site, network func() *hostnet.Network) *readdress.Agen
 				return now.Addresses, now.Routes, err
 			},
 			Boot: func() (string, error) { id, _, err := observe.Boot(); return id, err },
-			Keep: files.Keep, Move: files.Move, Trim: files.Trim, Forget: files.Forget,
+			Able: files.Able, Keep: files.Keep, Move: files.Move, Trim: files.Trim, Forget: files.Forget,
 			Quiet: func(ctx context.Context) error {
 				if !s.Role.ControlPlane() || !s.Topology().Fencing {
 					return nil

@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast/holdfast/internal/cli/command"
 	"github.com/holdfast/holdfast/internal/decide/dualstack"
 	"github.com/holdfast/holdfast/internal/decide/joining"
+	"github.com/holdfast/holdfast/internal/decide/removal"
 	"github.com/holdfast/holdfast/internal/install/configserver"
 	"github.com/holdfast/holdfast/internal/install/installer"
 	"github.com/holdfast/holdfast/internal/model/jointoken"
@@ -84,22 +85,25 @@ func (a *addition) gather(ctx context.Context, s *site.Site) (joining.Adding, er
 		if err := a.cluster.List(ctx, &pods, client.MatchingFields{"spec.nodeName": a.name}); err != nil {
 			return out, fmt.Errorf("list the pods of %s: %w", a.name, err)
 		}
-		out.Pods = len(pods.Items)
+		hold, bound := removal.Bound(pods.Items, removal.Since(out.Retired, a.name, a.now()))
+		out.Pods, out.Bound = len(hold), bound
 	}
 	if out.Upgrade, err = upgradeUnderWay(ctx, a.cluster, a.now()); err != nil {
 		return out, err
 	}
-	out.Family, err = familyUnderWay(ctx, a.cluster)
+	out.Family, out.Moves, err = announcedPlans(ctx, a.cluster)
 	return out, err
 }
 
-// familyUnderWay returns the plan that gives the site a second address family, nil for none.
-func familyUnderWay(ctx context.Context, c client.Reader) (*dualstack.Plan, error) {
+// announcedPlans returns the plan that gives the site a second address family, nil for none, and why no
+// host comes since a move is announced.
+func announcedPlans(ctx context.Context, c client.Reader) (*dualstack.Plan, string, error) {
 	infra, err := infrastructureOf(ctx, c)
 	if err != nil {
-		return nil, client.IgnoreNotFound(err)
+		return nil, "", client.IgnoreNotFound(err)
 	}
-	return familyPlanOf(infra)
+	family, err := familyPlanOf(infra)
+	return family, placeOf(infra).Keeps(), err
 }
 
 // follow shows what the host does until its Node is Ready.

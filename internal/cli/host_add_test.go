@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/cli/command"
 	"github.com/holdfast/holdfast/internal/decide/dualstack"
+	"github.com/holdfast/holdfast/internal/decide/readdress"
 	"github.com/holdfast/holdfast/internal/install/installer"
 	"github.com/holdfast/holdfast/internal/model/jointoken"
 	"github.com/holdfast/holdfast/internal/model/site"
@@ -174,6 +175,25 @@ func TestNoHostIsAddedWhileTheSiteGetsASecondFamily(t *testing.T) {
 	a := adds(t, c, root, &bytes.Buffer{})
 	if err := a.run(t.Context()); command.ExitCode(err) != command.ExitRefused || !strings.Contains(err.Error(), "the plan f1 of ada gives the site a second address family") {
 		t.Error(err)
+	}
+}
+
+// TestNoHostIsAddedWhileAMoveOfTheSiteIsAnnounced: its plan has no address of the new host.
+func TestNoHostIsAddedWhileAMoveOfTheSiteIsAnnounced(t *testing.T) {
+	root, _ := controlPlaneRoot(t, state.RoleMaster, nil)
+	place := func(network, vip string) readdress.Place {
+		return readdress.Place{MachineNetworks: []string{network}, APIVIPs: []string{vip}, IngressVIPs: []string{vip}}
+	}
+	plan := state.FormatAnnotation(readdress.Plan{ID: "m1", By: "ada", From: place("192.0.2.0/24", "192.0.2.5"), To: place("198.51.100.0/24", "198.51.100.5")})
+	for vip, refused := range map[string]bool{"192.0.2.5": true, "198.51.100.5": false} {
+		infra := &configv1.Infrastructure{ObjectMeta: metav1.ObjectMeta{Name: "cluster", Annotations: map[string]string{kube.ReaddressAnnotation: plan}}}
+		infra.Status.PlatformStatus = &configv1.PlatformStatus{BareMetal: &configv1.BareMetalPlatformStatus{APIServerInternalIPs: []string{vip}, IngressIPs: []string{vip}}}
+		c := hostSite(t, infra)
+		keeps(t, c, sitetest.OneNone)
+		err := adds(t, c, root, &bytes.Buffer{}).run(t.Context())
+		if is := command.ExitCode(err) == command.ExitRefused; is != refused || refused && !strings.Contains(err.Error(), "the move m1 of ada is announced") || refused && !strings.Contains(err.Error(), "holdfast site readdress withdraw") {
+			t.Errorf("with the virtual IP %s: %v", vip, err)
+		}
 	}
 }
 

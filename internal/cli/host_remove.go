@@ -86,6 +86,8 @@ type removalReport struct {
 	InTheWay string   `json:"inTheWay,omitempty"`
 	Lost     []string `json:"lost,omitempty"`
 	After    []string `json:"after,omitempty"`
+	// Bound names the pods that are bound to the name although the host is out.
+	Bound []string `json:"bound,omitempty"`
 	// Removed is true if the host is out of the cluster.
 	Removed bool `json:"removed"`
 }
@@ -105,7 +107,7 @@ func (r *hostRemoval) run(ctx context.Context) error {
 	case removal.Unknown:
 		return &UsageError{Err: fmt.Errorf("host %q: there is none; see: holdfast host list", r.name)}
 	case removal.Done:
-		report.Steps, report.Removed = []string{}, true
+		report.Steps, report.Removed, report.Bound = []string{}, true, step.Bound
 		return r.print(report)
 	case removal.Leave, removal.Drain, removal.Wait, removal.Mark, removal.Detach, removal.Delete, removal.Sweep:
 	}
@@ -121,7 +123,7 @@ func (r *hostRemoval) run(ctx context.Context) error {
 	if report.Steps, err = r.carryOut(ctx); err != nil {
 		return err
 	}
-	report.Removed, report.InTheWay = true, ""
+	report.Removed, report.InTheWay, report.Bound = true, "", r.bound
 	return r.print(report)
 }
 
@@ -179,6 +181,9 @@ func (p removalReport) text(mode string) string {
 	}
 	for _, l := range p.Lost {
 		fmt.Fprintf(&out, "lost with it: %s\n", l)
+	}
+	for _, l := range p.Bound {
+		fmt.Fprintf(&out, "still bound to the name: %s\n", l)
 	}
 	for _, l := range p.After {
 		fmt.Fprintf(&out, "then: %s\n", l)

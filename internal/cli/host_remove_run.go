@@ -38,6 +38,8 @@ type hostRemoval struct {
 	keeps bool
 	// plane is what takes a control plane of three out of etcd, nil for a worker.
 	plane *planeMember
+	// bound names the pods that are bound to the name after the removal.
+	bound []string
 }
 
 // carryOut takes one step after the other until the host is out. It looks at the
@@ -98,7 +100,9 @@ func (r *hostRemoval) step(ctx context.Context) (removal.Step, error) {
 		err = r.deleteNode(ctx, f.Node)
 	case removal.Sweep:
 		err = r.sweep(ctx, step.Left)
-	case removal.Wait, removal.Done:
+	case removal.Done:
+		r.bound = step.Bound
+	case removal.Wait:
 	case removal.Unknown: // somebody else deleted the rest, and the entry too
 		step.Action = removal.Done
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -120,6 +121,55 @@ func TestAWorkerIsEmptiedWrittenDownDeletedAndSwept(t *testing.T) {
 		out.Reset()
 		if err := removes(c, out).run(t.Context()); err != nil || !strings.HasPrefix(out.String(), "w-1 is out of the cluster") {
 			t.Errorf("once more: %v, %s", err, out)
+		}
+	})
+}
+
+// comesBack plays a Deployment with spec.nodeName, and a finalizer that nobody takes away: the one has another
+// pod for the name as soon as one is deleted, the other keeps its pod.
+func comesBack(host string) (client.Object, func(client.WithWatch) client.WithWatch) {
+	held := podOf("db", host, "StatefulSet", nil)
+	held.Finalizers = []string{"example.com/data"}
+	made := 0
+	return held, func(plain client.WithWatch) client.WithWatch {
+		return interceptor.NewClient(plain, interceptor.Funcs{
+			Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+				if err := c.Delete(ctx, o, opts...); err != nil || !strings.HasPrefix(o.GetName(), "till") {
+					return err
+				}
+				made++
+				again := podOf(fmt.Sprintf("till-%d", made), host, "ReplicaSet", nil)
+				again.GenerateName, again.CreationTimestamp = "till-", metav1.Now()
+				return c.Create(ctx, again)
+			},
+		})
+	}
+}
+
+func TestAWorkerIsOutAlthoughPodsAreMadeForItsNameAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		held, pinned := comesBack("w-1")
+		c, out := pinned(hostSite(t, append(traces("w-1"), held, podOf("till-0", "w-1", "ReplicaSet", nil))...)), &bytes.Buffer{}
+		writesNode(t, c, "w-1", func(n *corev1.Node) { n.UID = "uid-w-1" })
+		evicts(t, c, "w-1")
+		if err := removes(c, out).run(t.Context()); err != nil {
+			t.Error(err)
+		}
+		goneFrom(t, c, "w-1")
+		for range 2 {
+			for _, want := range []string{
+				"\nw-1 is out of the cluster\n",
+				"still bound to the name: pod shop/till-* (of ReplicaSet till-", "it was made for that name after the host was taken out\n",
+				"still bound to the name: pod shop/db (of StatefulSet db): it is deleted, and waits for example.com/data\n",
+			} {
+				if !strings.Contains("\n"+out.String(), want) {
+					t.Errorf("%q is missing:\n%s", want, out)
+				}
+			}
+			out.Reset()
+			if err := removes(c, out).run(t.Context()); err != nil {
+				t.Errorf("once more: %v", err)
+			}
 		}
 	})
 }

@@ -171,6 +171,11 @@ func (w *workerReplacement) takeOut(ctx context.Context, s *site.Site, f removal
 		}
 	}
 	_, err := w.old.carryOut(ctx)
+	if w.new.name != w.old.name { // else a note of the new host says so
+		for _, pod := range w.old.bound {
+			w.say("still bound to the name %s: %s", w.old.name, pod)
+		}
+	}
 	return err
 }
 

@@ -76,6 +76,30 @@ func TestAWorkerIsReplacedByOneCommand(t *testing.T) {
 	}
 }
 
+// A Deployment with spec.nodeName has another pod for the name as often as one is deleted: the join file
+// is made, and who follows is told of the pods.
+func TestAWorkerIsReplacedAlthoughPodsAreMadeForItsNameAgain(t *testing.T) {
+	for _, next := range []string{"", "w-7"} {
+		root, _ := controlPlaneRoot(t, "master", nil)
+		synctest.Test(t, func(t *testing.T) {
+			held, pinned := comesBack("w-1")
+			c, out := pinned(hostSite(t, append(traces("w-1"), held, podOf("till-0", "w-1", "ReplicaSet", nil))...)), &bytes.Buffer{}
+			writesNode(t, c, "w-1", func(n *corev1.Node) { n.UID = "uid-w-1" })
+			evicts(t, c, "w-1")
+			w := replaces(t, c, root, next, out)
+			if err := w.run(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if nodeOf(t, c, w.new.name).UID != "uid-new" || len(fileAt(t, w.joinFile)) == 0 {
+				t.Error(out)
+			}
+			if strings.Count(out.String(), "pod shop/till-* (of ReplicaSet till-") != 1 || strings.Count(out.String(), "pod shop/db (of StatefulSet db)") != 1 {
+				t.Errorf("what is left is not told once:\n%s", out)
+			}
+		})
+	}
+}
+
 func fileAt(t *testing.T, path string) []byte {
 	t.Helper()
 	data, err := os.ReadFile(path)

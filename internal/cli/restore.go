@@ -33,8 +33,9 @@ first host begins with the data of the backup. The hosts, their number, addresse
 may differ: change install-config.yaml before you create the Ignition configs.
 
 Objects come back as they were, except those of hosts and moments that are gone, such as
-nodes, pods and leases. CronJobs are suspended and volumes are kept until you say
-otherwise: the first host writes the list to /var/lib/etcd/holdfast-restore/report.json.
+nodes, pods and leases. CronJobs and unfinished Jobs are suspended and volumes are kept
+until you say otherwise: the first host writes the list to
+/var/lib/etcd/holdfast-restore/report.json.
 
 Everything that was written after the backup is lost. Never restore a site while a host of
 it still serves: both would answer at its addresses. Wipe the former hosts. A former

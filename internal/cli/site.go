@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast/holdfast/internal/cli/command"
 	"github.com/holdfast/holdfast/internal/cli/place"
 	decide "github.com/holdfast/holdfast/internal/decide/readdress"
+	install "github.com/holdfast/holdfast/internal/install/readdress"
 )
 
 func newSite(streams Streams) *cobra.Command {
@@ -129,9 +130,12 @@ has arrived in a network which nobody announced: type it on every host.
 The site's own DNS is yours: let api.CLUSTER.DOMAIN and *.apps.CLUSTER.DOMAIN name the new
 virtual IPs. Kubeconfigs go by name and stay as they are.
 
-Exit codes: 0 every host has the plan; 3 not every host at the timeout, and they are named; 7
-refused, because another move has begun; 8 not confirmed; 1 it failed; 2 wrong usage, or the
-file is refused.`,
+A host that cannot sign its certificates for the new addresses says so, and names the file: put
+the key back, from the other control plane or from where you keep it.
+
+Exit codes: 0 every host has the plan and can move; 3 not every host at the timeout, and they are
+named; 7 refused, because another move has begun, or with --here because this host cannot move; 8
+not confirmed; 1 it failed; 2 wrong usage, or the file is refused.`,
 		Example: `  holdfast site readdress announce --install-config shop.yaml --address cp-1=192.0.2.11 --address cp-2=192.0.2.12
   sudo holdfast site readdress announce --here --install-config shop.yaml`,
 		Args: cobra.NoArgs,
@@ -189,18 +193,27 @@ func newReaddressWithdraw(streams Streams) *cobra.Command {
 		Long: `Takes the announcement back. A host that has begun keeps the plan: carry it back first, and
 wait until it has its old addresses.
 
-Exit codes: 0 no host has the plan any more; 3 not every host at the timeout, and they are named; 7
-refused, because a host has begun; 1 it failed; 2 wrong usage.`,
-		Example: `  holdfast site readdress withdraw`,
-		Args:    cobra.NoArgs,
+With --here it takes back the plan that was given to this host alone, and no API is asked: type
+it on every host that has one.
+
+Exit codes: 0 no host has the plan any more, with --here this one; 3 not every host at the
+timeout, and they are named; 7 refused, because a host has begun, or with --here because the
+plan was announced to all; 1 it failed; 2 wrong usage.`,
+		Example: `  holdfast site readdress withdraw
+  sudo holdfast site readdress withdraw --here`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := f.place.Check(nil); err != nil {
+			if _, err := f.hosts(); err != nil {
 				return err
+			}
+			if f.here {
+				return withdrawHere(streams, install.Store{})
 			}
 			return f.withdraw(cmd.Context(), streams)
 		},
 	}
 	f.place.DeclareKubeconfig(cmd)
+	cmd.Flags().BoolVar(&f.here, "here", false, "take back the plan of this host alone, without the API")
 	timeoutFlag(cmd, &f.timeout)
 	return cmd
 }

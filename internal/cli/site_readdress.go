@@ -167,6 +167,27 @@ func infrastructureOf(ctx context.Context, c client.Reader) (*configv1.Infrastru
 	return &out, err
 }
 
+// placeOf returns what the Infrastructure object says of a move. An address that cannot be read is
+// that of no place.
+func placeOf(infra *configv1.Infrastructure) decide.Object {
+	out := decide.Object{Announced: infra.Annotations[kube.ReaddressAnnotation]}
+	p := infra.Status.PlatformStatus
+	if p == nil || p.BareMetal == nil {
+		return out
+	}
+	for _, text := range slices.Concat(p.BareMetal.APIServerInternalIPs, p.BareMetal.IngressIPs) {
+		if a, err := netip.ParseAddr(text); err == nil {
+			out.VIPs = append(out.VIPs, a)
+		}
+	}
+	for _, text := range p.BareMetal.MachineNetworks {
+		if n, err := netip.ParsePrefix(string(text)); err == nil {
+			out.Networks = append(out.Networks, n)
+		}
+	}
+	return out
+}
+
 func (a *moveAccess) nodes(ctx context.Context) ([]corev1.Node, error) {
 	var list corev1.NodeList
 	err := a.client.List(ctx, &list)
@@ -249,11 +270,17 @@ func (m *move) announce(ctx context.Context) error {
 	if err := m.access.write(ctx, infra, kube.ReaddressAnnotation, string(data)); err != nil {
 		return fmt.Errorf("announce the move: %w", err)
 	}
+	// What took the lock since the first look may not have seen the announcement; what takes it from
+	// now on does.
+	if err := m.access.free(ctx); err != nil {
+		return errors.Join(err, m.access.takeBack(ctx))
+	}
 	return m.await(ctx, m.streams, m.access, func(r moveReport) (string, bool) {
 		late, begun := r.without(m.plan.ID)
 		if begun != "" {
 			return begun + " carries out another move: it keeps that one", false
 		}
+		late = append(late, r.unable()...)
 		return strings.Join(late, ", "), len(late) == 0
 	}, "every host has the plan: now shut the hosts down and move them, or change their network")
 }
@@ -272,7 +299,11 @@ func (m *move) keepHere() error {
 	if have != nil && !journal.Free() {
 		return coded(command.ExitRefused, "refused: this host carries out the move %s already: holdfast site readdress show", have.ID)
 	}
-	if err := store.Put(m.plan, decide.Announced(m.plan.From.Hosts[name])); err != nil {
+	begins := decide.Announced(m.plan.From.Hosts[name])
+	if err := install.NewHost(func() string { return name }).Able(m.plan, decide.To, begins); err != nil {
+		return coded(command.ExitRefused, "refused, nothing was changed: this host cannot move: %w", err)
+	}
+	if err := store.Put(m.plan, begins); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintln(m.streams.Err, "this host has the plan: it takes the new addresses when it has them, and boots; give the plan to the other hosts, too")
@@ -341,22 +372,48 @@ func (f readdressFlags) withdraw(ctx context.Context, streams Streams) error {
 			return coded(command.ExitRefused, "refused: %s has begun to move: carry it back to its old network, and wait until it has its old addresses", h.Host)
 		}
 	}
+	if err := a.takeBack(ctx); err != nil {
+		return err
+	}
+	return f.await(ctx, streams, a, func(r moveReport) (string, bool) {
+		late := r.with()
+		return strings.Join(late, ", "), len(late) == 0
+	}, "the move is withdrawn: no host has the plan any more")
+}
+
+// takeBack takes the announcement away.
+func (a *moveAccess) takeBack(ctx context.Context) error {
 	infra, err := a.infrastructure(ctx)
+	if err == nil {
+		err = a.write(ctx, infra, kube.ReaddressAnnotation, "")
+	}
+	if err != nil {
+		return fmt.Errorf("withdraw the move: %w", err)
+	}
+	return nil
+}
+
+// withdrawHere takes back the plan that a person gave to this host alone.
+func withdrawHere(streams Streams, store install.Store) error {
+	plan, _, err := store.Load()
+	switch {
+	case err != nil:
+		return err
+	case plan == nil:
+		_, err := fmt.Fprintln(streams.Err, "this host has no plan of a move")
+		return err
+	case !plan.Local:
+		return coded(command.ExitRefused, "refused: the plan %s was not given to this host alone; to take the announcement back: %s", plan.ID, decide.WithdrawCommand)
+	}
+	err = store.TakeBack()
+	if errors.Is(err, install.ErrBegun) {
+		return coded(command.ExitRefused, "refused: %w: carry this host back to its old network, and wait until it has its old addresses", err)
+	}
 	if err != nil {
 		return err
 	}
-	if err := a.write(ctx, infra, kube.ReaddressAnnotation, ""); err != nil {
-		return fmt.Errorf("withdraw the move: %w", err)
-	}
-	return f.await(ctx, streams, a, func(r moveReport) (string, bool) {
-		var late []string
-		for _, h := range r.Hosts {
-			if h.Plan != "" {
-				late = append(late, h.Host)
-			}
-		}
-		return strings.Join(late, ", "), len(late) == 0
-	}, "the move is withdrawn: no host has the plan any more")
+	_, err = fmt.Fprintln(streams.Err, "the plan is withdrawn: this host follows it no more")
+	return err
 }
 
 // moveReport is what is known of a move.
@@ -443,6 +500,31 @@ func (r moveReport) without(id string) (late []string, begun string) {
 		}
 	}
 	return late, begun
+}
+
+// unable returns the hosts that cannot move, and why.
+func (r moveReport) unable() []string {
+	var out []string
+	for _, h := range r.Hosts {
+		if h.Lacks != "" {
+			out = append(out, h.Host+", which cannot move: "+h.Lacks)
+		}
+	}
+	return out
+}
+
+// with returns the hosts that still have a plan, and how one is taken back that the API does not announce.
+func (r moveReport) with() []string {
+	var out []string
+	for _, h := range r.Hosts {
+		switch {
+		case h.Plan != "" && h.Local:
+			out = append(out, h.Host+", which was given its plan alone (there: sudo "+decide.WithdrawCommand+" --here)")
+		case h.Plan != "":
+			out = append(out, h.Host)
+		}
+	}
+	return out
 }
 
 // going reports whether something is to come.

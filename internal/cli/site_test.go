@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"net/netip"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/cli/command"
@@ -99,5 +101,80 @@ func TestNoMoveIsAnnouncedWhileControlPlanesChange(t *testing.T) {
 		if (err == nil) != (c.why == "") || err != nil && (!strings.Contains(err.Error(), c.why) || command.ExitCode(err) != command.ExitRefused) {
 			t.Errorf("%s: %v", sentence, err)
 		}
+	}
+}
+
+func TestAHostThatCannotMoveIsNamedWithTheFileThatItLacks(t *testing.T) {
+	r := moveReport{Hosts: []movedHost{
+		{"cp-1", install.Doing{Plan: "m1", Lacks: "open /etc/kubernetes/pki/ca.key: no such file"}},
+		{"cp-2", install.Doing{Plan: "m1"}},
+	}}
+	if got := strings.Join(r.unable(), ", "); got != "cp-1, which cannot move: open /etc/kubernetes/pki/ca.key: no such file" {
+		t.Error(got)
+	}
+}
+
+// TestAPlanOfOneHostIsTakenBackThere: the API announces none, so nothing else drops it.
+func TestAPlanOfOneHostIsTakenBackThere(t *testing.T) {
+	r := moveReport{Hosts: []movedHost{{"cp-1", install.Doing{Plan: "m1", Local: true}}, {"cp-2", install.Doing{Plan: "m1"}}, {"cp-3", install.Doing{}}}}
+	if got := r.with(); len(got) != 2 || !strings.Contains(got[0], "sudo holdfast site readdress withdraw --here") || got[1] != "cp-2" {
+		t.Errorf("%q", got)
+	}
+	announced := decide.Announced(nil)
+	for sentence, c := range map[string]struct {
+		plan    *decide.Plan
+		journal decide.Journal
+		code    int
+		stays   bool
+	}{
+		"there is none":         {nil, announced, ExitOK, false},
+		"a plan of this host":   {&decide.Plan{ID: "m1", Local: true}, announced, ExitOK, false},
+		"one that is announced": {&decide.Plan{ID: "m1"}, announced, command.ExitRefused, true},
+		"one that has begun":    {&decide.Plan{ID: "m1", Local: true}, announced.Begun(decide.To, nil), command.ExitRefused, true},
+	} {
+		store := install.Store{Root: t.TempDir()}
+		if c.plan != nil {
+			if err := store.Put(*c.plan, c.journal); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var out strings.Builder
+		err := withdrawHere(Streams{Err: &out}, store)
+		plan, _, unread := store.Load()
+		if command.ExitCode(err) != c.code || unread != nil || (plan != nil) != c.stays {
+			t.Errorf("%s: %v, %q, the plan is %+v", sentence, err, out.String(), plan)
+		}
+	}
+}
+
+// TestOfAMoveAndAPlanThatBeginAtOnceOneStepsBack: a plan takes the lock of all plans before it looks for an
+// announcement again, so the announcement looks for the lock again, too.
+func TestOfAMoveAndAPlanThatBeginAtOnceOneStepsBack(t *testing.T) {
+	scheme, err := kube.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	infra := &configv1.Infrastructure{ObjectMeta: metav1.ObjectMeta{Name: "cluster"}}
+	taken := false
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(infra).WithInterceptorFuncs(interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			if !taken {
+				taken = true
+				lock := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: replace.LockNamespace, Name: replace.LockName}, Data: map[string]string{replace.LockKey: "p1"}}
+				if err := c.Create(ctx, lock); err != nil {
+					return err
+				}
+			}
+			return c.Patch(ctx, o, p, opts...)
+		},
+	}).Build()
+	var out strings.Builder
+	m := &move{readdressFlags: readdressFlags{yes: true, timeout: time.Second}, streams: Streams{Out: &out, Err: &out}, plan: decide.Plan{ID: "m1"}, access: &moveAccess{c}}
+	err = m.announce(t.Context())
+	if command.ExitCode(err) != command.ExitRefused || !strings.Contains(err.Error(), "the plan p1 changes the control planes") {
+		t.Error(err)
+	}
+	if now, err := m.access.infrastructure(t.Context()); err != nil || len(now.Annotations) > 0 {
+		t.Errorf("%v, %v", now.Annotations, err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/replace"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/hold"
+	"github.com/holdfast/holdfast/internal/install/readdress"
 	"github.com/holdfast/holdfast/internal/install/release"
 	"github.com/holdfast/holdfast/internal/model/backup"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -45,6 +46,7 @@ func earlyHere(ctx context.Context, now time.Time) replace.Facts {
 	}
 	lock, err := api.ConfigMap(ctx, replace.LockNamespace, replace.LockName)
 	f.Lock, f.InForce = state.Fact[string]{Known: err == nil, Value: lock[replace.LockKey]}, replace.InForce(lock)
+	f.Moves = readdress.Keeps(ctx, api)
 	if record, err := api.ConfigMap(ctx, annotation.RecordNamespace, annotation.RecordName); err == nil {
 		f.Work = state.Known(hold.Of(state.Known(record[annotation.RecordKey]), nil).Rewrite)
 	}

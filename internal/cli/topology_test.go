@@ -64,7 +64,7 @@ func newGrowthRun(t *testing.T, agent func(n int, g *growthRun)) *growthRun {
 		nodes: func(context.Context) ([]state.Node, error) { return []state.Node{{Name: "cp-1"}}, nil },
 		early: func(_ context.Context, now time.Time) decide.Facts {
 			return decide.Facts{
-				Host: "cp-1", Now: now, Backup: state.Known(now.Add(-time.Hour)), Lock: state.Known(""), Work: state.Known(""), Room: state.Known(true), Ships: state.Known(true),
+				Host: "cp-1", Now: now, Backup: state.Known(now.Add(-time.Hour)), Lock: state.Known(""), Work: state.Known(""), Moves: state.Known(""), Room: state.Known(true), Ships: state.Known(true),
 			}
 		},
 		prepare: func(context.Context, widening, func(string, ...any)) error { run.prepared++; return nil },
@@ -131,6 +131,7 @@ func TestNothingIsPreparedWhileAGateIsClosedThatCanBeSeenBefore(t *testing.T) {
 		says    string // empty if the growth begins
 	}{
 		"another plan":              {func(f *decide.Facts) { f.Lock, f.InForce = state.Known("p9"), "the plan p9 of kim goes on" }, true, "the plan p9 of kim goes on"},
+		"a move of the site":        {func(f *decide.Facts) { f.Moves = state.Known("the move m1 of ada is announced") }, true, "the move m1 of ada is announced"},
 		"an upgrade":                {func(f *decide.Facts) { f.Work = state.Known("waits for the upgrade: cp-1 at work") }, true, "waits for the upgrade"},
 		"the API is away":           {func(f *decide.Facts) { f.Lock.Known = false }, true, "the API does not say"},
 		"no backup, and none asked": {func(f *decide.Facts) { f.Backup = state.Known(time.Time{}) }, true, ""},

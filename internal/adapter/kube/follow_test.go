@@ -333,6 +333,13 @@ func TestTheInfrastructureIsReadWholeOrNotAtAll(t *testing.T) {
 	if _, err := readInfrastructure(fmt.Appendf(nil, form, `"10.98.0.5","tbd"`)); err == nil {
 		t.Error("half a list was taken")
 	}
+	// who asks for the place alone is not kept from it by another annotation
+	in := wireInfrastructure{}
+	in.Metadata.Annotations = map[string]string{ReaddressAnnotation: "m1", RouterIDsAnnotation: "nonsense"}
+	in.Status.PlatformStatus.BareMetal.API = []string{"10.98.0.5"}
+	if got, err := in.place(); err != nil || got.Readdress != "m1" || len(got.APIVIPs) != 1 {
+		t.Errorf("%+v, %v", got, err)
+	}
 }
 
 func TestNodesAreFollowedAtARealServer(t *testing.T) {

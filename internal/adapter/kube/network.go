@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -122,11 +123,36 @@ const SyncAnnotation = state.AnnotationDomain + "vrrp-sync-families"
 // servers, as CIDRs with commas.
 const NameClientsAnnotation = state.AnnotationDomain + "name-clients"
 
+// Place returns the addresses of the site and the announcement that it moves, and nothing else of
+// the Infrastructure object. It is empty if there is no such object.
+func (c *Client) Place(ctx context.Context) (Infrastructure, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	data, err := raw(c.set.CoreV1().RESTClient().Get().AbsPath(infrastructures, "cluster").SetHeader("Accept", "application/json").Do(ctx))
+	if apierrors.IsNotFound(err) {
+		return Infrastructure{}, nil
+	}
+	var in wireInfrastructure
+	if err == nil {
+		err = json.Unmarshal(data, &in)
+	}
+	var out Infrastructure
+	if err == nil {
+		out, err = in.place()
+	}
+	if err != nil {
+		return Infrastructure{}, fmt.Errorf("get Infrastructure cluster: %w", err)
+	}
+	return out, nil
+}
+
+const infrastructures = "/apis/config.openshift.io/v1/infrastructures"
+
 // FollowInfrastructure calls changed with the Infrastructure object's settings,
 // as Follow does, but not while there is no such object.
 func FollowInfrastructure(ctx context.Context, s *Servers, logf func(string, ...any), changed func(Infrastructure)) error {
 	kind := Kind[Infrastructure]{
-		Path: "/apis/config.openshift.io/v1/infrastructures", Only: "cluster", Read: readInfrastructure,
+		Path: infrastructures, Only: "cluster", Read: readInfrastructure,
 	}
 	return Follow(ctx, s, kind, logf, func(list []Infrastructure) {
 		if len(list) == 1 {
@@ -163,14 +189,26 @@ func readInfrastructure(object []byte) (Infrastructure, error) {
 	if err := json.Unmarshal(object, &in); err != nil {
 		return Infrastructure{}, err
 	}
-	platform := in.Status.PlatformStatus
-	out := Infrastructure{
-		BareMetal:    platform.Type == "BareMetal",
-		UserManaged:  platform.BareMetal.LoadBalancer.Type == "UserManaged",
-		SyncFamilies: in.Metadata.Annotations[SyncAnnotation] == "true",
-		Readdress:    in.Metadata.Annotations[ReaddressAnnotation],
-		DualStack:    in.Metadata.Annotations[DualStackAnnotation],
+	out, err := in.place()
+	if err != nil {
+		return Infrastructure{}, err
 	}
+	platform := in.Status.PlatformStatus
+	out.BareMetal, out.UserManaged = platform.Type == "BareMetal", platform.BareMetal.LoadBalancer.Type == "UserManaged"
+	out.SyncFamilies, out.DualStack = in.Metadata.Annotations[SyncAnnotation] == "true", in.Metadata.Annotations[DualStackAnnotation]
+	if out.RouterIDs, err = readRouterIDs(in.Metadata.Annotations[RouterIDsAnnotation]); err != nil {
+		return Infrastructure{}, fmt.Errorf("annotation %s: %w", RouterIDsAnnotation, err)
+	}
+	if out.NameClients, err = parseAll(listed(in.Metadata.Annotations[NameClientsAnnotation]), netip.ParsePrefix); err != nil {
+		return Infrastructure{}, fmt.Errorf("annotation %s: %w", NameClientsAnnotation, err)
+	}
+	return out, nil
+}
+
+// place returns the addresses of the site and the announcement that it moves.
+func (in *wireInfrastructure) place() (Infrastructure, error) {
+	platform := in.Status.PlatformStatus
+	out := Infrastructure{Readdress: in.Metadata.Annotations[ReaddressAnnotation]}
 	var err error
 	if out.APIVIPs, err = parseAll(platform.BareMetal.API, netip.ParseAddr); err != nil {
 		return Infrastructure{}, fmt.Errorf("status.platformStatus.baremetal.apiServerInternalIPs: %w", err)
@@ -180,12 +218,6 @@ func readInfrastructure(object []byte) (Infrastructure, error) {
 	}
 	if out.MachineNetworks, err = parseAll(platform.BareMetal.Networks, netip.ParsePrefix); err != nil {
 		return Infrastructure{}, fmt.Errorf("status.platformStatus.baremetal.machineNetworks: %w", err)
-	}
-	if out.RouterIDs, err = readRouterIDs(in.Metadata.Annotations[RouterIDsAnnotation]); err != nil {
-		return Infrastructure{}, fmt.Errorf("annotation %s: %w", RouterIDsAnnotation, err)
-	}
-	if out.NameClients, err = parseAll(listed(in.Metadata.Annotations[NameClientsAnnotation]), netip.ParsePrefix); err != nil {
-		return Infrastructure{}, fmt.Errorf("annotation %s: %w", NameClientsAnnotation, err)
 	}
 	for _, list := range [][]netip.Addr{out.APIVIPs, out.IngressVIPs} {
 		for i := range list {

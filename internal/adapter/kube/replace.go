@@ -12,33 +12,25 @@ import (
 // The requests of a replacement. The agent makes them as the administrator, because its own
 // account may not delete nodes and pods.
 
-// PodsOn returns the number of pods that are bound to a node.
-func (c *Client) PodsOn(ctx context.Context, node string) (int, error) {
-	list, err := c.podsOn(ctx, node)
-	if err != nil {
-		return 0, err
-	}
-	return len(list.Items), nil
-}
-
-func (c *Client) podsOn(ctx context.Context, node string) (*corev1.PodList, error) {
+// PodsOn returns the pods that are bound to a node.
+func (c *Client) PodsOn(ctx context.Context, node string) ([]corev1.Pod, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	list, err := c.set.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
 	if err != nil {
 		return nil, fmt.Errorf("list the pods of %s: %w", node, err)
 	}
-	return list, nil
+	return list.Items, nil
 }
 
 // DeletePodsOn deletes all pods that are bound to a node, without waiting for a kubelet.
 // The caller must know that the host is off.
 func (c *Client) DeletePodsOn(ctx context.Context, node string) error {
-	list, err := c.podsOn(ctx, node)
+	pods, err := c.PodsOn(ctx, node)
 	if err != nil {
 		return err
 	}
-	for _, p := range list.Items {
+	for _, p := range pods {
 		if err := c.deletePod(ctx, &p); err != nil {
 			return err
 		}

@@ -1,6 +1,8 @@
 package kube
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,8 +32,8 @@ func TestAReplacementTakesAwayWhatIsOfTheOldNodeAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n, err := c.PodsOn(ctx, "lost"); n != 2 || err != nil {
-		t.Fatalf("%d pods, %v", n, err)
+	if pods, err := c.PodsOn(ctx, "lost"); len(pods) != 2 || err != nil {
+		t.Fatalf("%d pods, %v", len(pods), err)
 	}
 	for range 2 {
 		if err := c.DeletePodsOn(ctx, "lost"); err != nil {
@@ -40,8 +42,8 @@ func TestAReplacementTakesAwayWhatIsOfTheOldNodeAlone(t *testing.T) {
 	}
 	lost, err := c.PodsOn(ctx, "lost")
 	whole, errWhole := c.PodsOn(ctx, "whole")
-	if lost != 0 || whole != 1 || err != nil || errWhole != nil {
-		t.Errorf("%d and %d pods are left, %v, %v", lost, whole, err, errWhole)
+	if len(lost) != 0 || len(whole) != 1 || err != nil || errWhole != nil {
+		t.Errorf("%d and %d pods are left, %v, %v", len(lost), len(whole), err, errWhole)
 	}
 	if err := c.DeleteNode(ctx, "lost", "another-uid"); err != nil {
 		t.Error(err)
@@ -105,6 +107,41 @@ func TestOnlyThePlanThatHoldsTheLockWritesIntoIt(t *testing.T) {
 		err := write("first", value)
 		if data, unread := c.ConfigMap(ctx, "default", "lock-of-one"); err != nil || unread != nil || len(data) != 3 || data["told"] != value || data["plan"] != "p" {
 			t.Errorf("%s: %v, %v, %v", value, data, err, unread)
+		}
+	}
+}
+
+// TestWhoNamesTheNodeOfAPodIsNotedAndTheBindingIsNot: drain.Pinned tells by that which pods would be made
+// for a host again. A real API server says so.
+func TestWhoNamesTheNodeOfAPodIsNotedAndTheBindingIsNot(t *testing.T) {
+	api := apitest.Need(t, server)
+	set, err := kubernetes.NewForConfig(api.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, pods := t.Context(), set.CoreV1().Pods("default")
+	for name, on := range map[string]string{"pinned": "noted", "bound": ""} {
+		_, err := pods.Create(ctx, &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec:       corev1.PodSpec{NodeName: on, AutomountServiceAccountToken: new(false), Containers: []corev1.Container{{Name: "x", Image: "x"}}},
+		}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := pods.Bind(ctx, &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: "bound"}, Target: corev1.ObjectReference{Kind: "Node", Name: "noted"}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	on, err := (&Client{set: set}).PodsOn(ctx, "noted")
+	if err != nil || len(on) != 2 {
+		t.Fatalf("%d pods, %v", len(on), err)
+	}
+	for _, p := range on {
+		noted := slices.ContainsFunc(p.ManagedFields, func(m metav1.ManagedFieldsEntry) bool {
+			return m.FieldsV1 != nil && strings.Contains(m.FieldsV1.GetRawString(), `"f:nodeName":{}`)
+		})
+		if noted != (p.Name == "pinned") {
+			t.Errorf("%s: %+v", p.Name, p.ManagedFields)
 		}
 	}
 }

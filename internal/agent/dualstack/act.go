@@ -18,7 +18,7 @@ func (a *Agent) act(ctx context.Context, f decide.Facts, s decide.Step, own []ne
 	case decide.Idle, decide.Wait:
 		return "", nil
 	case decide.Drop:
-		return s.Words, a.drop(ctx, p)
+		return s.Words, a.drop(ctx, f)
 	case decide.Heed:
 		j.Begun = true
 		return journal(j)
@@ -90,11 +90,11 @@ func (a *Agent) carry(ctx context.Context, p decide.Plan, s decide.Step) (string
 
 // drop forgets the plan. The carrier may have taken the lock of all plans before the plan was
 // taken back.
-func (a *Agent) drop(ctx context.Context, p decide.Plan) error {
-	if p.Carrier() == a.Host() {
+func (a *Agent) drop(ctx context.Context, f decide.Facts) error {
+	if f.Carrier() == a.Host() {
 		c, err := a.Cluster()
 		if err == nil {
-			err = c.Unlock(ctx, p)
+			err = c.Unlock(ctx, *f.Plan)
 		}
 		if err != nil {
 			return err

@@ -37,6 +37,8 @@ type World struct {
 	Fits func(p decide.Plan) (own []netip.Addr, lacks string)
 	// Carried reports whether the cluster goes on without this control plane now, and why not.
 	Carried func(ctx context.Context) (state.Fact[bool], string)
+	// Retired reports whether the list of retired hosts has a name, and no host got it again.
+	Retired func(ctx context.Context, name string) (bool, error)
 	// Serves reports whether the API server and the controller manager of this host know both
 	// families, and answer.
 	Serves func(ctx context.Context, p decide.Plan) (bool, error)
@@ -191,13 +193,27 @@ func (a *Agent) facts(ctx context.Context, f *decide.Facts) (own []netip.Addr, l
 		}
 	}
 	f.Nodes = a.seen(p)
-	if p.Carrier() == f.Host {
+	if f.Retired = a.retired(ctx, *f); f.Carrier() == f.Host {
 		a.carrier(ctx, f)
 		if f.Carried.Known {
 			f.Whole = state.Known(map[bool]string{false: why}[f.Carried.Value])
 		}
 	}
 	return own, lacks, nil
+}
+
+// retired returns the hosts of the plan that were taken out. One whose Node is there is not, yet.
+func (a *Agent) retired(ctx context.Context, f decide.Facts) []string {
+	var out []string
+	for _, name := range f.Plan.Order() {
+		if _, there := f.Nodes.Value[name]; there || !f.Nodes.Known {
+			continue
+		}
+		if is, err := a.Retired(ctx, name); err == nil && is {
+			out = append(out, name)
+		}
+	}
+	return out
 }
 
 // carrier asks the cluster what only the carrier needs to know.

@@ -43,6 +43,8 @@ type town struct {
 	settled       bool
 	now           time.Time
 	crashes       int
+	burns         string // the host that is lost for good, and taken out, when a host is cut
+	out           string // that was
 	log           []string
 }
 
@@ -86,6 +88,7 @@ func (h *townHost) begin() {
 				return []netip.Addr{netip.MustParseAddr("10.98.0.11"), netip.MustParseAddr("fd98::11")}, ""
 			},
 			Carried: func(context.Context) (state.Fact[bool], string) { return state.Known(true), "" },
+			Retired: func(_ context.Context, name string) (bool, error) { return name == w.out, nil },
 			Serves:  func(context.Context, decide.Plan) (bool, error) { return h.serve, nil },
 			Serve:   func(decide.Plan) error { return effect("serves", func() { h.serve = true }) },
 			Change: func(decide.Plan, []netip.Addr, netip.Prefix) error {
@@ -168,6 +171,9 @@ func text(p decide.Plan) string {
 func (w *town) nodes() []state.Node {
 	var out []state.Node
 	for _, name := range names {
+		if name == w.out {
+			continue
+		}
 		h := w.hosts[name]
 		n := state.Node{Name: name, Ready: true, Annotations: map[string]string{}, Addresses: []netip.Addr{netip.MustParseAddr("10.98.0.11")}}
 		if h.told != "" {
@@ -188,12 +194,15 @@ func (w *town) rests(t *testing.T) {
 		before := fmt.Sprint(w.log, w.crashes, w.nodes(), w.announced)
 		w.now = w.now.Add(time.Minute)
 		for _, name := range names {
+			if name == w.out {
+				continue
+			}
 			h := w.hosts[name]
 			h.Nodes(w.nodes())
 			h.Infrastructure(kube.Infrastructure{DualStack: w.announced})
 			if _, err := h.step(t.Context()); errors.Is(err, powercut.Err) {
 				w.crashes++
-				w.Cut = powercut.Cut{}
+				w.Cut, w.out = powercut.Cut{}, w.burns
 				h.begin()
 			} else if err != nil && !errors.Is(err, install.ErrTakenBack) {
 				t.Fatalf("%s: %v", name, err)
@@ -217,6 +226,9 @@ func (w *town) rests(t *testing.T) {
 func (w *town) wrong(both bool) string {
 	var out []string
 	for _, name := range names {
+		if name == w.out {
+			continue
+		}
 		h := w.hosts[name]
 		p, _, err := h.Store.Load()
 		if err != nil || p != nil || h.told != "" || h.both != both || h.files != both || h.serve != (both && name != "w-1") || h.shares != map[bool]int{false: 1, true: 2}[both] {
@@ -252,6 +264,37 @@ func TestASiteGetsTheSecondFamilyThoughAnAgentIsCutAtAnyEffect(t *testing.T) {
 				t.Errorf("cut at %s, after %v: %d crashes\n%s", want[at-1], after, w.crashes, bad)
 			}
 		}
+	}
+}
+
+// A host that is lost for good comes back under another name, or not at all.
+func TestAPlanEndsWithoutAHostThatWasTakenOutWheneverThatIs(t *testing.T) {
+	for _, burns := range names {
+		for at := 1; at <= 16; at++ {
+			for _, after := range []bool{false, true} {
+				w := newTown(t)
+				w.announced, w.burns, w.At, w.After = text(plan()), burns, at, after
+				w.rests(t)
+				if bad := w.wrong(true); bad != "" || w.crashes != 1 {
+					t.Errorf("%s is lost at effect %d, after %v: %d crashes\n%s\n%q", burns, at, after, w.crashes, bad, w.log)
+				}
+			}
+		}
+	}
+}
+
+func TestAHostThatThePlanDoesNotNameChangesNothing(t *testing.T) {
+	w := newTown(t)
+	p := plan()
+	p.Begun = true
+	delete(p.Hosts, "w-1")
+	w.announced = text(p)
+	w.rests(t)
+	if h := w.hosts["w-1"]; h.files || h.wish || h.boot != 0 {
+		t.Errorf("it changes files, or boots: %q", w.log)
+	}
+	if p, _, err := w.hosts["w-1"].Store.Load(); p != nil || err != nil || w.announced != "" {
+		t.Errorf("the plan is over, and the host has it: %v %v %q", p, err, w.announced)
 	}
 }
 

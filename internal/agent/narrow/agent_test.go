@@ -70,7 +70,7 @@ func (p *trio) look(i int, job Job) narrow.Facts {
 		Serves: state.Known(true), StandIn: state.Known(false), Voters: state.Known(voters), Listed: state.Known(p.member), Learner: state.Known(state.MemberID(0)), Asked: state.Known(h.asked),
 		PeerHere: state.Known(other), ThirdHere: state.Known(p.third && p.member), Kubelets: state.Known(!h.podmans), Podmans: state.Known(h.podmans), Boots: state.Known(!h.ordered), Runs: ring,
 		Paired: state.Known(h.paired), Room: state.Known(true), Ships: state.Known(true), Prepared: state.Known(h.prepared), Tested: state.Known(true), Dressed: state.Known(h.dressed),
-		Plain: state.Known(!h.dressed && (i == 1 || p.plain)), Ring: ring, Target: state.Known(true), Lock: state.Known(p.lock), Told: state.Known(p.told), Work: state.Known(""), Node: state.Known(p.node),
+		Plain: state.Known(!h.dressed && (i == 1 || p.plain)), Ring: ring, Target: state.Known(true), Lock: state.Known(p.lock), Told: state.Known(p.told), Work: state.Known(""), Moves: state.Known(""), Node: state.Known(p.node),
 		Leaves: state.Known(p.leaves), Empty: state.Known(p.leaves), Volumes: state.Known[[]string](nil), Answers: state.Known(p.third && p.member),
 	}
 	if h.ring {

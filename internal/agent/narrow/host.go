@@ -29,6 +29,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/removal"
 	decide "github.com/holdfast/holdfast/internal/decide/twonode"
 	"github.com/holdfast/holdfast/internal/fence"
+	"github.com/holdfast/holdfast/internal/install/readdress"
 	"github.com/holdfast/holdfast/internal/model/corosync"
 	"github.com/holdfast/holdfast/internal/model/retired"
 	"github.com/holdfast/holdfast/internal/model/site"
@@ -63,6 +64,7 @@ type Options struct {
 // API is the part of the cluster's API that the plan needs.
 type API interface {
 	carry.LockAPI
+	readdress.Places
 	ConfigMap(ctx context.Context, namespace, name string) (map[string]string, error)
 	Secret(ctx context.Context, namespace, name string) (map[string][]byte, error)
 	PutSecret(ctx context.Context, namespace, name string, data map[string][]byte) error

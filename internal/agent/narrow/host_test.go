@@ -15,6 +15,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/adapter/etcd"
 	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/adapter/pacemaker"
 	"github.com/holdfast/holdfast/internal/adapter/podman"
 	"github.com/holdfast/holdfast/internal/adapter/records"
@@ -42,7 +43,10 @@ type cluster struct {
 	volumes []string
 	did     []string
 	fails   error
+	place   kube.Infrastructure
 }
+
+func (c *cluster) Place(context.Context) (kube.Infrastructure, error) { return c.place, c.fails }
 
 func (c *cluster) ConfigMap(_ context.Context, ns, name string) (map[string]string, error) {
 	return c.maps[ns+"/"+name], c.fails
@@ -307,6 +311,7 @@ func TestTheFactsOfOneOfThreeOpenEveryGate(t *testing.T) {
 	}
 	for gate, change := range map[string]func(l *lab){
 		"old":     func(l *lab) { delete(l.api.nodes, "cp-3") },
+		"work":    func(l *lab) { l.api.place.Readdress = `{"id":"m1","by":"ada"}` },
 		"hands":   func(l *lab) { l.put(state.FencingDir+"/cp-2.json", "{}") },
 		"serve":   func(l *lab) { delete(l.others, "cp-3") },
 		"fencing": func(l *lab) { l.tests["cp-2"] = fence.Report{Identity: fence.IdentityUnknown} },
@@ -331,7 +336,7 @@ func TestWhatCannotBeFoundOutIsUnknown(t *testing.T) {
 	f := l.look(t.Context(), l.job(narrow.Pairing))
 	for name, known := range map[string]bool{
 		"record": f.Record.Known, "asked": f.Asked.Known, "voters": f.Voters.Known, "listed": f.Listed.Known, "serves": f.Serves.Known, "the peer": f.PeerHere.Known, "lock": f.Lock.Known,
-		"told": f.Told.Known, "work": f.Work.Known, "node": f.Node.Known, "ring": f.Ring.Known, "set-up": f.SetUp.Known, "maintenance": f.Maintained.Known, "contact": f.Contact.Known,
+		"told": f.Told.Known, "work": f.Work.Known, "moves": f.Moves.Known, "node": f.Node.Known, "ring": f.Ring.Known, "set-up": f.SetUp.Known, "maintenance": f.Maintained.Known, "contact": f.Contact.Known,
 		"prepared": f.Prepared.Known, "dressed": f.Dressed.Known, "plain": f.Plain.Known, "paired": f.Paired.Known,
 	} {
 		if known {

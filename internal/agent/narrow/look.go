@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/hold"
 	"github.com/holdfast/holdfast/internal/fence"
+	"github.com/holdfast/holdfast/internal/install/readdress"
 	"github.com/holdfast/holdfast/internal/install/release"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
@@ -269,6 +270,7 @@ func (h *here) cluster(ctx context.Context, f *narrow.Facts, s subject) {
 	}
 	record, err := api.ConfigMap(ctx, annotation.RecordNamespace, annotation.RecordName)
 	f.Work = carry.Fact(hold.Of(carry.Fact(record[annotation.RecordKey], err), nil).Rewrite, err)
+	f.Moves = readdress.Keeps(ctx, api)
 	if h.Backup != nil {
 		f.Backup = h.Backup(ctx)
 	}

@@ -89,7 +89,7 @@ func (a *Agent) relocate(ctx context.Context, s decide.Step) error {
 
 // tell writes what was decided for people: into a file of the host, and into its Node.
 func (a *Agent) tell(ctx context.Context, f decide.Facts, s decide.Step, problem error) error {
-	d := install.Doing{Plan: f.Plan.ID, Act: s.Act, Words: s.Words, At: f.Journal.At, Over: f.Journal.Over}
+	d := install.Doing{Plan: f.Plan.ID, Act: s.Act, Words: s.Words, Lacks: f.Lacks, Local: f.Plan.Local, At: f.Journal.At, Over: f.Journal.Over}
 	if problem != nil {
 		d.Problem = problem.Error()
 	}

@@ -29,6 +29,8 @@ import (
 const (
 	often = 2 * time.Second
 	limit = 5 * time.Minute
+	// seldom is the pause between two looks at what a move needs.
+	seldom = 30 * time.Second
 	// asks bounds one question to etcd.
 	asks = 3 * time.Second
 )
@@ -46,8 +48,9 @@ type World struct {
 	Kernel func() ([]nodeaddress.Address, []state.HostRoute, error)
 	// Boot names this boot of the host.
 	Boot func() (string, error)
-	// Keep copies the files of the host that Move changes; Trim and Forget take what is
-	// left of the former place.
+	// Able says why Move cannot end, nil if it can. Keep copies the files of the host that Move
+	// changes; Trim and Forget take what is left of the former place.
+	Able   func(p decide.Plan, to decide.Side, j decide.Journal) error
 	Keep   func() error
 	Move   func(p decide.Plan, to decide.Side, j decide.Journal) error
 	Trim   func(p decide.Plan, at decide.Side, j decide.Journal) error
@@ -84,6 +87,10 @@ type Agent struct {
 	told     string
 	announce string // the plan that the API shows
 	unled    bool   // nothing leads anywhere
+	// unable says why the host cannot move, as it was seen at ableAt for the plan and the side
+	// ableOf.
+	unable, ableOf string
+	ableAt         time.Time
 }
 
 // Task returns the task that follows the plan. Without a plan it reads one file and ends.
@@ -140,11 +147,30 @@ func (a *Agent) step(ctx context.Context) (loop.Result, error) {
 	}
 	led := a.lead(decide.Leads(f))
 	s := decide.Decide(f)
+	if f.Lacks = a.lacks(f, s); f.Lacks != "" {
+		s = decide.Decide(f)
+	}
 	if s.Act == decide.Idle {
 		return loop.Result{}, errors.Join(led, a.ended(ctx, plan))
 	}
 	changed, err := a.act(ctx, f, s)
 	return loop.Result{Changed: changed}, errors.Join(led, err, a.tell(ctx, f, s, err))
+}
+
+// lacks says why the host cannot begin to move, empty if it can. Before it begins it looks each
+// time; while it waits for that, it looks twice a minute, since a look signs certificates.
+func (a *Agent) lacks(f decide.Facts, s decide.Step) string {
+	if s.Act != decide.Begin && (s.Act != decide.Wait || f.Journal.Over) {
+		return ""
+	}
+	to, now := f.Journal.At.Other(), a.Now()
+	if of := f.Plan.ID + " " + string(to); s.Act == decide.Begin || a.ableOf != of || now.Sub(a.ableAt) >= seldom {
+		a.ableOf, a.ableAt, a.unable = of, now, ""
+		if err := a.Able(*f.Plan, to, f.Journal); err != nil {
+			a.unable = err.Error()
+		}
+	}
+	return a.unable
 }
 
 // lead keeps the way to members of etcd that have moved. A table of an earlier run is taken
@@ -255,21 +281,9 @@ func (a *Agent) members(ctx context.Context, f *decide.Facts) {
 	f.Members = state.Known(sides)
 }
 
-// sideOf says which place the virtual IPs of the API belong to; of a site without any, its
-// machine networks.
+// sideOf says at which place the API has the site.
 func sideOf(p decide.Plan, in kube.Infrastructure) state.Fact[decide.Side] {
-	for _, side := range []decide.Side{decide.From, decide.To} {
-		place := p.Place(side)
-		vips, err := place.VIPs()
-		nets, err2 := place.Networks()
-		if err != nil || err2 != nil {
-			continue
-		}
-		if len(vips) > 0 && slices.Equal(slices.Concat(in.APIVIPs, in.IngressVIPs), vips) || len(vips) == 0 && slices.Equal(in.MachineNetworks, nets) {
-			return state.Known(side)
-		}
-	}
-	return state.Fact[decide.Side]{}
+	return decide.Object{VIPs: slices.Concat(in.APIVIPs, in.IngressVIPs), Networks: in.MachineNetworks}.SideOf(p)
 }
 
 // sidesOf says of each node at which place the API has it.

@@ -24,16 +24,18 @@ func addr(text string) netip.Addr { return netip.MustParseAddr(text) }
 // loner is a site of one control plane, which takes what DHCP gives it.
 type loner struct {
 	*Agent
-	is     netip.Prefix
-	boot   string
-	files  decide.Side
-	urls   []string
-	vips   decide.Side
-	shown  map[string]string // what the Node says
-	text   string            // what the Infrastructure object announces
-	led    int
-	copies bool
-	fails  error // of the next change of files
+	is      netip.Prefix
+	boot    string
+	files   decide.Side
+	urls    []string
+	vips    decide.Side
+	shown   map[string]string // what the Node says
+	text    string            // what the Infrastructure object announces
+	led     int
+	copies  bool
+	fails   error // of the next change of files
+	keyless error // for the change of files
+	looks   int   // at whether it can be made
 }
 
 func newLoner(t *testing.T) *loner {
@@ -49,6 +51,7 @@ func newLoner(t *testing.T) *loner {
 			return []nodeaddress.Address{{Interface: "eth0", Index: 2, Prefix: l.is, Usable: true}}, nil, nil
 		},
 		Boot: func() (string, error) { return l.boot, nil },
+		Able: func(decide.Plan, decide.Side, decide.Journal) error { l.looks++; return l.keyless },
 		Keep: func() error { l.copies = true; return nil },
 		Move: func(_ decide.Plan, to decide.Side, _ decide.Journal) error {
 			if err := l.fails; err != nil {
@@ -277,5 +280,31 @@ func TestAWithdrawnPlanIsForgottenUnlessTheHostHasBegun(t *testing.T) {
 	l.runs(t, 1)
 	if plan, j, err := l.Store.Load(); plan == nil || err != nil || j.Free() && !j.Over {
 		t.Errorf("a host that has begun forgot the plan: %+v, %v", j, err)
+	}
+}
+
+// TestAHostThatCannotSignDoesNotBegin: Pacemaker would be stopped, and the files never be whole.
+func TestAHostThatCannotSignDoesNotBegin(t *testing.T) {
+	l := newLoner(t)
+	l.keyless = errors.New("open etcd/ca.key: no such file")
+	l.Quiet = func(context.Context) error { t.Error("Pacemaker is stopped"); return nil }
+	l.announces(t, func(*decide.Plan) {})
+	l.runs(t, 3)
+	if d := l.doing(t); d.Plan != "move-1" || !strings.Contains(d.Lacks, "etcd/ca.key") || !strings.Contains(l.shown["cp-1"], "etcd/ca.key") {
+		t.Fatalf("announced: %+v, %q", d, l.shown)
+	}
+	l.runs(t, 120)
+	if l.looks > 20 { // a look signs certificates, and a second passes with each question for the time
+		t.Errorf("while it waits it looked %d times", l.looks)
+	}
+	l.is = netip.MustParsePrefix("10.77.0.99/24")
+	l.runs(t, 60)
+	if _, j, err := l.Store.Load(); err != nil || j.Moving != "" || j.At != decide.From || l.copies || l.files != decide.From {
+		t.Errorf("it has begun: %+v, %v", j, err)
+	}
+	l.keyless, l.Quiet = nil, func(context.Context) error { return nil }
+	l.runs(t, 120)
+	if plan, _, err := l.Store.Load(); err != nil || plan != nil || l.files != decide.To || l.text != "" {
+		t.Errorf("with the key it does not move: %+v, %v, files %s", plan, err, l.files)
 	}
 }

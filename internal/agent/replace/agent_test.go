@@ -62,7 +62,7 @@ func (s *site) look(_ context.Context, job Job) replace.Facts {
 		Retirement: state.Known(s.done[replace.Retire] && !s.done[replace.DropRetire]), Device: is(replace.PutDevice), Fences: is(replace.SetFencing),
 		Room: state.Known(true), Ships: state.Known(true), Lock: state.Known(s.lockedBy), OldNode: state.Known(replace.Node{There: !s.done[replace.DropNode], UID: "u"}),
 		Pods: state.Known(0), Tombstone: is(replace.PutGrave), Given: is(replace.GiveName), Token: state.Known(s.token != "" && s.token == job.Secrets.Token), JoinKey: is(replace.ChangeJoin),
-		Taken: state.Known(""), Named: is(replace.NameSite), OldDevice: state.Known(!s.done[replace.DropDevice]), Account: is(replace.PutDevice), Leftover: state.Known(false), Volumes: state.Known[[]string](nil), Work: state.Known(""), Upgrade: state.Known(hold.Lost{}),
+		Taken: state.Known(""), Named: is(replace.NameSite), OldDevice: state.Known(!s.done[replace.DropDevice]), Account: is(replace.PutDevice), Leftover: state.Known(false), Volumes: state.Known[[]string](nil), Work: state.Known(""), Moves: state.Known(""), Upgrade: state.Known(hold.Lost{}),
 		Arch: state.Known(true), Reached: state.Known(true), Ours: state.Known(false), Matches: state.Known(true), Verified: state.Known(s.pair),
 	}
 	if s.asks {

@@ -112,6 +112,7 @@ func TestTheGatesOfAGrowingSiteNeedNoKeeper(t *testing.T) {
 	order := order
 	order.Wish = replace.Wish{ID: "p2", Grows: true, New: job.Plan.New, At: noon, By: "ada", Accepts: replace.Accepts{NoBackup: true}}
 	job = Job{Order: &order}
+	delete(l.api.maps, system+"/"+lockName)
 	f := l.look(t.Context(), job)
 	for _, g := range replace.Closed(replace.GrowGates(f, order.Wish)) {
 		if g.ID != "release" { // there is none in this folder

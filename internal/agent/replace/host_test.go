@@ -12,7 +12,11 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/adapter/pacemaker"
 	"github.com/holdfast/holdfast/internal/adapter/podman"
 	"github.com/holdfast/holdfast/internal/adapter/records"
@@ -37,10 +41,14 @@ type cluster struct {
 	graves  map[string]retired.Host
 	node    NodeFacts
 	pods    int
+	pinned  []corev1.Pod // are made again as often as they are deleted
 	lease   time.Time
 	did     []string
 	said    *annotation.Host // of cp-1
+	place   kube.Infrastructure
 }
+
+func (c *cluster) Place(context.Context) (kube.Infrastructure, error) { return c.place, nil }
 
 func (c *cluster) ConfigMap(_ context.Context, ns, name string) (map[string]string, error) {
 	return c.maps[ns+"/"+name], nil
@@ -87,7 +95,10 @@ func (c *cluster) Unlock(_ context.Context, ns, name, key, value string) error {
 	return nil
 }
 
-func (c *cluster) PodsOn(context.Context, string) (int, error) { return c.pods, nil }
+func (c *cluster) PodsOn(context.Context, string) ([]corev1.Pod, error) {
+	return append(make([]corev1.Pod, c.pods), c.pinned...), nil
+}
+
 func (c *cluster) DeletePodsOn(context.Context, string) error {
 	c.did, c.pods = append(c.did, "pods"), 0
 	return nil
@@ -142,7 +153,7 @@ func newLab(t *testing.T) (*lab, Job) {
 	}
 	l := &lab{
 		power: state.PowerOff, clock: noon, nodes: []string{"cp-1", "cp-2"},
-		api: &cluster{maps: map[string]map[string]string{}, secrets: map[string]map[string][]byte{}, graves: map[string]retired.Host{}, pods: 3, node: NodeFacts{
+		api: &cluster{maps: map[string]map[string]string{system + "/" + lockName: {lockKey: "p1"}}, secrets: map[string]map[string][]byte{}, graves: map[string]retired.Host{}, pods: 3, node: NodeFacts{
 			Node: replace.Node{There: true, UID: "u"}, Address: "10.98.0.12", Machine: state.Machine{UUID: "old", Serial: "S2"}, MachineID: "m-old",
 		}},
 	}
@@ -265,6 +276,40 @@ func TestAHostThatIsOffIsTakenOutOfEverything(t *testing.T) {
 	}
 }
 
+// A controller that names the host in spec.nodeName makes a pod for it again at once, and a finalizer keeps
+// one that is deleted: both are told, and neither keeps the newcomer out.
+func TestPodsThatComeBackForTheNameAreToldAndKeepNoNewcomerOut(t *testing.T) {
+	l, job := newLab(t)
+	of := []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "till-5f", Controller: new(true)}}
+	l.api.pinned = []corev1.Pod{
+		{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "till-5f-abcde", GenerateName: "till-5f-", OwnerReferences: of, CreationTimestamp: metav1.NewTime(noon.Add(time.Minute))}},
+		{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db-0", Finalizers: []string{"example.com/data"}, DeletionTimestamp: new(metav1.NewTime(noon)), DeletionGracePeriodSeconds: new(int64(0))}},
+	}
+	if f := l.look(t.Context(), job); !state.Is(f.Pods, l.api.pods+1) { // without a tombstone nobody knows which pods are later ones
+		t.Errorf("before the tombstone %+v hold the plan", f.Pods)
+	}
+	for _, act := range []replace.Act{
+		replace.CopyPlan, replace.ChangeKey, replace.PutToken, replace.ChangeJoin, replace.PutGrave, replace.DropNode, replace.DropPods, replace.LeaveRing, replace.Forget, replace.Retire,
+	} {
+		if err := l.world().Do[act](t.Context(), job); err != nil {
+			t.Fatalf("%s: %v", act, err)
+		}
+	}
+	job.Plan.Reloaded = true
+	f := l.look(t.Context(), job)
+	f.Plan = job.Plan
+	d := replace.Decide(f)
+	if d.Rule != "newcomer.install" || !strings.Contains(d.Words, "pod shop/till-5f-* (of ReplicaSet till-5f)") || !strings.Contains(d.Words, "pod shop/db-0: it is deleted, and waits for example.com/data") {
+		t.Errorf("%+v", d)
+	}
+	grave := l.api.graves["cp-2"]
+	grave.UID = "of-another-life"
+	l.api.graves["cp-2"] = grave
+	if f := l.look(t.Context(), job); !state.Is(f.Pods, 1) {
+		t.Errorf("by the tombstone of another life %+v hold the plan", f.Pods)
+	}
+}
+
 func TestTheNewcomersRingHasBothHosts(t *testing.T) {
 	l, job := newLab(t)
 	if err := l.leaveRing(t.Context(), job); err != nil {
@@ -326,6 +371,25 @@ func TestOfTwoThatReplaceEachOtherOneHasTheLock(t *testing.T) {
 	}
 	if err := l.dropLock(t.Context(), job); err != nil || l.api.maps["kube-system/holdfast-replace"] == nil {
 		t.Error("somebody else's lock was taken", err)
+	}
+}
+
+func TestALockThatSomebodyDeletesIsWrittenAgain(t *testing.T) {
+	const name = system + "/" + lockName
+	l, job := newLab(t)
+	delete(l.api.maps, name)
+	if d := l.decides(t, job); d.Rule != "lock.again" || d.Act != replace.CopyPlan {
+		t.Fatalf("%+v", d)
+	}
+	if err := l.world().Do[replace.CopyPlan](t.Context(), job); err != nil || replace.InForce(l.api.maps[name]) == "" {
+		t.Errorf("%v: %q", err, l.api.maps[name])
+	}
+	if d := l.decides(t, job); d.Rule != "retired.key" {
+		t.Errorf("%+v", d)
+	}
+	l.api.maps[name] = map[string]string{lockKey: "p2"}
+	if d := l.decides(t, job); d.Rule != "retired.key" {
+		t.Errorf("another plan has the lock: %+v", d)
 	}
 }
 

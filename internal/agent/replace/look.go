@@ -9,14 +9,18 @@ import (
 	"syscall"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/holdfast/holdfast/internal/adapter/redfish"
 	"github.com/holdfast/holdfast/internal/agent/carry"
 	"github.com/holdfast/holdfast/internal/decide/handover"
 	"github.com/holdfast/holdfast/internal/decide/installation"
+	"github.com/holdfast/holdfast/internal/decide/removal"
 	"github.com/holdfast/holdfast/internal/decide/replace"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/hold"
 	"github.com/holdfast/holdfast/internal/fence"
+	"github.com/holdfast/holdfast/internal/install/readdress"
 	"github.com/holdfast/holdfast/internal/model/bmc"
 	"github.com/holdfast/holdfast/internal/model/retired"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -162,6 +166,7 @@ const (
 
 // API is the part of the cluster's API that a replacement needs.
 type API interface {
+	readdress.Places
 	ConfigMap(ctx context.Context, namespace, name string) (map[string]string, error)
 	Secret(ctx context.Context, namespace, name string) (map[string][]byte, error)
 	PutSecret(ctx context.Context, namespace, name string, data map[string][]byte) error
@@ -170,7 +175,7 @@ type API interface {
 	Retire(ctx context.Context, h retired.Host) error
 	Lock(ctx context.Context, namespace, name string, data map[string]string) error
 	Unlock(ctx context.Context, namespace, name, key, value string) error
-	PodsOn(ctx context.Context, node string) (int, error)
+	PodsOn(ctx context.Context, node string) ([]corev1.Pod, error)
 	DeletePodsOn(ctx context.Context, node string) error
 	DeleteNode(ctx context.Context, name, uid string) error
 	VolumesOf(ctx context.Context, node string) ([]string, error)
@@ -198,6 +203,7 @@ func (h *here) cluster(ctx context.Context, f *replace.Facts, job Job) {
 	}
 	lock, err := api.ConfigMap(ctx, system, lockName)
 	f.Lock, f.InForce = carry.Fact(lock[lockKey], err), replace.InForce(lock)
+	f.Moves = readdress.Keeps(ctx, api)
 	name, next := names(job)
 	if name != "" {
 		h.oldInAPI(ctx, f, api, name, job.Plan)
@@ -221,6 +227,7 @@ func (h *here) cluster(ctx context.Context, f *replace.Facts, job Job) {
 		grave, there := graves.Of(name)
 		f.Tombstone = carry.Fact(there && grave.UID == job.Plan.Old.UID, err)
 		f.Given = carry.Fact(there && !grave.Open(), err)
+		bound(ctx, f, api, name, grave.When)
 	}
 	if job.Plan.Grows {
 		graves, err := api.Retired(ctx, next)
@@ -232,13 +239,22 @@ func (h *here) cluster(ctx context.Context, f *replace.Facts, job Job) {
 	f.Verified = carry.Fact(installation.OfTwoNode(conditions).Done, err)
 }
 
+// bound reads the pods that are bound to the old name. Without the tombstone of the old host each of them
+// may be one of that host.
+func bound(ctx context.Context, f *replace.Facts, api API, name string, out time.Time) {
+	if !state.Is(f.Tombstone, true) {
+		out = time.Time{}
+	}
+	pods, err := api.PodsOn(ctx, name)
+	hold, others := removal.Bound(pods, out)
+	f.Pods, f.Bound = carry.Fact(len(hold), err), others
+}
+
 // oldInAPI reads what the API has of the old host.
 func (h *here) oldInAPI(ctx context.Context, f *replace.Facts, api API, name string, plan *replace.Plan) {
 	node, err := api.Facts(ctx, name)
 	f.OldNode, f.OldAddress, f.OldMachine = carry.Fact(node.Node, err), node.Address, node.Machine
 	h.remember(f, name, plan)
-	pods, err := api.PodsOn(ctx, name)
-	f.Pods = carry.Fact(pods, err)
 	volumes, err := api.VolumesOf(ctx, name)
 	f.Volumes = carry.Fact(volumes, err)
 }

@@ -1,6 +1,7 @@
 package replace
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/agent/carry"
 	"github.com/holdfast/holdfast/internal/decide/replace"
+	"github.com/holdfast/holdfast/internal/install/dualstack"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -37,7 +39,9 @@ func (h *here) taken(ctx context.Context, f *replace.Facts, api API, job Job) {
 	}
 	node, err := api.Facts(ctx, w.New.Name)
 	list, unread := api.Retired(ctx, w.New.Name)
-	f.Taken = carry.Fact(replace.Taken(w, h.Hosts, node.There, list), errors.Join(err, unread))
+	in, unsaid := api.Place(ctx)
+	family, wrong := dualstack.Announced(in.DualStack)
+	f.Taken = carry.Fact(cmp.Or(replace.Taken(w, h.Hosts, node.There, list), family.Keeps(w.New.Name)), errors.Join(err, unread, unsaid, wrong))
 }
 
 // peer returns the name that the etcd keeper has for its peer, which it has from Pacemaker. It is

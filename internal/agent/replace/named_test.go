@@ -131,9 +131,15 @@ func TestTheNameOfANewHostIsLookedForInTheClusterAndTheSite(t *testing.T) {
 		change func(*lab, *replacement.Order)
 		want   string
 	}{
-		"a new name":               {func(*lab, *replacement.Order) {}, ""},
-		"one that the site names":  {func(l *lab, _ *replacement.Order) { l.Hosts = append(l.Hosts, "cp-3") }, "Duplicate"},
-		"one that was taken out":   {func(l *lab, _ *replacement.Order) { l.api.graves["cp-3"] = retired.Host{Name: "cp-3", When: noon} }, "stays retired"},
+		"a new name":              {func(*lab, *replacement.Order) {}, ""},
+		"one that the site names": {func(l *lab, _ *replacement.Order) { l.Hosts = append(l.Hosts, "cp-3") }, "Duplicate"},
+		"one that was taken out":  {func(l *lab, _ *replacement.Order) { l.api.graves["cp-3"] = retired.Host{Name: "cp-3", When: noon} }, "stays retired"},
+		"one that a plan for a second family does not name": {func(l *lab, _ *replacement.Order) {
+			l.api.place.DualStack = `{"id":"f1","by":"ada","hosts":{"cp-1":{"controlPlane":true},"cp-2":{"controlPlane":true}}}`
+		}, "does not name cp-3"},
+		"one that it names": {func(l *lab, _ *replacement.Order) {
+			l.api.place.DualStack = `{"id":"f1","by":"ada","hosts":{"cp-1":{"controlPlane":true},"cp-3":{"controlPlane":true}}}`
+		}, ""},
 		"one that is no node name": {func(_ *lab, o *replacement.Order) { o.Wish.New.Name = "cp_3" }, "must be a DNS name"},
 	} {
 		l, job, _ := newRenaming(t)

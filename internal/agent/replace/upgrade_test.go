@@ -33,3 +33,14 @@ func TestU17_APlanReadsHowFarTheHostThatStaysIs(t *testing.T) {
 		t.Errorf("it is on its way: %+v", f.Upgrade)
 	}
 }
+
+func TestAPlanReadsWhetherAMoveOfTheSiteIsAnnounced(t *testing.T) {
+	l, job := newLab(t)
+	if f := l.look(t.Context(), job); !state.Is(f.Moves, "") {
+		t.Fatalf("no move: %+v", f.Moves)
+	}
+	l.api.place.Readdress = `{"id":"m1","by":"ada"}`
+	if f := l.look(t.Context(), job); !strings.Contains(f.Moves.Value, "the move m1 of ada is announced") {
+		t.Errorf("announced: %+v", f.Moves)
+	}
+}

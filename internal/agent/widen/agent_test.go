@@ -73,7 +73,7 @@ func (p *pair) look(i int, job Job) widen.Facts {
 		OthersServe: state.Known(true), Asks: newcomer, AskedAt: noon, Arch: state.Known(true), Ready: state.Known(p.voters == 3), Pod: is(widen.PutPod), Boots: is(widen.KubeletBoot),
 		Runs: state.Known(!p.done[i][widen.EndRing]), Paired: state.Known(!p.done[i][widen.EndPair]), Kubelets: is(widen.GivePod), Podmans: state.Known(!p.done[i][widen.StopEtcd]), Halted: is(widen.StopEtcd),
 		Maintained: state.Known(p.done[0][widen.Maintain]), Dressed: is(widen.Dress), Target: state.Known(true), Room: state.Known(true), Ships: state.Known(true), Lock: state.Known(p.lock), Told: state.Known(p.told),
-		Given: state.Known(p.node), Node: state.Known(p.node), Work: state.Known(""),
+		Given: state.Known(p.node), Node: state.Known(p.node), Work: state.Known(""), Moves: state.Known(""),
 	}
 	if p.done[i][widen.EndPair] {
 		f.Word = state.Known(state.EtcdThirdWord{})

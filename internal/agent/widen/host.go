@@ -21,6 +21,7 @@ import (
 	"github.com/holdfast/holdfast/internal/agent/twonode"
 	decide "github.com/holdfast/holdfast/internal/decide/twonode"
 	"github.com/holdfast/holdfast/internal/decide/widen"
+	"github.com/holdfast/holdfast/internal/install/readdress"
 	"github.com/holdfast/holdfast/internal/model/retired"
 	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -48,6 +49,7 @@ type Options struct {
 // API is the part of the cluster's API that the plan needs.
 type API interface {
 	carry.LockAPI
+	readdress.Places
 	ConfigMap(ctx context.Context, namespace, name string) (map[string]string, error)
 	Retired(ctx context.Context, name string) (retired.List, error)
 	Retire(ctx context.Context, h retired.Host) error

@@ -16,6 +16,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/adapter/etcd"
 	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/adapter/podman"
 	"github.com/holdfast/holdfast/internal/adapter/records"
 	"github.com/holdfast/holdfast/internal/adapter/replacement"
@@ -38,7 +39,10 @@ type cluster struct {
 	node   Node
 	did    []string
 	fails  error
+	place  kube.Infrastructure
 }
+
+func (c *cluster) Place(context.Context) (kube.Infrastructure, error) { return c.place, c.fails }
 
 func (c *cluster) ConfigMap(_ context.Context, ns, name string) (map[string]string, error) {
 	return c.maps[ns+"/"+name], c.fails
@@ -245,12 +249,17 @@ func TestTheFactsOfATwoThatMayBecomeThreeOpenEveryGate(t *testing.T) {
 		t.Errorf("a name that is taken: %+v", shut)
 	}
 	l.api.node = Node{}
+	l.api.place.Readdress = `{"id":"m1","by":"ada"}`
+	if shut := replace.Closed(widen.Gates(l.look(t.Context(), Job{Wish: &wish}), wish)); !slices.ContainsFunc(shut, func(g replace.Gate) bool { return g.ID == "work" }) {
+		t.Errorf("a move that is announced: %+v", shut)
+	}
+	l.api.place.Readdress = ""
 	if !state.Is(f.PeerRecord, state.EtcdPair) || !state.Is(f.Behind, 3) || f.Now != noon {
 		t.Errorf("%+v", f)
 	}
 	// An unknown fact leads to no step.
 	l.mute, l.api.fails = true, errors.New("no route")
-	if f := l.look(t.Context(), Job{}); f.Record.Known || f.Voters.Known || f.Word.Known || f.Lock.Known || f.Told.Known || f.Work.Known {
+	if f := l.look(t.Context(), Job{}); f.Record.Known || f.Voters.Known || f.Word.Known || f.Lock.Known || f.Told.Known || f.Work.Known || f.Moves.Known {
 		t.Errorf("%+v", f)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/hold"
 	"github.com/holdfast/holdfast/internal/decide/widen"
+	"github.com/holdfast/holdfast/internal/install/readdress"
 	"github.com/holdfast/holdfast/internal/install/release"
 	"github.com/holdfast/holdfast/internal/model/etcdpod"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -197,6 +198,7 @@ func (h *here) cluster(ctx context.Context, f *widen.Facts) {
 	}
 	f.Lock, f.Told = locked(lock)
 	f.InForce = replace.InForce(lock)
+	f.Moves = readdress.Keeps(ctx, api)
 	record, err := api.ConfigMap(ctx, annotation.RecordNamespace, annotation.RecordName)
 	f.Work = carry.Fact(hold.Of(carry.Fact(record[annotation.RecordKey], err), nil).Rewrite, err)
 	if h.Backup != nil {

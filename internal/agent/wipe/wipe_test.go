@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -118,6 +119,37 @@ func TestEverythingThatAHostIsGivenIsInTheInventory(t *testing.T) {
 					t.Errorf("%s: %s is not deleted", role, p)
 				}
 			}
+		}
+	}
+}
+
+// A unit that goes on reads, or writes again, what is deleted beside it: a backup does for hours.
+func TestEachUnitOfOursIsStoppedBeforeAnythingIsDeleted(t *testing.T) {
+	named := regexp.MustCompile(`= "((holdfast-[a-z]+@?)[a-z]*\.(service|timer))"`)
+	units := map[string]string{} // with the beginning of its name: an instance of a template has more of it
+	for _, dir := range []string{"../../render/host", "../../decide/updates"} {
+		files, err := filepath.Glob(dir + "/*.go")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, found := range named.FindAllStringSubmatch(string(text), -1) {
+				units[found[1]] = found[2]
+			}
+		}
+	}
+	if _, there := units[renderhost.BackupUnit]; !there || len(units) < 15 {
+		t.Fatalf("found only %v", units)
+	}
+	for unit, begin := range units {
+		if !slices.ContainsFunc(wiping.All().Stop, func(s string) bool {
+			return s == unit || strings.HasSuffix(begin, "@") && strings.HasPrefix(s, begin)
+		}) {
+			t.Errorf("%s is not stopped", unit)
 		}
 	}
 }

@@ -79,7 +79,8 @@ func TestWhatAHostDoesAboutItsBackups(t *testing.T) {
 		{"etcd is full, and a person wants a backup before he deletes", func(f *Facts) { f.Asked = ReadAsked(Ask(noon, "")); f.Etcd.Value.Full = true }, Begin, ByPerson},
 		{"etcd and the disk are full", func(f *Facts) { open(f); fullDisk(f); f.Etcd.Value.Full = true }, Begin, Tend},
 		{"a take-over", func(f *Facts) { open(f); f.Etcd.Value.TakesOver = "x" }, Wait, "take-over"},
-		{"a learner", func(f *Facts) { open(f); f.Etcd.Value.Learner = "cp-2" }, Wait, "learner"},
+		{"a learner", func(f *Facts) { open(f); f.Schedule = schedule(t, "0 9 * * *", ""); f.Etcd.Value.Learner = "cp-2" }, Wait, "learner"},
+		{"a learner whose machine died in the middle", func(f *Facts) { open(f); f.Etcd.Value.Learner = "cp-2" }, Begin, BySchedule},
 		{"a host is away", func(f *Facts) {
 			open(f)
 			f.Journal.Slot = at(t, "2026-03-09T09:00:00Z")

@@ -25,8 +25,10 @@ type Etcd struct {
 	Defragments bool
 	// Full is true while etcd takes no writes for lack of space (the alarm NOSPACE).
 	Full bool
-	// Learner names a member that is catching up, empty for none.
-	Learner string
+	// Learner names a member that is catching up, empty for none. Unstarted is true of one that never
+	// started: it has no name, and catches up with nothing.
+	Learner   string
+	Unstarted bool
 	// Members identifies the membership of etcd and of the pair: another text is another one.
 	Members string
 }
@@ -58,8 +60,8 @@ func EtcdOfPair(r state.EtcdReport) state.Fact[Etcd] {
 	out := Etcd{
 		Writes:  l.Running.Value && l.Leader.Value != 0 && l.Stalled == 0 && l.Leaderless == 0,
 		Members: fmt.Sprintf("%s ring %d contact %v", members(l.Members.Value), p.Ring, p.Contact),
-		Learner: learner(l.Members.Value),
 	}
+	out.Learner, out.Unstarted = learner(l.Members.Value)
 	switch {
 	case l.StandIn.Value != 0:
 		out.TakesOver = "a stand-in votes for the lost host"
@@ -73,7 +75,9 @@ func EtcdOfPair(r state.EtcdReport) state.Fact[Etcd] {
 
 // EtcdOfMember returns the state that a member shows, on a host where kubelet runs etcd.
 func EtcdOfMember(votes bool, list []state.EtcdMember) Etcd {
-	return Etcd{Writes: votes, Members: members(list), Learner: learner(list)}
+	out := Etcd{Writes: votes, Members: members(list)}
+	out.Learner, out.Unstarted = learner(list)
+	return out
 }
 
 func members(list []state.EtcdMember) string {
@@ -89,16 +93,18 @@ func members(list []state.EtcdMember) string {
 	return strings.Join(out, ", ")
 }
 
-func learner(list []state.EtcdMember) string {
+// learner returns the learner of a list, and whether it never started.
+func learner(list []state.EtcdMember) (name string, unstarted bool) {
 	for _, m := range list {
-		if m.Learner {
-			if m.Name == "" {
-				return "a member that has not started yet"
-			}
-			return m.Name
+		if m.Learner && m.Name != "" {
+			return m.Name, false
 		}
+		unstarted = unstarted || m.Learner
 	}
-	return ""
+	if unstarted {
+		name = "a member that has not started yet"
+	}
+	return name, unstarted
 }
 
 // Around adds what the nodes show of the control planes.
@@ -190,8 +196,11 @@ var rules = []rule{
 	{id: "etcd-full", ends: true, soft: true, why: func(s Situation, b Begun) string {
 		return when(s.Etcd.Value.Full && b.Asked == "" && !b.removes(), "etcd is full, and is defragmented first")
 	}},
-	{id: "learner", ends: true, why: func(s Situation, _ Begun) string {
-		return when(s.Etcd.Value.Learner != "", s.Etcd.Value.Learner+" catches up with etcd's data")
+	// A backup slows a learner down, and does it no harm. So one that never started is no reason: its
+	// machine may be dead, and it stays listed until somebody removes it; once it starts, it has a name, and
+	// a backup that goes on ends. One that started may have died in the middle, so the rule is soft.
+	{id: "learner", ends: true, soft: true, why: func(s Situation, _ Begun) string {
+		return when(s.Etcd.Value.Learner != "" && !s.Etcd.Value.Unstarted, s.Etcd.Value.Learner+" catches up with etcd's data")
 	}},
 	{id: "members", ends: true, why: func(s Situation, b Begun) string {
 		return when(s.Etcd.Known && b.Members != "" && b.Members != s.Etcd.Value.Members, "the membership changed")

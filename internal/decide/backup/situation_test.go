@@ -41,9 +41,11 @@ func TestWhatTheKeeperSaysCountsForBackups(t *testing.T) {
 		"a stand-in":        {func(r *state.EtcdReport) { r.Snapshot.Local.StandIn = state.Known(state.MemberID(2)) }, func(e state.Fact[Etcd]) bool { return strings.Contains(e.Value.TakesOver, "stand-in") }},
 		"it leaves":         {func(r *state.EtcdReport) { r.Snapshot.Pacemaker.Leaving = true }, func(e state.Fact[Etcd]) bool { return strings.Contains(e.Value.TakesOver, "leaves") }},
 		"a learner":         {func(r *state.EtcdReport) { r.Snapshot.Local.Members.Value[0].Learner = true }, func(e state.Fact[Etcd]) bool { return e.Value.Learner == "cp-2" && e.Value.Members != whole.Members }},
-		"a learner to come": {func(r *state.EtcdReport) { r.Snapshot.Local.Members.Value[0] = state.EtcdMember{ID: 9, Learner: true} }, func(e state.Fact[Etcd]) bool { return strings.Contains(e.Value.Learner, "not started") }},
-		"the peer is lost":  {func(r *state.EtcdReport) { r.Snapshot.Pacemaker.Contact.Value = false }, func(e state.Fact[Etcd]) bool { return e.Value.Members != whole.Members }},
-		"another ring":      {func(r *state.EtcdReport) { r.Snapshot.Pacemaker.Ring++ }, func(e state.Fact[Etcd]) bool { return e.Value.Members != whole.Members }},
+		"a learner to come": {func(r *state.EtcdReport) { r.Snapshot.Local.Members.Value[0] = state.EtcdMember{ID: 9, Learner: true} }, func(e state.Fact[Etcd]) bool {
+			return strings.Contains(e.Value.Learner, "not started") && e.Value.Unstarted && e.Value.Members != whole.Members
+		}},
+		"the peer is lost": {func(r *state.EtcdReport) { r.Snapshot.Pacemaker.Contact.Value = false }, func(e state.Fact[Etcd]) bool { return e.Value.Members != whole.Members }},
+		"another ring":     {func(r *state.EtcdReport) { r.Snapshot.Pacemaker.Ring++ }, func(e state.Fact[Etcd]) bool { return e.Value.Members != whole.Members }},
 		"a lone survivor": {func(r *state.EtcdReport) {
 			r.Verdict.Action = state.EtcdWait
 			r.Snapshot.Local.Members.Value = r.Snapshot.Local.Members.Value[1:]
@@ -55,6 +57,23 @@ func TestWhatTheKeeperSaysCountsForBackups(t *testing.T) {
 		if got := EtcdOfPair(r); !c.want(got) {
 			t.Errorf("%s: %+v", name, got)
 		}
+	}
+}
+
+// A third control plane may be listed in etcd and die before its etcd ran. Nobody may come for days.
+func TestAMemberThatNeverStartedStopsNoBackup(t *testing.T) {
+	list := []state.EtcdMember{{ID: 1, Name: "cp-1"}, {ID: 2, Name: "cp-2"}, {ID: 9, Learner: true}}
+	f := well(t)
+	f.Journal.Slot, f.Schedule = at(t, "2026-03-09T03:00:00Z"), schedule(t, "0 9 * * *", "")
+	f.Etcd = state.Known(EtcdOfMember(true, list))
+	v := Decide(f)
+	if v.Action != Begin {
+		t.Fatalf("%s by %s: %s", v.Action, v.Rule, v.Why)
+	}
+	f.Works, f.Journal.Begun, list[2].Name = true, &v.Begins, "cp-3"
+	f.Etcd = state.Known(EtcdOfMember(true, list))
+	if v := Decide(f); v.Action != End || v.Rule != "learner" {
+		t.Errorf("it starts in the middle of the backup: %s by %s", v.Action, v.Rule)
 	}
 }
 

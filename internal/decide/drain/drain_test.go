@@ -36,6 +36,10 @@ func of(kind string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.OwnerReferences[0].Kind = kind }
 }
 
+func pinned(p *corev1.Pod) {
+	p.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kube-controller-manager", FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{},"f:spec":{"f:nodeName":{}}}`)}}
+}
+
 func nobodys(p *corev1.Pod) { p.OwnerReferences = nil }
 
 func ofFile(p *corev1.Pod) {
@@ -182,6 +186,14 @@ func TestWhoIsEvictedAndWhoIsInTheWay(t *testing.T) {
 			nil, nil, "", rest + `"other hosts have its pods; 3 that belong to it stay"`,
 		},
 		{"another kind of that name", []corev1.Pod{pod("a", of("DaemonSet"), func(p *corev1.Pod) { p.OwnerReferences[0].APIVersion = "example.com/v1" })}, nil, nil, "evict a", "again after 2s"},
+		{
+			"the name of the host is in what makes it: it would come back there",
+			[]corev1.Pod{pod("a", pinned), pod("b")},
+			nil, nil,
+			"evict b", "again after 2s",
+		},
+		{"it alone is left", []corev1.Pod{pod("a", pinned)}, nil, nil, "", rest + `"other hosts have its pods; 1 that belong to it stay"`},
+		{"nobody makes it again", []corev1.Pod{pod("a", pinned, nobodys)}, nil, nil, "", "drain-waits=default/a: nobody would make it again elsewhere; delete it, or move it yourself, again after 2s"},
 		{"others need one as long as they run", []corev1.Pod{pod("a", critical), pod("b")}, nil, nil, "evict b", "again after 2s"},
 		{"others need one, and end", []corev1.Pod{pod("a", critical), pod("b", ending(time.Minute))}, nil, nil, "", "again after 2s"},
 		{"others needed one, and are gone", []corev1.Pod{pod("a", critical), pod("b", of("DaemonSet"))}, nil, nil, "evict a", "again after 2s"},

@@ -2,6 +2,7 @@ package drain
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -60,7 +61,23 @@ func (f Facts) sorted() pods {
 // once.
 func stays(pod corev1.Pod, owner *metav1.OwnerReference) bool {
 	_, ofFile := pod.Annotations[corev1.MirrorPodAnnotationKey]
-	return ofFile || owner != nil && owner.Kind == "DaemonSet" && owner.APIVersion == "apps/v1"
+	return ofFile || owner != nil && owner.Kind == "DaemonSet" && owner.APIVersion == "apps/v1" || Pinned(&pod)
+}
+
+// Pinned reports whether a controller makes a pod with its host in spec.nodeName. No cordon keeps the next
+// one away: it comes back there each time. A pod that the scheduler gave a host has the same field, and only
+// the one who made a pod is noted with it: the binding is not.
+func Pinned(pod *corev1.Pod) bool {
+	return metav1.GetControllerOf(pod) != nil && slices.ContainsFunc(pod.ManagedFields, func(m metav1.ManagedFieldsEntry) bool {
+		var fields struct {
+			Spec map[string]json.RawMessage `json:"f:spec"`
+		}
+		if m.FieldsV1 == nil || json.Unmarshal(m.FieldsV1.GetRawBytes(), &fields) != nil {
+			return false
+		}
+		_, named := fields.Spec["f:nodeName"]
+		return named
+	})
 }
 
 // critical reports whether a pod has one of Kubernetes' two highest priorities.

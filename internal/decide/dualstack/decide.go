@@ -79,7 +79,9 @@ var tables = [][]rule{goneRules, keptRules, serveRules, shareRules, hostRules, o
 
 // goneRules are about an announcement that the API does not have.
 var goneRules = []rule{
-	{ID: "gone.drop", Act: Drop, When: func(f Facts) bool { return f.gone() && (!f.begun() || f.stage(Over) && f.ended()) }, Words: words("the plan is over, or was taken back: this host forgets it")},
+	{ID: "gone.drop", Act: Drop, When: func(f Facts) bool {
+		return f.gone() && (!f.begun() || !f.listed() || f.stage(Over) && f.ended())
+	}, Words: words("the plan is over, or was taken back: this host forgets it")},
 	{ID: "gone.ended", Act: Drop, When: func(f Facts) bool { return f.gone() && f.stage(Over) && f.Journal.Settled }, Words: words("the plan is over: this host forgets it")},
 	{ID: "gone.publish", Act: Publish, When: func(f Facts) bool { return f.gone() && f.carries() && f.Announced.Value.ID == "" }, Words: words("somebody deleted the announcement of a plan that has begun: writes it again")},
 	{ID: "gone.await", Act: Wait, When: Facts.gone, Words: words("waits until the announcement of the plan is there again"), Way: statusShow},
@@ -88,9 +90,10 @@ var goneRules = []rule{
 
 // keptRules are about a plan that has changed nothing. Until it has begun it can be taken back.
 var keptRules = []rule{
-	{ID: "heed", Act: Heed, When: func(f Facts) bool { return !f.begun() && f.Announced.Value.Begun && (f.carries() || f.heeded()) }, Words: words("the plan has begun")},
+	{ID: "stranger", Act: Wait, When: func(f Facts) bool { return !f.listed() }, Words: words("this host came after the plan was made, and keeps one family"), Way: statusShow},
+	{ID: "heed", Act: Heed, When: func(f Facts) bool { return !f.begun() && f.Announced.Value.Begun && f.heeded() }, Words: words("the plan has begun")},
 	{ID: "begin.other", Act: Wait, When: func(f Facts) bool { return !f.begun() && !f.carries() }, Words: func(f Facts) string {
-		return "the plan is announced: " + f.Plan.Carrier() + " begins it when each host can have both families"
+		return "the plan is announced: " + f.Carrier() + " begins it when each host can have both families"
 	}},
 	{ID: "begin.hosts", Act: Wait, When: func(f Facts) bool { return !f.begun() && len(f.late(f.Plan.Order(), kept)) > 0 }, Words: func(f Facts) string {
 		return "waits for hosts that do not have the plan, or cannot have both families: " + f.lacks()
@@ -159,16 +162,17 @@ func (f Facts) ended() bool {
 	if !f.Nodes.Known || f.carries() {
 		return false
 	}
-	if _, listed := f.Nodes.Value[f.Plan.Carrier()]; !listed {
+	if _, listed := f.Nodes.Value[f.Carrier()]; !listed {
 		return false // somebody deleted its Node
 	}
-	s := f.seen(f.Plan.Carrier())
+	s := f.seen(f.Carrier())
 	return s.Stage == "" || s.Settled
 }
 
-// heeded reports whether the carrier is known to have noted that the plan has begun. It writes an
-// announcement again that somebody deletes from then on, and forgets the plan before.
-func (f Facts) heeded() bool { return f.Nodes.Known && f.seen(f.Plan.Carrier()).Begun }
+// heeded reports whether the control planes before this host are known to have noted that the plan has
+// begun. The carrier writes an announcement again that somebody deletes from then on, and forgets the
+// plan before; so does the next one, if the carrier is taken out.
+func (f Facts) heeded() bool { return len(f.late(f.earlier(), heeds)) == 0 }
 
 // came is true of a host that is back from its boot.
 func came(s Seen) bool { return s.Ready && s.Both }

@@ -71,6 +71,10 @@ type Facts struct {
 
 	Announced state.Fact[Announced]
 	Nodes     state.Fact[map[string]Seen]
+	// Retired are the hosts of the plan that somebody took out for good, as the list of retired hosts
+	// and their missing Nodes say. Nobody waits for them. A host of which that is not known is not
+	// among them, and is waited for.
+	Retired []string
 
 	// About a control plane. Serves is true if its API server and its controller manager know
 	// both families: their files name them, and what runs was started from these files.
@@ -85,7 +89,16 @@ type Facts struct {
 	Noted, Routed state.Fact[bool]
 }
 
-func (f Facts) carries() bool      { return f.Plan.Carrier() == f.Host }
+// Carrier returns the host that writes the objects of the cluster now: the first control plane of the
+// plan that was not taken out. What the one before it left half done is done again.
+func (f Facts) Carrier() string {
+	if among := f.stay(f.controlPlanes()); len(among) > 0 {
+		return among[0]
+	}
+	return ""
+}
+
+func (f Facts) carries() bool      { return f.Carrier() == f.Host }
 func (f Facts) controlPlane() bool { return f.Plan.Hosts[f.Host].ControlPlane }
 func (f Facts) begun() bool        { return f.Journal.Begun }
 func (f Facts) stage(s Stage) bool { return f.Journal.Stage.Since(s) }
@@ -103,11 +116,22 @@ func (f Facts) seen(name string) Seen {
 	return s
 }
 
+// stay returns the hosts that were not taken out.
+func (f Facts) stay(among []string) []string {
+	return slices.DeleteFunc(slices.Clone(among), func(n string) bool { return slices.Contains(f.Retired, n) })
+}
+
+// listed reports whether the plan names this host. One that came later has no share in it.
+func (f Facts) listed() bool {
+	_, is := f.Plan.Hosts[f.Host]
+	return is
+}
+
 // late returns the hosts that are not as far as ok says, in the order of turns; all of them
-// while the API does not list the Nodes.
+// while the API does not list the Nodes. A host that was taken out is never late.
 func (f Facts) late(among []string, ok func(Seen) bool) []string {
 	var out []string
-	for _, name := range among {
+	for _, name := range f.stay(among) {
 		if !f.Nodes.Known || !ok(f.seen(name)) {
 			out = append(out, name)
 		}
@@ -125,6 +149,7 @@ func (f Facts) before() []string {
 	return order[:max(slices.Index(order, f.Host), 0)]
 }
 
+func heeds(s Seen) bool   { return s.Begun }
 func kept(s Seen) bool    { return s.Stage.Since(Kept) && s.Lacks == "" && s.Ready }
 func served(s Seen) bool  { return s.Stage.Since(Served) }
 func whole(s Seen) bool   { return served(s) && s.Ready }

@@ -50,6 +50,7 @@ type modelHost struct {
 	shares                  int
 	wish                    bool // a planned reboot
 	fits                    bool
+	burnt, retired          bool // its machine is gone for good; a person took it out of the cluster
 }
 
 type model struct {
@@ -92,13 +93,19 @@ func (m model) facts(i int) Facts {
 		a = Announced{ID: "p", Begun: m.begun}
 	}
 	f.Announced = state.Known(a)
-	if i == 0 {
+	for k, o := range m.hosts {
+		if o.retired {
+			f.Retired = append(f.Retired, names[k])
+		}
+	}
+	carries := h.plan && f.Carrier() == names[i]
+	if carries {
 		f.Noted, f.Routed, f.Work, f.Whole = state.Known(m.noted), state.Known(m.route), state.Known(""), state.Known("")
 	}
-	if i == 0 && m.work {
+	if carries && m.work {
 		f.Work = state.Known("an upgrade")
 	}
-	if i == 0 && m.degraded {
+	if carries && m.degraded {
 		f.Whole = state.Known("no fencing")
 	}
 	seen := map[string]Seen{}
@@ -110,7 +117,7 @@ func (m model) facts(i int) Facts {
 		if !o.fits {
 			s.Lacks = "no address"
 		}
-		if i == 0 {
+		if carries {
 			s.Shares = o.shares
 		}
 		if !o.gone {
@@ -120,7 +127,7 @@ func (m model) facts(i int) Facts {
 	f.Nodes = state.Known(seen)
 	if i < 2 {
 		other := m.hosts[1-i]
-		f.Carried = state.Known(!other.off && !other.starting)
+		f.Carried = state.Known(other.retired || !other.off && !other.starting)
 	}
 	return f
 }
@@ -143,7 +150,7 @@ func (m model) step(i, cut int) model {
 	if m.answers() && s.Act != Drop {
 		h.told, h.toldPlan, h.toldBegun, h.toldEnd = h.stage, h.plan, h.begun, h.settled
 	}
-	if s.Act == Serve && m.hosts[1-i].off {
+	if s.Act == Serve && m.hosts[1-i].off && !m.hosts[1-i].retired {
 		m.bad = "the last API server starts anew" // afterwards a power cut of the other one may come at any time
 	}
 	if s.Act == Serve && cut == 0 {
@@ -209,7 +216,7 @@ func (m model) does(i int, s Step, cut int) model { //nolint:cyclop // one case 
 	case Route:
 		m.route = true
 		for k, o := range m.hosts {
-			if o.shares != 2 {
+			if o.shares != 2 && !o.retired {
 				m.bad = "the pod network gets both families before " + names[k] + " has two shares"
 			}
 		}
@@ -229,7 +236,7 @@ func (m model) does(i int, s Step, cut int) model { //nolint:cyclop // one case 
 	case Settle:
 		m.objects = true
 		for _, o := range m.hosts {
-			if o.told != Over {
+			if o.told != Over && !o.retired {
 				m.bad = "the objects change before all hosts are done"
 			}
 		}
@@ -261,6 +268,7 @@ func (m *model) begin() {
 	}
 	for k, o := range m.hosts {
 		switch {
+		case o.retired:
 		case !o.fits:
 			m.bad = "the plan begins though " + names[k] + " lacks an address"
 		case !o.plan:
@@ -280,7 +288,7 @@ func (m *model) share(k int) {
 		m.bad = "a Node has two shares, and a control plane that joins would know one family"
 	}
 	for i, o := range m.hosts[:2] {
-		if !o.serve || o.starting {
+		if (!o.serve || o.starting) && !o.retired {
 			m.bad = "a Node has two shares, and the controller manager of " + names[i] + " ends because of that"
 		}
 	}
@@ -293,7 +301,7 @@ func (m *model) write(i int) {
 		m.bad = names[i] + " boots with two families, and the pod network has one"
 	}
 	for k, o := range m.hosts {
-		if k != i && (o.stage == Written || o.files && !o.both) {
+		if k != i && !o.retired && (o.stage == Written || o.files && !o.both) {
 			m.bad = "two hosts change at once"
 		}
 	}
@@ -323,6 +331,11 @@ func (m model) up(i int) model {
 func (m model) world() (out []model) {
 	for i, h := range m.hosts {
 		switch {
+		case h.retired:
+		case h.burnt: // a person takes it out
+			n := m
+			n.hosts[i].retired, n.hosts[i].gone = true, true
+			out = append(out, n)
 		case h.off:
 			out = append(out, m.up(i))
 		case h.starting:
@@ -337,7 +350,7 @@ func (m model) world() (out []model) {
 			n := m
 			n.hosts[i].both = h.runs
 			out = append(out, n)
-		case h.wish && (i == 2 || !m.hosts[1-i].off && !m.hosts[1-i].starting):
+		case h.wish && (i == 2 || m.hosts[1-i].retired || !m.hosts[1-i].off && !m.hosts[1-i].starting):
 			out = append(out, m.down(i).up(i))
 		}
 	}
@@ -381,6 +394,11 @@ func (m model) mishaps(most int) (out []model) {
 			n := m
 			n.hosts[i].gone = true
 			out = append(out, n)
+			if i == 2 || !m.hosts[1-i].burnt {
+				n := m.down(i)
+				n.hosts[i].burnt = true
+				out = append(out, n)
+			}
 		}
 	}
 	return out
@@ -426,15 +444,18 @@ func (m model) rests(good map[model]bool) string {
 
 // wrong says what is not right at the end, empty if all is.
 func (m model) wrong() string {
-	both := m.hosts[0].serve
+	both := m.hosts[0].serve && !m.hosts[0].retired || m.hosts[1].serve && m.hosts[0].retired
 	switch {
 	case m.announced:
-		return "the plan stays announced: " + Decide(m.facts(0)).Words
+		return "the plan stays announced: " + Decide(m.facts(0)).Words + "; " + Decide(m.facts(1)).Words
 	case m.objects != both || m.noted != both || m.route != both:
 		return "the objects are of another kind than the hosts"
 	}
 	for i, h := range m.hosts {
 		shares := map[bool]int{false: 1, true: 2}[both]
+		if h.retired {
+			continue
+		}
 		if h.plan || h.shares != shares || h.both != both || h.files != both || i < 2 && h.serve != both {
 			return fmt.Sprintf("%s at the end: %+v", names[i], h)
 		}
@@ -469,8 +490,8 @@ func visit(most int) (n int, bad string) {
 }
 
 // TestASiteThatGetsASecondFamilyHasOneOrBothWhateverCutsThePower visits every state that two
-// power cuts of any host, acts cut in half, a person who takes the plan back and one who deletes
-// its announcement can bring about. In none a controller manager or a daemon of the pod network
+// power cuts of any host, acts cut in half, a host that is lost for good and taken out, a person who takes
+// the plan back and one who deletes its announcement can bring about. In none a controller manager or a daemon of the pod network
 // ends because of the other family, and no two hosts are away by the plan; each state leads to
 // an end with one family everywhere, or both.
 func TestASiteThatGetsASecondFamilyHasOneOrBothWhateverCutsThePower(t *testing.T) {

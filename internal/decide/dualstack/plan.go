@@ -64,6 +64,16 @@ func (p Plan) Carrier() string {
 	return ""
 }
 
+// Keeps says why no host takes the place of a lost one under a name, empty if one may. One that the plan
+// does not name would have one family, and its controller manager would end as soon as a Node has two
+// shares.
+func (p Plan) Keeps(name string) string {
+	if _, named := p.Hosts[name]; p.ID == "" || named {
+		return ""
+	}
+	return fmt.Sprintf("the plan %s of %s gives the site a second address family, and does not name %s: give the new host the name of the old one, or wait until the plan is over: %s", p.ID, p.By, name, statusShow)
+}
+
 // Config returns a site's configuration with both families.
 func (p Plan) Config(c *config.InstallConfig) *config.InstallConfig {
 	out := *c

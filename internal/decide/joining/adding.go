@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/holdfast/holdfast/internal/decide/dualstack"
+	"github.com/holdfast/holdfast/internal/decide/readdress"
 	"github.com/holdfast/holdfast/internal/model/retired"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
@@ -26,12 +27,16 @@ type Adding struct {
 	VIPs     []netip.Addr
 	// Retired is the list of hosts that were taken out.
 	Retired retired.List
-	// Pods is the number of pods that are bound to the name.
-	Pods int
+	// Pods is the number of pods of an earlier host that are bound to the name. Bound names others that
+	// are: each removal of them would be followed by the next (removal.Bound).
+	Pods  int
+	Bound []string
 	// Upgrade says what an upgrade of the site does now, empty if none is under way.
 	Upgrade string
 	// Family is the plan that gives the site a second address family, nil for none.
 	Family *dualstack.Plan
+	// Moves says why no host comes since a move of the site is announced, empty for no reason.
+	Moves string
 	// Waits says why no machine takes the place of a lost control plane yet; empty for nothing.
 	Waits string
 }
@@ -52,11 +57,17 @@ func Add(s Site, a Adding) (refused []error, notes []string) {
 			refused = append(refused, refuse("the plan %s of %s gives the site a second address family: a host that joins now would have the first one alone; wait until the plan is over: holdfast site dual-stack status", p.ID, p.By))
 		}
 	}
+	if a.Moves != "" {
+		refused = append(refused, refuse("%s: %s", a.Moves, readdress.WithdrawCommand))
+	}
 	if a.Waits != "" {
 		refused = append(refused, refuse("not yet: %s", a.Waits))
 	}
 	if h, out := a.Retired.Of(a.Host); out && h.Open() {
 		notes = append(notes, fmt.Sprintf("a host of this name was %s: if it is another machine, it must be wiped, or stay off", h))
+	}
+	for _, pod := range a.Bound {
+		notes = append(notes, "still bound to this name: "+pod)
 	}
 	return refused, notes
 }

@@ -61,6 +61,7 @@ type Facts struct {
 	Told    state.Fact[Progress]
 	Backup  state.Fact[time.Time]
 	Work    state.Fact[string]
+	Moves   state.Fact[string] // that of replace.Facts
 	// Node is true if the cluster has the Node of the host that goes, or no tombstone of it. Leaves is
 	// true if that Node is to be emptied, Empty if no pod is left on it but those of DaemonSets and
 	// static ones. Volumes names the volumes whose data lie on that host alone.

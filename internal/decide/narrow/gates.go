@@ -94,7 +94,7 @@ func (f Facts) gateServe(w Wish) replace.Gate {
 
 func (f Facts) gateWork() replace.Gate {
 	others := f.Lock.Value.ID != "" && (f.Plan == nil || f.Plan.ID != f.Lock.Value.ID)
-	return plans.Work(plans.Lock{Known: f.Lock.Known, Others: others, InForce: f.InForce}, f.Work)
+	return plans.Work(plans.Lock{Known: f.Lock.Known, Others: others, InForce: f.InForce}, f.Moves, f.Work)
 }
 
 func (f Facts) gateVolumes(w Wish) replace.Gate {

@@ -51,6 +51,8 @@ func TestEachGateOfANarrowingSiteClosesForItsOwnReasonOnly(t *testing.T) {
 		"no backup":                           {"backup", func(_ *Facts, w *Wish) { w.Accepts.NoBackup = false }},
 		"an upgrade":                          {"work", func(f *Facts, _ *Wish) { f.Work = state.Known("the site is upgraded") }},
 		"what else goes on is unknown":        {"work", func(f *Facts, _ *Wish) { f.Work.Known = false }},
+		"a move of the site is announced":     {"work", func(f *Facts, _ *Wish) { f.Moves = state.Known("the move m1 of ada is announced") }},
+		"whether one is, is unknown":          {"work", func(f *Facts, _ *Wish) { f.Moves.Known = false }},
 		"another plan":                        {"work", func(f *Facts, _ *Wish) { f.Lock = state.Known(Copy{ID: "p0"}) }},
 		"the API does not answer":             {"work", func(f *Facts, _ *Wish) { f.Lock.Known = false }},
 		"no room":                             {"room", func(f *Facts, _ *Wish) { f.Room = state.Known(false) }},

@@ -123,7 +123,7 @@ func (w site) facts(i int) Facts {
 		StandIn: state.Known(false), Asked: state.Known(h.asked), Word: state.Known(w.word(i)), PeerHere: state.Known(w.serves() && w.runs(1-i)), ThirdHere: state.Known(w.serves() && w.runs(2)),
 		Kubelets: state.Known(h.static), Podmans: state.Known(h.etcd && !h.static), Boots: state.Known(h.boots), Runs: state.Known(h.ring), Paired: state.Known(h.paired),
 		Room: state.Known(true), Ships: state.Known(true), Prepared: state.Known(h.prepared), Tested: state.Known(h.prepared && w.bmc), Target: state.Known(true),
-		Ring: state.Known(h.ringed), Answers: state.Known(w.third && (w.member || w.lingers)), Work: state.Known(""), Volumes: state.Known[[]string](nil), ControlPlanes: 3,
+		Ring: state.Known(h.ringed), Answers: state.Known(w.third && (w.member || w.lingers)), Work: state.Known(""), Moves: state.Known(""), Volumes: state.Known[[]string](nil), ControlPlanes: 3,
 		Dressed: state.Known(h.dressed && (i == 1 || !w.plain)), Plain: state.Known(!h.dressed && (i == 1 || w.plain)),
 	}
 	if h.stage == "" || h.stage == Planned {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/backup"
+	"github.com/holdfast/holdfast/internal/decide/readdress"
 	"github.com/holdfast/holdfast/internal/decide/replace"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
@@ -36,13 +37,18 @@ type Lock struct {
 	InForce       string
 }
 
-// Work is open if nothing else changes the control planes or their hosts.
-func Work(l Lock, work state.Fact[string]) replace.Gate {
+// Work is open if nothing else changes the control planes or their hosts, and no announced move of the
+// site goes by what they are now.
+func Work(l Lock, moves, work state.Fact[string]) replace.Gate {
 	switch {
 	case l.Known && l.Others:
 		return replace.LockedBy(l.InForce)
 	case !l.Known:
 		return Shut("work", statusShow, "the API does not say whether another change of the control planes is under way")
+	case !moves.Known:
+		return Shut("work", statusShow, "the API does not say whether a move of the site is announced")
+	case moves.Value != "":
+		return Shut("work", readdress.WithdrawCommand, "%s", moves.Value)
 	case !work.Known:
 		return Shut("work", statusShow, "it is unknown what else changes hosts now")
 	case work.Value != "":

@@ -89,6 +89,9 @@ type Facts struct {
 	Same      time.Duration
 	// Boot names this boot of the host.
 	Boot string
+	// Lacks says why the host cannot give its files the addresses of the place that it has not;
+	// empty if it can.
+	Lacks string
 	// Objects is the side whose virtual IPs the Infrastructure object has; unknown while the
 	// API does not answer or if it has neither.
 	Objects state.Fact[Side]
@@ -158,6 +161,8 @@ func Decide(f Facts) Step {
 		return Step{Act: Wait, Words: fmt.Sprintf("this host has no address of either place: %v; %v", lacks, missing)}
 	case f.Same < Steady:
 		return Step{Act: Wait, Words: fmt.Sprintf("this host is at %s: it waits until its addresses have been the same for %v", f.name(there), Steady)}
+	case f.Lacks != "":
+		return Step{Act: Wait, Words: fmt.Sprintf("this host is at %s, and does not begin to move: %s", f.name(there), f.Lacks)}
 	}
 	return Step{Act: Begin, Side: there, Own: next, Words: fmt.Sprintf("this host is at %s, with %s", f.name(there), join(next))}
 }
@@ -181,6 +186,8 @@ func (f Facts) move(to Side) Step {
 func (f Facts) settle(here Side, own []netip.Addr) Step {
 	moved := here == To || f.Journal.Settled != here || f.ControlPlane && f.Member.Known && f.Member.Value != here
 	switch {
+	case !moved && f.Lacks != "":
+		return Step{Act: Wait, Words: "the move is announced, and this host cannot move: " + f.Lacks}
 	case !moved:
 		return Step{Act: Wait, Words: "the move is announced: this host takes the other addresses when it has one of " + f.name(To)}
 	case !f.ControlPlane && !state.Is(f.Objects, here):

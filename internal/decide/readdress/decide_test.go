@@ -2,6 +2,7 @@ package readdress_test
 
 import (
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -59,9 +60,13 @@ func TestAHostTakesTheAddressesOfThePlaceAtWhichItIs(t *testing.T) {
 	}{
 		"without a plan nothing is done":                               {func(f *facts) { f.Plan = nil }, readdress.Idle, ""},
 		"where the host is announced, it waits":                        {func(f *facts) {}, readdress.Wait, ""},
+		"where it is announced, one that cannot sign says so":          {func(f *facts) { f.Lacks = "no ca.key" }, readdress.Wait, ""},
 		"with addresses of both places it stays what it is":            {func(f *facts) { f.Addresses = has("10.98.0.11/24", "10.77.0.11/24") }, readdress.Wait, ""},
 		"at the new place it begins":                                   {func(f *facts) { f.Addresses = has("10.77.0.11/24") }, readdress.Begin, readdress.To},
 		"but not while its addresses still change":                     {func(f *facts) { f.Addresses, f.Same = has("10.77.0.11/24"), 3*time.Second }, readdress.Wait, ""},
+		"a host that cannot sign its certificates does not begin":      {func(f *facts) { f.Addresses, f.Lacks = has("10.77.0.11/24"), "no ca.key" }, readdress.Wait, ""},
+		"a host that is there needs no key":                            {func(f *facts) { f.moved(); f.Lacks = "no ca.key" }, readdress.Settle, readdress.To},
+		"a move that was cut off goes on without one":                  {func(f *facts) { f.Journal.Moving, f.Lacks = readdress.To, "no ca.key" }, readdress.Move, readdress.To},
 		"the address of the other host is not its own":                 {func(f *facts) { f.Addresses = has("10.77.0.12/24") }, readdress.Wait, ""},
 		"at a third place it waits":                                    {func(f *facts) { f.Addresses = has("10.66.0.11/24") }, readdress.Wait, ""},
 		"without any address it waits":                                 {func(f *facts) { f.Addresses = nil }, readdress.Wait, ""},
@@ -97,6 +102,9 @@ func TestAHostTakesTheAddressesOfThePlaceAtWhichItIs(t *testing.T) {
 		got := readdress.Decide(f.Facts)
 		if got.Act != c.want || got.Side != c.side {
 			t.Errorf("%s: %+v", sentence, got)
+		}
+		if at := f.Journal.At == readdress.From && f.Journal.Moving == ""; at && f.Lacks != "" && !strings.Contains(got.Words, f.Lacks) {
+			t.Errorf("%s: nobody is told: %q", sentence, got.Words)
 		}
 	}
 }

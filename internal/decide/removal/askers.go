@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/holdfast/holdfast/internal/decide/drain"
 )
 
 // askers says which pods ask for the host by its name. What makes them again would wait for that
@@ -41,6 +43,9 @@ func controllerOf(p *corev1.Pod) string {
 }
 
 func asksForHost(p *corev1.Pod, names []string) bool {
+	if drain.Pinned(p) {
+		return true
+	}
 	if asked, is := p.Spec.NodeSelector[corev1.LabelHostname]; is {
 		return slices.Contains(names, asked)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // docs/facts/loss.md#hard-cases-of-loss, L22: a Deployment asks for a host by its name, and its
@@ -25,11 +26,20 @@ func TestL22WhoAsksForAHostByItsNameIsNamedBeforeItGoes(t *testing.T) {
 			p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: required}}
 		}
 	}
+	noted := func(fields string) func(*corev1.Pod) {
+		return func(p *corev1.Pod) {
+			p.ManagedFields = []metav1.ManagedFieldsEntry{{Subresource: "status"}, {FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)}}}
+		}
+	}
 	for what, c := range map[string]struct {
 		kind   string
 		change func(*corev1.Pod)
 		told   bool
 	}{
+		"by the name of its Node":          {"ReplicaSet", noted(`{"f:metadata":{},"f:spec":{"f:containers":{},"f:nodeName":{}}}`), true},
+		"by no Node, which it got":         {"ReplicaSet", noted(`{"f:metadata":{"f:nodeName":{}},"f:spec":{"f:containers":{}}}`), false},
+		"a file of the host, by its Node":  {"Node", noted(`{"f:spec":{"f:nodeName":{}}}`), false},
+		"fields that nobody can read":      {"ReplicaSet", noted(`{`), false},
 		"anywhere":                         {"ReplicaSet", func(*corev1.Pod) {}, false},
 		"by a selector":                    {"ReplicaSet", selector("w-1"), true},
 		"another host by a selector":       {"ReplicaSet", selector("w-2"), false},

@@ -100,7 +100,8 @@ func oneOfTwo(f Facts) (why, way string) {
 		return "", ""
 	}
 	return f.Name + " is one of two control planes that fence each other",
-		"To give its place to another machine: holdfast host replace " + f.Name + ", on the host that stays"
+		"To give its place to another machine: holdfast host replace " + f.Name + ", on the host that stays. " +
+			"To go on with one control plane: holdfast topology apply, there (docs/runbook/shrink.md)"
 }
 
 func lone(f Facts) (why, way string) {
@@ -115,8 +116,9 @@ func oneOfThree(f Facts) (why, way string) {
 	if number, one := f.planes(); !one || number < 3 {
 		return "", ""
 	}
-	return f.Name + " is one of several control planes, and this release does not take a member out of etcd",
-		"To give its place to another machine: holdfast host replace " + f.Name + ", as root on a control plane that stays. By hand: docs/runbook/hosts.md#a-control-plane-of-three"
+	return f.Name + " is one of several control planes, whose members etcd counts",
+		"To give its place to another machine: holdfast host replace " + f.Name + ", as root on a control plane that stays. " +
+			"To go on with two of three: holdfast topology apply, there (docs/runbook/shrink-three.md)"
 }
 
 // upgrading lets a worker go that is lost for good: the upgrade waits for it, and would for ever.

@@ -106,15 +106,19 @@ type Step struct {
 	Says   string
 	// Member is the member of etcd that a Leave removes.
 	Member state.MemberID
-	// Left has the objects that a Sweep deletes.
-	Left Left
+	// Left has the objects that a Sweep deletes. Bound names, once that is Done, the pods that are
+	// bound to the name all the same (Bound).
+	Left  Left
+	Bound []string
 	// InTheWay is true if a Wait is for a pod that a person has to move.
 	InTheWay bool
 }
 
-// Left has the objects that are left under the name of a host without a Node.
+// Left has the objects that are left under the name of a host without a Node. No removal waits for the
+// pods that Bound names.
 type Left struct {
 	Pods        []corev1.Pod
+	Bound       []string
 	Attachments []storagev1.VolumeAttachment
 	Lease       bool
 	Tokens      []string
@@ -145,10 +149,11 @@ func Next(f Facts) Step {
 	case f.Node != nil:
 		return Step{Action: Delete, Says: "deletes Node " + f.Name}
 	}
-	if left := f.left(); !left.none() {
+	left := f.left()
+	if !left.none() {
 		return Step{Action: Sweep, Says: "deletes what is left under the name " + f.Name, Left: left}
 	}
-	return Step{Action: Done, Says: f.Name + " is out of the cluster"}
+	return Step{Action: Done, Says: f.Name + " is out of the cluster", Bound: left.Bound}
 }
 
 // empties returns the step for a host that still has its pods.
@@ -216,7 +221,8 @@ func (f Facts) left() Left {
 	if f.Node != nil {
 		return Left{}
 	}
-	out := Left{Pods: f.Pods, Attachments: f.Attachments, Lease: f.Lease}
+	out := Left{Attachments: f.Attachments, Lease: f.Lease}
+	out.Pods, out.Bound = Bound(f.Pods, Since(f.Retired.Value, f.Name, f.Now))
 	for _, t := range f.Tokens {
 		if !f.ofSuccessor(t) {
 			out.Tokens = append(out.Tokens, t.Name)

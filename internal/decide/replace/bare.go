@@ -1,6 +1,7 @@
 package replace
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -16,6 +17,19 @@ func (f Facts) bare() bool {
 	return f.Plan.Reloaded && yes(f.Key) && yes(f.Token) && yes(f.JoinKey) && yes(f.Tombstone) && no(f.Leftover) && yes(f.Retirement) &&
 		f.OldNode.Known && !f.oldNode() && state.Is(f.Pods, 0) &&
 		f.Ring.Known && f.Known.Known && state.Is(f.Voters, 1) && state.Is(f.Learner, 0)
+}
+
+// bound names the pods that are bound to the old name and do not hold the plan.
+func bound(f Facts) string {
+	const most = 3
+	named, more := f.Bound, ""
+	switch n := len(named); {
+	case n == 0:
+		return ""
+	case n > most:
+		named, more = named[:most], fmt.Sprintf("; and %d more", n-most)
+	}
+	return ". Still bound to the name " + old(f) + ": " + strings.Join(named, "; ") + more
 }
 
 // oldNode reports whether the Node of the old host is there.

@@ -87,7 +87,8 @@ type Facts struct {
 	// InForce says what that plan does, and how it is followed; empty if that is not known.
 	InForce   string
 	OldNode   state.Fact[Node]
-	Pods      state.Fact[int] // pods that are bound to the old Node
+	Pods      state.Fact[int] // pods that are bound to the old Node and hold the plan; Bound names the others (removal.Bound)
+	Bound     []string
 	Tombstone state.Fact[bool]
 	// Given is true if the tombstone says that a host has the name again. While the site grows it
 	// is that of the new host's name, and true if there is none.
@@ -104,6 +105,9 @@ type Facts struct {
 	// host that was lost waits for in an upgrade.
 	Work    state.Fact[string]
 	Upgrade state.Fact[hold.Lost]
+	// Moves says why no host comes, and none is replaced, since a move of the site is announced;
+	// empty for no reason.
+	Moves state.Fact[string]
 	// ControlPlanes is the number of control planes that the site has for its life.
 	ControlPlanes int
 

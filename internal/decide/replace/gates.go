@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/holdfast/holdfast/internal/decide/backup"
+	"github.com/holdfast/holdfast/internal/decide/readdress"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -198,13 +199,18 @@ func (f Facts) gateBackup(w Wish) Gate {
 	return shut(BackupGate, way, "%s: from here on one disk holds everything", words)
 }
 
-// gateLock keeps two plans from changing the control planes at once.
+// gateLock keeps two plans from changing the control planes at once, and a plan from changing
+// what an announced move of the site goes by.
 func (f Facts) gateLock() Gate {
 	switch {
 	case f.Lock.Known && f.Lock.Value != "" && (f.Plan == nil || f.Plan.ID != f.Lock.Value):
 		return LockedBy(f.InForce)
 	case !f.Lock.Known:
 		return shut("work", statusShow, "the API does not say whether another change of the control planes is under way")
+	case !f.Moves.Known:
+		return shut("work", statusShow, "the API does not say whether a move of the site is announced")
+	case f.Moves.Value != "":
+		return shut("work", readdress.WithdrawCommand, "%s", f.Moves.Value)
 	}
 	return open("work")
 }

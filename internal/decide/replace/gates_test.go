@@ -56,6 +56,8 @@ var closing = []closes{
 	{"an old backup", "backup", func(f *Facts, _ *Wish) { f.Backup = state.Known(noon.Add(-5 * time.Hour)) }},
 	{"backups unknown", "backup", func(f *Facts, _ *Wish) { f.Backup.Known = false }},
 	{"the other host began one as well (L5)", "work", func(f *Facts, _ *Wish) { f.Lock = state.Known("p2") }},
+	{"a move of the site is announced", "work", func(f *Facts, _ *Wish) { f.Moves = state.Known("the move m1 of ada is announced") }},
+	{"whether one is announced is unknown", "work", func(f *Facts, _ *Wish) { f.Moves.Known = false }},
 	{"the API is away", "work", func(f *Facts, _ *Wish) { f.Lock.Known = false }},
 	{"this host is on its way to another release (U17)", "upgrade", func(f *Facts, _ *Wish) { f.Upgrade = state.Known(hold.Lost{Retire: "it leaves"}) }},
 	{"how far an upgrade is is unknown", "upgrade", func(f *Facts, _ *Wish) { f.Upgrade.Known = false }},
@@ -234,6 +236,26 @@ func TestANewcomerIsLetInOnlyAsTheMachineThatWasMeant(t *testing.T) {
 		if d := Decide(f); d.Rule != c.want {
 			t.Errorf("%s: %s (%s), want %s", name, d.Rule, d.Words, c.want)
 		}
+	}
+}
+
+func TestPodsThatDoNotHoldThePlanAreNamedWhereAPersonReads(t *testing.T) {
+	bare := start(true, false)
+	bare.stage, bare.reloaded, bare.keyFile, bare.keyRuns, bare.ringOld, bare.cibOld = Retired, true, true, true, false, false
+	bare.retirement, bare.token, bare.join, bare.grave, bare.pods, bare.node, bare.lock, bare.named = true, true, true, true, false, "none", true, true
+	f := bare.facts()
+	f.Bound = []string{"pod a/1", "pod a/2", "pod a/3", "pod a/4", "pod a/5"}
+	want := ". Still bound to the name cp-2: pod a/1; pod a/2; pod a/3; and 2 more"
+	if d := Decide(f); d.Rule != "newcomer.install" || !strings.HasSuffix(d.Words, want) {
+		t.Errorf("%s: %s", d.Rule, d.Words)
+	}
+	f.Plan.Shrinks, f.Plan.New = true, New{}
+	if d := Decide(f); d.Rule != "narrow.begin" || !strings.HasSuffix(d.Words, want) {
+		t.Errorf("%s: %s", d.Rule, d.Words)
+	}
+	f.Power = state.Known("On")
+	if d := Decide(f); d.Act == SwitchOff {
+		t.Errorf("they need no proof: %+v", d)
 	}
 }
 

@@ -96,6 +96,7 @@ var growRules = slices.Concat(
 // etcd is taken from kubelet, kubelet starts it at boot as ever; after that the record says sole,
 // and the retirement says that there is no peer, so the keeper starts it.
 var wideningRules = []rule{
+	lockAgain,
 	{
 		step: "R2", id: "widening.token", act: PutToken, when: func(f Facts) bool { return no(f.Token) },
 		words: says("the cluster gets the secret of the two hosts' key"),

@@ -51,7 +51,7 @@ func (w growing) facts() Facts {
 		Serves: state.Known(w.etcd), StandIn: state.Known(false), Retirement: state.Known(w.retirement), Manifest: state.Known(w.manifest),
 		Asked: state.Known(w.alone && w.runs), Kubelets: state.Known(w.static), Podmans: state.Known(w.moved && w.etcd),
 		Device: state.Known(w.device), Fences: state.Known(w.alone && (w.fences || w.stage != Joining)), Room: state.Known(true), Ships: state.Known(true),
-		Work: state.Known(""), Reached: state.Known(true), Ours: state.Known(false), Matches: state.Known(true), Arch: state.Known(true), Verified: state.Known(w.good), Named: state.Known(w.named),
+		Work: state.Known(""), Moves: state.Known(""), Reached: state.Known(true), Ours: state.Known(false), Matches: state.Known(true), Arch: state.Known(true), Verified: state.Known(w.good), Named: state.Known(w.named),
 	}
 	ring := []string{}
 	if w.ringOwn {
@@ -142,6 +142,7 @@ func (w growing) happens() []growing {
 	add(w.etcdStarts(), func(n *growing) { n.etcd, n.moved = true, !n.static })
 	add(w.up && w.runs && w.alone && w.etcd && w.retirement && w.record == state.EtcdNone && !w.ringNew, func(n *growing) { n.record = state.EtcdSole })
 	add(!w.abort && w.stage == Planned, func(n *growing) { n.abort = true })
+	add(w.lock && w.stage != Planned && !w.stage.Over(), func(n *growing) { n.lock = false }) // somebody deletes it
 	add(!w.exchanged && (w.stage == Widening || w.stage == Waiting), func(n *growing) { n.named, n.exchanged, n.device, n.account = false, true, false, false })
 	add(w.stage == Joining && !w.burnt, func(n *growing) { n.burnt, n.entered, n.asks = true, false, false })
 	add(w.burnt && !w.said, func(n *growing) { n.said = true })
@@ -200,6 +201,9 @@ func TestAGrowingSiteEndsWithTwoHostsOrServesAsOne(t *testing.T) {
 			used[d.Rule]++
 			if d.Rule == "nothing-fits" || d.Words == "" || (d.Act == WritePlan || d.Act == Finish) && d.Plan == nil {
 				t.Fatalf("not explained: %+v: %+v", d, w)
+			}
+			if unlocked(w.stage, w.etcd, w.lock, d) {
+				t.Fatalf("%s without the lock: %+v", d.Rule, w)
 			}
 			next = append(next, w.acted(t, d)...)
 		}
@@ -264,6 +268,8 @@ var closingGrowth = []closes{
 	{"two voters", "alone", func(f *Facts, _ *Wish) { f.Voters = state.Known(2) }},
 	{"a learner", "learner", func(f *Facts, _ *Wish) { f.Learner = state.Known(state.MemberID(7)) }},
 	{"no backup", "backup", func(_ *Facts, w *Wish) { w.Accepts.NoBackup = false }},
+	{"a move of the site is announced", "work", func(f *Facts, _ *Wish) { f.Moves = state.Known("the move m1 of ada is announced") }},
+	{"whether one is announced is unknown", "work", func(f *Facts, _ *Wish) { f.Moves.Known = false }},
 	{"an upgrade (L86)", "work", func(f *Facts, _ *Wish) { f.Work = state.Known("the site is upgraded") }},
 	{"a full disk", "room", func(f *Facts, _ *Wish) { f.Room = state.Known(false) }},
 	{"no release", "release", func(f *Facts, _ *Wish) { f.Ships = state.Known(false) }},
@@ -295,7 +301,7 @@ func TestEachGateOfAGrowingSiteClosesForItsOwnReasonOnly(t *testing.T) {
 func TestTheGatesThatAreJudgedEarlyNeedNothingThatIsPrepared(t *testing.T) {
 	early := func() (Facts, Wish) {
 		f, w := readyToGrow()
-		return Facts{Now: f.Now, Backup: f.Backup, Lock: f.Lock, Work: f.Work, Room: f.Room, Ships: f.Ships}, w
+		return Facts{Now: f.Now, Backup: f.Backup, Lock: f.Lock, Work: f.Work, Moves: f.Moves, Room: f.Room, Ships: f.Ships}, w
 	}
 	if f, w := early(); len(Closed(EarlyGates(f, w))) > 0 {
 		t.Errorf("closed without a reason: %+v", Closed(EarlyGates(f, w)))
@@ -317,7 +323,7 @@ func TestTheGatesThatAreJudgedEarlyNeedNothingThatIsPrepared(t *testing.T) {
 
 func TestANewcomerAtAnotherAddressIsNotLetIn(t *testing.T) {
 	w := lone()
-	w.stage, w.static, w.record, w.retirement, w.asks = Waiting, false, state.EtcdSole, true, true
+	w.stage, w.lock, w.static, w.record, w.retirement, w.asks = Waiting, true, false, state.EtcdSole, true, true
 	f := w.facts()
 	f.Plan.New.Address = "192.0.2.99"
 	if d := Decide(f); d.Rule != "newcomer.other-address" {

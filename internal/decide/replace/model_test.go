@@ -101,7 +101,7 @@ func (w world) facts() Facts {
 		Record: state.Known(w.record), Contact: state.Known(w.oldContact() || w.newContact()), Serves: state.Known(w.etcd), StandIn: state.Known(false),
 		Answers: state.Known(w.oldOn && !w.entered), Alive: state.Known(false),
 		OldMachine: state.Machine{Serial: "S2"}, Key: state.Known(w.keyFile), Refused: state.Known(true), Retirement: state.Known(w.retirement),
-		Device: state.Known(w.device), Fences: state.Known(w.fences), Room: state.Known(true), Ships: state.Known(true), Work: state.Known(""), Upgrade: state.Known(hold.Lost{}),
+		Device: state.Known(w.device), Fences: state.Known(w.fences), Room: state.Known(true), Ships: state.Known(true), Work: state.Known(""), Moves: state.Known(""), Upgrade: state.Known(hold.Lost{}),
 		Volumes: state.Known[[]string](nil), Reached: state.Known(true), Ours: state.Known(false), Matches: state.Known(true), Arch: state.Known(true),
 		Verified: state.Known(w.verified), Misnamed: w.misnamed(), OldDevice: state.Known(w.oldDevice), Named: state.Known(w.named), Taken: state.Known(""),
 	}
@@ -269,6 +269,7 @@ func (w world) happens() map[string]world {
 	add("its keeper starts alone, by a proof or by the retirement", w.up && !w.etcd && w.record == state.EtcdSole && w.mayStartAlone(), func(n *world) { n.etcd = true })
 	add("its keeper is told the newcomer's name", w.up && w.fences && !w.newPeer && !w.sameName, func(n *world) { n.newPeer = true })
 	add("its keeper starts with its peer", w.up && !w.etcd && (w.oldContact() || w.newContact()), func(n *world) { n.etcd = true })
+	add("somebody deletes the lock", w.lock && w.stage != Planned && !w.stage.Over(), func(n *world) { n.lock = false })
 	add("the administrator takes it back", !w.abort && w.stage == Planned, func(n *world) { n.abort = true })
 	add("the newcomer burns", w.stage == Joining && !w.burnt, func(n *world) { n.burnt, n.entered, n.asks = true, false, false })
 	add("the administrator sees that", w.burnt && !w.said, func(n *world) { n.said = true })
@@ -322,8 +323,18 @@ var takesOut = map[Act]bool{ //nolint:exhaustive // the others are no acts of th
 	LeaveRing: true, Forget: true, DropPods: true, DropNode: true,
 }
 
+// unlocked reports whether a plan that only goes forward goes on, or waits, though its lock is known to be
+// gone. Rules that keep the hosts safe, or take the plan back, come before the lock.
+func unlocked(stage Stage, etcd, lock bool, d Decision) bool {
+	before := []string{"alarm.came-back", "alarm.half", "joining.alone"}
+	return etcd && !lock && stage != Planned && !stage.Over() && d.Rule != "lock.again" && !slices.Contains(before, d.Rule)
+}
+
 func checkAct(t *testing.T, w world, d Decision) {
 	t.Helper()
+	if unlocked(w.stage, w.etcd, w.lock, d) {
+		t.Fatalf("%s without the lock: %+v", d.Rule, w)
+	}
 	if takesOut[d.Act] && w.oldOn {
 		t.Fatalf("%s while the old host runs: %+v", d.Act, w)
 	}
@@ -351,7 +362,8 @@ func checkAct(t *testing.T, w world, d Decision) {
 }
 
 // TestEveryReplacementEndsWholeOrUnchanged visits every state of the world that crashes,
-// power cuts, an old host that wakes up and a newcomer that dies for good can bring about, and follows each to its end.
+// power cuts, an old host that wakes up, a newcomer that dies for good and a person who deletes the lock can
+// bring about, and follows each to its end.
 func TestEveryReplacementEndsWholeOrUnchanged(t *testing.T) {
 	for _, sameName := range []bool{true, false} {
 		for _, mute := range []bool{false, true} {
@@ -424,7 +436,7 @@ func explore(t *testing.T, first world) {
 		}
 		startsByItself(t, w)
 	}
-	for _, rule := range []string{"retired.key", "retired.pods", "retired.ring", "retired.forget", "retired.keeper", "joining.ring", "joining.whole", "joining.lost", "planned.came-back", "alarm.came-back"} {
+	for _, rule := range []string{"retired.key", "retired.pods", "retired.ring", "retired.forget", "retired.keeper", "joining.ring", "joining.whole", "joining.lost", "planned.came-back", "alarm.came-back", "lock.again"} {
 		if used[rule] == 0 {
 			t.Errorf("rule %s was never used", rule)
 		}

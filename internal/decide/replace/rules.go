@@ -114,7 +114,7 @@ func table(f Facts) []rule {
 	case f.Plan.Stage == Widening:
 		return slices.Concat(amendRules, wideningRules)
 	case f.Plan.Stage == Waiting:
-		return slices.Concat(amendRules, namedRules, newcomerRules)
+		return slices.Concat(amendRules, []rule{lockAgain}, namedRules, newcomerRules)
 	case f.Plan.Stage == Joining:
 		return joiningRules
 	}
@@ -232,6 +232,16 @@ var lockRules = []rule{
 	},
 }
 
+// lockAgain writes the lock of a plan again that only goes forward, as decide/widen and decide/narrow
+// do: somebody may delete it, and an upgrade would begin in the middle. It comes before every rule that
+// waits, since a plan may wait for days. A plan whose lock another one has goes on and waits for none:
+// half of it is done.
+var lockAgain = rule{
+	step: "R1", id: "lock.again", act: CopyPlan,
+	when:  func(f Facts) bool { return state.Is(f.Lock, "") },
+	words: says("somebody deleted the cluster's copy of the plan: it is written again, and keeps other work away"),
+}
+
 // gateRule waits until all gates are open. Its words are those of the first one that is not.
 var gateRule = rule{
 	step: "R1", id: "gates", act: Wait,
@@ -296,6 +306,7 @@ var alarmRules = []rule{
 		},
 		words: says("%s came back in the moment in which Corosync's key was changed: it is switched off", old),
 	},
+	lockAgain,
 	{
 		step: "R2", id: "alarm.speaks", act: Wait, when: cameBack,
 		words: says("%s is in contact, or was, though it is retired: nothing is done until it is off and etcd on this host is alone", old),
@@ -395,7 +406,7 @@ var retiredRules = []rule{
 var newcomerRules = []rule{
 	{
 		step: "R4", id: "newcomer.install", act: Wait, when: func(f Facts) bool { return !f.waits() },
-		words: says("waits for %s: install the new machine with its join file", next),
+		words: says("waits for %s: install the new machine with its join file%s", next, bound),
 		way:   joinFile,
 	},
 	{

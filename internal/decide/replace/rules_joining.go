@@ -13,6 +13,7 @@ var joiningRules = []rule{
 		},
 		words: says("%s has not entered: the etcd keeper of %s learns that it has no peer", next, here),
 	},
+	lockAgain,
 	{
 		step: "R6", id: "joining.serves", act: Wait,
 		when: func(f Facts) bool {

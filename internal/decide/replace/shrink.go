@@ -39,7 +39,7 @@ func (f Facts) gateTarget() Gate {
 // narrowRules come behind those that take the old host out of everything.
 var narrowRules = []rule{{
 	step: "S4", id: "narrow.begin", act: WritePlan, when: always,
-	words: says("nothing of %s is left: %s becomes a lone control plane", old, here),
+	words: says("nothing of %s is left: %s becomes a lone control plane%s", old, here, bound),
 	plan:  to(Narrowing),
 }}
 
@@ -47,6 +47,7 @@ var narrowRules = []rule{{
 // etcd at boot without a person: Pacemaker, until it was told to stop it; then this plan, which
 // needs no API for that; then kubelet.
 var narrowingRules = []rule{
+	lockAgain,
 	{
 		step: "S4", id: "narrowing.pod", act: PutPod, when: func(f Facts) bool { return !yes(f.Pod) },
 		words: says("kubelet's file of etcd is made on %s", here),

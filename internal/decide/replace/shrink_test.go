@@ -55,7 +55,7 @@ func (w shrinking) facts() Facts {
 	f := Facts{
 		Now: noon, Host: "cp-1", Plan: p, Peer: oldName, PowerAt: noon, ControlPlanes: planes, Record: state.Known(record), Contact: state.Known(w.contact()),
 		Serves: state.Known(w.etcd), StandIn: state.Known(false), Answers: state.Known(w.oldOn), Alive: state.Known(false), OldMachine: p.Old.Machine,
-		Key: state.Known(w.keyFile), Refused: state.Known(true), Retirement: state.Known(w.retirement), Work: state.Known(""), Upgrade: state.Known(hold.Lost{}), Volumes: state.Known[[]string](nil),
+		Key: state.Known(w.keyFile), Refused: state.Known(true), Retirement: state.Known(w.retirement), Work: state.Known(""), Moves: state.Known(""), Upgrade: state.Known(hold.Lost{}), Volumes: state.Known[[]string](nil),
 		Pod: state.Known(w.pod || w.static), Boots: state.Known(w.boots), Runs: state.Known(w.clusterBoots || w.runs),
 		Paired: state.Known(w.record || w.retirement), Kubelets: state.Known(w.static), Podmans: state.Known(w.podman),
 		Power: state.Known(state.PowerOff), Target: state.Known(true),
@@ -163,7 +163,8 @@ func (w shrinking) happens() []shrinking {
 	add(!w.up, func(n *shrinking) { n.up, n.runs, n.keyRuns = true, n.clusterBoots, n.keyFile })
 	add(w.etcdStarts(), func(n *shrinking) { n.etcd, n.podman = true, !n.static })
 	add(!w.abort && w.stage == Planned, func(n *shrinking) { n.abort = true })
-	add(!w.oldOn && !w.toldOff, func(n *shrinking) { n.oldOn, n.toldOff = true, true }) // somebody switches it on, once
+	add(w.lock && w.stage != Planned && !w.stage.Over(), func(n *shrinking) { n.lock = false }) // somebody deletes it
+	add(!w.oldOn && !w.toldOff, func(n *shrinking) { n.oldOn, n.toldOff = true, true })         // somebody switches it on, once
 	add(w.oldOn && !w.contact(), func(n *shrinking) { n.oldOn = false })
 	add(w.runs && !w.meddled, func(n *shrinking) { n.maintained, n.meddled = true, true })
 	add(w.runs && w.maintained, func(n *shrinking) { n.maintained = false })
@@ -226,6 +227,9 @@ func TestAShrinkingSiteEndsWithOneHostOrServesAsOneOfTwo(t *testing.T) {
 			if d.Rule == "nothing-fits" || d.Words == "" || d.Act == WritePlan && d.Plan == nil {
 				t.Fatalf("not explained: %+v: %+v", d, w)
 			}
+			if unlocked(w.stage, w.etcd, w.lock, d) {
+				t.Fatalf("%s without the lock: %+v", d.Rule, w)
+			}
 			if w.stuck(d) {
 				t.Fatalf("etcd does not start, and the decision is %+v: %+v", d, w)
 			}
@@ -253,7 +257,7 @@ func TestAShrinkingSiteEndsWithOneHostOrServesAsOneOfTwo(t *testing.T) {
 
 func TestEtcdIsNotGivenToKubeletWhileItIsUnknownWhoHasIt(t *testing.T) {
 	w := two()
-	w.stage, w.ringOld, w.cibOld, w.retirement, w.pod, w.boots = Narrowing, false, false, true, true, true
+	w.stage, w.lock, w.ringOld, w.cibOld, w.retirement, w.pod, w.boots = Narrowing, true, false, false, true, true, true
 	f := w.facts()
 	if d := Decide(f); d.Act != StopEtcd {
 		t.Fatalf("Pacemaker has it: %+v", d)
@@ -281,7 +285,7 @@ func TestAPersonIsToldToEndTheMaintenanceInWhichEtcdIsNotStopped(t *testing.T) {
 		"Pacemaker does not run yet": {state.Fact[bool]{}, state.Fact[bool]{}, state.Known(true), "narrowing.stop"},
 	} {
 		w := two()
-		w.stage, w.ringOld, w.cibOld, w.retirement, w.pod, w.boots = Narrowing, false, false, true, true, true
+		w.stage, w.lock, w.ringOld, w.cibOld, w.retirement, w.pod, w.boots = Narrowing, true, false, false, true, true, true
 		f := w.facts()
 		f.Maintained, f.Halted, f.Podmans = c.maintained, c.halted, c.podmans
 		if d := Decide(f); d.Rule != c.want || (d.Way == "sudo pcs property set maintenance-mode=false") != (c.want == wait) {
@@ -308,6 +312,8 @@ var closingShrink = []closes{
 	{"two voters", "alone", func(f *Facts, _ *Wish) { f.Voters = state.Known(2) }},
 	{"its Node could not be read", "node", func(f *Facts, _ *Wish) { f.OldNode.Known = false }},
 	{"no backup", "backup", func(_ *Facts, w *Wish) { w.Accepts.NoBackup = false }},
+	{"a move of the site is announced", "work", func(f *Facts, _ *Wish) { f.Moves = state.Known("the move m1 of ada is announced") }},
+	{"whether one is announced is unknown", "work", func(f *Facts, _ *Wish) { f.Moves.Known = false }},
 	{"the other host began one as well (L5)", "work", func(f *Facts, _ *Wish) { f.Lock = state.Known("p2") }},
 	{"this host is on its way to another release (U17)", "upgrade", func(f *Facts, _ *Wish) { f.Upgrade = state.Known(hold.Lost{Retire: "it leaves"}) }},
 	{"the account that the old host knows", "account", func(f *Facts, _ *Wish) { f.Refused = state.Known(false) }},

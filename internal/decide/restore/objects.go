@@ -10,7 +10,7 @@ import (
 // Annotations of objects that a restore changed. Each holds the former value, so that a
 // person or a command can restore it.
 const (
-	// SuspendedOf is on a CronJob that was not suspended before.
+	// SuspendedOf is on a CronJob or a Job that was not suspended before.
 	SuspendedOf = "holdfast.io/restore-suspended"
 	// ReclaimOf is on a PersistentVolume whose data would have been deleted.
 	ReclaimOf = "holdfast.io/restore-reclaim-policy"
@@ -26,6 +26,9 @@ type Found struct {
 	LonePods []string `json:"lonePods,omitempty"`
 	// Suspended are CronJobs that the restore suspended. They run again once a person says so.
 	Suspended []string `json:"suspended,omitempty"`
+	// SuspendedJobs are Jobs that had not ended at the backup. Kubernetes starts pods of them anew once a
+	// person says so.
+	SuspendedJobs []string `json:"suspendedJobs,omitempty"`
 	// Retained are volumes that are no longer deleted with their claims.
 	Retained []string `json:"retained,omitempty"`
 	// Local are volumes on the disk of a former host.
@@ -52,13 +55,29 @@ func (f *Found) Pod(p *corev1.Pod) {
 
 // CronJob suspends a CronJob, and reports whether it changed.
 func (f *Found) CronJob(c *batchv1.CronJob) (changed bool) {
-	if c.Spec.Suspend != nil && *c.Spec.Suspend {
+	return suspend(&c.ObjectMeta, &c.Spec.Suspend, &f.Suspended)
+}
+
+// Job suspends a Job that has not ended, and reports whether it changed. It may have ended after the
+// backup, and its pods are left out: its controller would start it a second time. The Job of a CronJob is
+// no other: a CronJob that is suspended begins no Job, and leaves those that have begun alone.
+func (f *Found) Job(j *batchv1.Job) (changed bool) {
+	for _, c := range j.Status.Conditions {
+		if (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) && c.Status == corev1.ConditionTrue {
+			return false
+		}
+	}
+	return suspend(&j.ObjectMeta, &j.Spec.Suspend, &f.SuspendedJobs)
+}
+
+// suspend sets the field of an object and lists it, unless a person suspended it before.
+func suspend(m *metav1.ObjectMeta, field **bool, list *[]string) (changed bool) {
+	if *field != nil && **field {
 		return false
 	}
-	yes := true
-	c.Spec.Suspend = &yes
-	annotate(&c.ObjectMeta, SuspendedOf, "false")
-	f.Suspended = append(f.Suspended, name(c.ObjectMeta))
+	*field = new(true)
+	annotate(m, SuspendedOf, "false")
+	*list = append(*list, name(*m))
 	return true
 }
 

@@ -68,6 +68,7 @@ var rules = []Rule{
 	{Name: "version", Key: "config.openshift.io/clusterversions/", Fate: Look, Why: "no upgrade goes on by itself"},
 
 	{Name: "steps", Key: "jobs/openshift-etcd/", Fate: Drop, Why: "the hosts are set up anew"},
+	{Name: "jobs", Key: "jobs/", Fate: Look, Why: "its pods are left out, and it would do again what it may have done after the backup"},
 	{Name: "etcd", Key: "operator.openshift.io/etcds/", Fate: Drop, Why: "the installation makes it; it says who runs etcd"},
 	{Name: "etcd-pod", Key: "configmaps/openshift-etcd/external-etcd-pod", Fate: Drop, Why: "the hosts are set up anew"},
 	{Name: "pacemaker", Key: "etcd.openshift.io/pacemakerclusters/", Fate: Drop, Why: "it tells of a cluster that is gone"},

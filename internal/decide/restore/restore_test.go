@@ -2,11 +2,13 @@ package restore_test
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -35,7 +37,7 @@ func TestWhatARestoreLeavesOut(t *testing.T) {
 		"services/specs/default/web":                                       restore.Keep,
 		"endpointslices/shop/kubernetes":                                   restore.Keep,
 		"pods/shop/web-1":                                                  restore.Look,
-		"jobs/shop/payments-1":                                             restore.Keep,
+		"jobs/shop/payments-1":                                             restore.Look,
 		"jobs/openshift-etcd/setup-cp-1":                                   restore.Drop,
 		"secrets/shop/password":                                            restore.Keep,
 		"secrets/openshift-etcd/fencing-credentials-cp-1":                  restore.Drop,
@@ -100,6 +102,47 @@ func TestAPersonIsToldWhatNothingMakesAgain(t *testing.T) {
 	}
 	if want := []string{"shop/alone"}; !slices.Equal(f.LonePods, want) {
 		t.Errorf("told of %v, want %v", f.LonePods, want)
+	}
+}
+
+// TestAJobThatHadNotEndedWaitsForAPerson: it may have ended after the backup, and its controller would
+// start it a second time.
+func TestAJobThatHadNotEndedWaitsForAPerson(t *testing.T) {
+	condition := func(kind batchv1.JobConditionType, is corev1.ConditionStatus) func(*batchv1.Job) {
+		return func(j *batchv1.Job) {
+			j.Status.Conditions = append(j.Status.Conditions, batchv1.JobCondition{Type: kind, Status: is})
+		}
+	}
+	suspended := func(is bool) func(*batchv1.Job) { return func(j *batchv1.Job) { j.Spec.Suspend = &is } }
+	for what, c := range map[string]struct {
+		change func(*batchv1.Job)
+		stops  bool
+	}{
+		"one that ran":                 {func(j *batchv1.Job) { j.Status.Active = 1 }, true},
+		"one that had not begun":       {func(*batchv1.Job) {}, true},
+		"one that was told to run":     {suspended(false), true},
+		"one that ran again":           {condition(batchv1.JobSuspended, corev1.ConditionFalse), true},
+		"one that was about to fail":   {condition(batchv1.JobFailureTarget, corev1.ConditionTrue), true},
+		"one that is said not to have": {condition(batchv1.JobComplete, corev1.ConditionFalse), true},
+		"one of a CronJob": {func(j *batchv1.Job) {
+			j.OwnerReferences = []metav1.OwnerReference{{Kind: "CronJob", Controller: new(true)}}
+		}, true},
+		"one that had completed":        {condition(batchv1.JobComplete, corev1.ConditionTrue), false},
+		"one that had failed":           {condition(batchv1.JobFailed, corev1.ConditionTrue), false},
+		"one that a person had stopped": {suspended(true), false},
+	} {
+		var f restore.Found
+		j := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "pay-1", Namespace: "shop"}}
+		c.change(j)
+		before := j.DeepCopy()
+		changed := f.Job(j)
+		_, marked := j.Annotations[restore.SuspendedOf]
+		if changed != c.stops || marked != c.stops || slices.Equal(f.SuspendedJobs, []string{"shop/pay-1"}) != c.stops || len(f.Suspended) > 0 {
+			t.Errorf("%s: changed %t, marked %t, told of %v", what, changed, marked, f.SuspendedJobs)
+		}
+		if c.stops && (j.Spec.Suspend == nil || !*j.Spec.Suspend) || !c.stops && !reflect.DeepEqual(j, before) {
+			t.Errorf("%s: %+v", what, j)
+		}
 	}
 }
 

@@ -69,6 +69,7 @@ type Facts struct {
 	Node    state.Fact[bool] // the third host has a Node, a tombstone or another object of the plan
 	Backup  state.Fact[time.Time]
 	Work    state.Fact[string]
+	Moves   state.Fact[string] // that of replace.Facts
 	// ControlPlanes is the number of control planes that the site has for its life.
 	ControlPlanes int
 }

@@ -67,7 +67,7 @@ func (f Facts) gateMembers() replace.Gate {
 
 func (f Facts) gateWork() replace.Gate {
 	others := f.Lock.Value.ID != "" && (f.Plan == nil || f.Plan.ID != f.Lock.Value.ID)
-	return plans.Work(plans.Lock{Known: f.Lock.Known, Others: others, InForce: f.InForce}, f.Work)
+	return plans.Work(plans.Lock{Known: f.Lock.Known, Others: others, InForce: f.InForce}, f.Moves, f.Work)
 }
 
 func (f Facts) gateNew(w Wish) replace.Gate {

@@ -133,7 +133,7 @@ func (w wide) facts(i int) Facts {
 		Serves: state.Known(h.etcd && w.serves()), StandIn: state.Known(false), Word: state.Known(w.word(i)), Arch: state.Known(true), Ready: state.Known(w.ready && w.serves()),
 		Pod: state.Known(h.pod || h.static), Boots: state.Known(h.boots), Runs: state.Known(h.ring), Paired: state.Known(h.paired), Kubelets: state.Known(h.static),
 		Podmans: state.Known(h.etcd && !h.static), Halted: state.Known(h.halted), Dressed: state.Known(h.dressed), Target: state.Known(true), Room: state.Known(true), Ships: state.Known(true),
-		Work: state.Known(""), ControlPlanes: 2,
+		Work: state.Known(""), Moves: state.Known(""), ControlPlanes: 2,
 	}
 	if h.stage != "" {
 		p := plan(h.stage, h.noted)

@@ -35,11 +35,31 @@ func (h *Host) addCertificates(own []netip.Addr, to decide.Place) error {
 	if err != nil {
 		return err
 	}
-	return h.certificates(func(have []netip.Addr, api bool) []netip.Addr {
+	return h.certificates(added(own, vips[:len(to.APIVIPs)]), h.write)
+}
+
+// Able says why the host cannot change its files to the addresses of one side of a plan, nil if
+// it can: each certificate that needs other addresses is signed for them, and dropped. People
+// take keys that sign off a host, and a move that begins without them does not end.
+func (h *Host) Able(p decide.Plan, to decide.Side, j decide.Journal) error {
+	vips, err := p.Place(to).VIPs()
+	if err != nil {
+		return err
+	}
+	own := p.Own(h.Name(), to, j)
+	if len(own) == 0 {
+		own = []netip.Addr{netip.IPv6Unspecified()} // it is not known yet, and no certificate has it
+	}
+	return h.certificates(added(own, vips[:len(p.Place(to).APIVIPs)]), func(string, []byte) error { return nil })
+}
+
+// added returns which addresses a certificate gets at another place, besides those that it has.
+func added(own, vips []netip.Addr) func(have []netip.Addr, api bool) []netip.Addr {
+	return func(have []netip.Addr, api bool) []netip.Addr {
 		want := slices.Clone(have)
 		add := own
 		if api {
-			add = append(slices.Clone(own), vips[:len(to.APIVIPs)]...)
+			add = slices.Concat(own, vips)
 		}
 		for _, a := range add {
 			if !slices.Contains(want, a) {
@@ -47,7 +67,7 @@ func (h *Host) addCertificates(own []netip.Addr, to decide.Place) error {
 			}
 		}
 		return want
-	})
+	}
 }
 
 // Trim takes the addresses of the place that the host has left out of its certificates.
@@ -65,7 +85,7 @@ func (h *Host) Trim(p decide.Plan, at decide.Side, j decide.Journal) error {
 		return slices.DeleteFunc(slices.Clone(have), func(a netip.Addr) bool {
 			return (slices.Contains(old, a) || slices.Contains(vips, a)) && !slices.Contains(own, a) && !slices.Contains(still, a)
 		})
-	})
+	}, h.write)
 }
 
 // life returns the life of the certificates that this site makes.
@@ -89,8 +109,8 @@ func owner(info fs.FileInfo) (uid, gid int) {
 	return os.Getuid(), os.Getgid()
 }
 
-// certificates gives each certificate of the host the addresses that wanted returns.
-func (h *Host) certificates(wanted func(have []netip.Addr, api bool) []netip.Addr) error {
+// certificates gives each certificate of the host the addresses that wanted returns, and to put.
+func (h *Host) certificates(wanted func(have []netip.Addr, api bool) []netip.Addr, put func(path string, data []byte) error) error {
 	life, err := h.life()
 	if err != nil {
 		return err
@@ -123,7 +143,7 @@ func (h *Host) certificates(wanted func(have []netip.Addr, api bool) []netip.Add
 		if err != nil {
 			return fmt.Errorf("certificate %s.crt for other addresses: %w", c.name, err)
 		}
-		if err := h.write(pki+c.name+".crt", []byte(fresh)); err != nil {
+		if err := put(pki+c.name+".crt", []byte(fresh)); err != nil {
 			return err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/holdfast/holdfast/internal/adapter/kube"
 	decide "github.com/holdfast/holdfast/internal/decide/readdress"
@@ -31,6 +32,22 @@ func Open() (API, error) {
 		*kube.Bringer
 		*kube.Client
 	}{client.Bringer(), client}, nil
+}
+
+// Places is what Keeps has of the API.
+type Places interface {
+	// Place returns the addresses of the site and the announcement that it moves.
+	Place(ctx context.Context) (kube.Infrastructure, error)
+}
+
+// Keeps says why no host comes, and none is replaced, since a move is announced; empty for no
+// reason. It is unknown while the API does not say.
+func Keeps(ctx context.Context, api Places) state.Fact[string] {
+	in, err := api.Place(ctx)
+	if err != nil {
+		return state.Fact[string]{}
+	}
+	return state.Known(decide.Object{Announced: in.Readdress, VIPs: slices.Concat(in.APIVIPs, in.IngressVIPs), Networks: in.MachineNetworks}.Keeps())
 }
 
 // configMaps are those of kubeadm: joins and kube-proxy read the addresses in them.

@@ -238,3 +238,96 @@ func TestAfterTheMoveNoCertificateHasTheOldAddresses(t *testing.T) {
 		t.Errorf("the copies of the old files, with keys among them, are still there: %v", err)
 	}
 }
+
+// TestAHostSaysWhichFileAMoveLacksBeforeItMoves: people take keys that sign off a host.
+func TestAHostSaysWhichFileAMoveLacksBeforeItMoves(t *testing.T) {
+	p := move(t)
+	own := decide.Announced(p.From.Hosts["cp-1"])
+	m := newMachine(t)
+	before := m.files(t)
+	if err := m.Able(p, decide.To, own); err != nil || m.Effects > 0 {
+		t.Fatalf("%v, and %d writes", err, m.Effects)
+	}
+	if diff := cmp.Diff(before, m.files(t)); diff != "" {
+		t.Errorf("a look changed %s", diff)
+	}
+	for _, c := range []struct {
+		sentence, file string
+		data           []byte // nil for none
+	}{
+		{"the key of the cluster's authority is away", "ca.key", nil},
+		{"the key of etcd's authority is away", "etcd/ca.key", nil},
+		{"the key of a certificate is away", "etcd/peer.key", nil},
+		{"the key of an authority is empty", "ca.key", []byte{}},
+		{"the key is not that of the authority", "ca.key", read(t, m.at(pki+"apiserver.key"))},
+	} {
+		m := newMachine(t)
+		must(t, os.Remove(m.at(pki+c.file)))
+		if c.data != nil {
+			must(t, powercut.WriteFile(m.at(pki+c.file), c.data, 0o600))
+		}
+		err := m.Able(p, decide.To, own)
+		if err == nil || !strings.Contains(err.Error(), ".crt for other addresses") || c.data == nil && !strings.Contains(err.Error(), c.file) {
+			t.Errorf("%s: %v", c.sentence, err)
+		}
+		unlisted := p
+		unlisted.To.Hosts = nil // it takes the address that it gets there
+		if err := m.Able(unlisted, decide.To, own); err == nil {
+			t.Errorf("%s, and the new address is not known: it can move", c.sentence)
+		}
+	}
+	// What has the addresses of both places needs no key: such a host can always be carried back.
+	must(t, m.Keep())
+	must(t, m.Move(p, decide.To, own))
+	for _, key := range []string{"ca.key", "etcd/ca.key"} {
+		must(t, os.Remove(m.at(pki+key)))
+	}
+	for _, f := range []string{"apiserver", "etcd/server", "etcd/peer"} {
+		have, err := keys.Addresses(string(read(t, m.at(pki+f+".crt"))))
+		if must(t, err); !slices.Contains(have, a("10.98.0.11")) {
+			t.Fatalf("%s: %v", f, have)
+		}
+	}
+	p.From.APIVIPs, p.From.Hosts["cp-1"] = nil, []netip.Addr{a("10.98.0.11")} // the ones that the certificates have
+	if err := m.Able(p, decide.From, own); err != nil {
+		t.Error(err)
+	}
+}
+
+func read(t *testing.T, path string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	must(t, err)
+	return data
+}
+
+// TestAPlanIsTakenBackWhileNothingHasBegun, also if the agent begins it in that moment.
+func TestAPlanIsTakenBackWhileNothingHasBegun(t *testing.T) {
+	p := move(t)
+	p.Local = true
+	announced := decide.Announced(p.From.Hosts["cp-1"])
+	for sentence, c := range map[string]struct {
+		journal decide.Journal
+		begun   bool
+	}{
+		"it is announced":  {announced, false},
+		"it is over":       {announced.Begun(decide.To, nil).Arrived().Ended(), false},
+		"the host moves":   {announced.Begun(decide.To, nil), true},
+		"the host arrived": {announced.Begun(decide.To, nil).Arrived(), true},
+		"etcd was told":    {announced.ToldAt(decide.To), true},
+	} {
+		s := Store{Root: t.TempDir()}
+		must(t, s.Put(p, c.journal))
+		err := s.TakeBack()
+		if errors.Is(err, ErrBegun) != c.begun || err != nil && !c.begun {
+			t.Errorf("%s: %v", sentence, err)
+		}
+		plan, j, err := s.Load()
+		if must(t, err); (plan != nil) != c.begun || c.begun && j.Free() {
+			t.Errorf("%s: the plan is %+v, %+v", sentence, plan, j)
+		}
+	}
+	if err := (Store{Root: t.TempDir()}).TakeBack(); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("without a plan: %v", err)
+	}
+}

@@ -32,9 +32,11 @@ type kept struct {
 }
 
 // Load returns the plan of the host and how far it is, nil for none.
-func (s Store) Load() (*decide.Plan, decide.Journal, error) {
+func (s Store) Load() (*decide.Plan, decide.Journal, error) { return load(s.path(PlanPath)) }
+
+func load(path string) (*decide.Plan, decide.Journal, error) {
 	var k kept
-	data, err := os.ReadFile(s.path(PlanPath))
+	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, k.Journal, nil
 	}
@@ -68,6 +70,30 @@ func (s Store) PutJournal(j decide.Journal) error {
 	return s.Put(*p, j)
 }
 
+// ErrBegun is the error of a plan that has changed something.
+var ErrBegun = errors.New("this host has begun to move")
+
+// TakeBack removes a plan that has changed nothing. The agent may begin it in this moment: so
+// the file is read once it is put aside, and what the agent writes meanwhile counts.
+func (s Store) TakeBack() error {
+	path := s.path(PlanPath)
+	aside := path + ".aside"
+	if err := os.Rename(path, aside); err != nil {
+		return err
+	}
+	_, j, err := load(aside)
+	if err == nil && !j.Free() {
+		err = ErrBegun
+	}
+	if err != nil {
+		return errors.Join(err, os.Rename(aside, path))
+	}
+	if p, _, err := s.Load(); err != nil || p != nil {
+		return errors.Join(ErrBegun, err)
+	}
+	return host.RemoveFile(aside)
+}
+
 // Drop removes the plan.
 func (s Store) Drop() error { return host.RemoveFile(s.path(PlanPath)) }
 
@@ -81,6 +107,10 @@ type Doing struct {
 	// Words explain it, Problem is the error of the last act.
 	Words   string `json:"words"`
 	Problem string `json:"problem,omitempty"`
+	// Lacks says why the host cannot begin, empty if it can.
+	Lacks string `json:"lacks,omitempty"`
+	// Local is that of the plan.
+	Local bool `json:"local,omitempty"`
 	// At is the place whose addresses the host has, Over true once the move has ended here.
 	At   decide.Side `json:"at"`
 	Over bool        `json:"over,omitempty"`

@@ -78,6 +78,13 @@ func backup(t testing.TB) (path, sum string) {
 		"pods/shop/by-hand":      stored(t, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "by-hand", Namespace: "shop"}}, "Pod", "v1"),
 		"cronjobs/shop/payments": stored(t, &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Name: "payments", Namespace: "shop"}}, "CronJob", "batch/v1"),
 		"cronjobs/shop/paused":   stored(t, &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Name: "paused", Namespace: "shop"}, Spec: batchv1.CronJobSpec{Suspend: new(true)}}, "CronJob", "batch/v1"),
+		"jobs/shop/pay-1": stored(t, &batchv1.Job{
+			ObjectMeta: metav1.ObjectMeta{Name: "pay-1", Namespace: "shop"}, Spec: batchv1.JobSpec{Completions: new(int32(3))}, Status: batchv1.JobStatus{Active: 1, Succeeded: 1},
+		}, "Job", "batch/v1"),
+		"jobs/shop/pay-0": stored(t, &batchv1.Job{
+			ObjectMeta: metav1.ObjectMeta{Name: "pay-0", Namespace: "shop"},
+			Status:     batchv1.JobStatus{Conditions: []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}}},
+		}, "Job", "batch/v1"),
 		"persistentvolumes/till": stored(t, &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "till"}, Spec: corev1.PersistentVolumeSpec{
 			PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimDelete,
 			PersistentVolumeSource:        corev1.PersistentVolumeSource{Local: &corev1.LocalVolumeSource{Path: "/data"}},
@@ -155,6 +162,11 @@ func TestARestoredEtcdHasAllThatOutlivesItsHosts(t *testing.T) {
 	must(t, err)
 	if c, ok := job.(*batchv1.CronJob); !ok || !*c.Spec.Suspend || c.Annotations[restore.SuspendedOf] != "false" {
 		t.Errorf("payments runs for the time that was missed: %+v", job)
+	}
+	job, err = decode([]byte(keys[restore.Root+"jobs/shop/pay-1"]))
+	must(t, err)
+	if j, ok := job.(*batchv1.Job); !ok || !*j.Spec.Suspend || j.Annotations[restore.SuspendedOf] != "false" || *j.Spec.Completions != 3 || j.Status.Succeeded != 1 {
+		t.Errorf("a Job that had not ended at the backup starts a second time: %+v", job)
 	}
 }
 

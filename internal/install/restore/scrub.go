@@ -114,6 +114,8 @@ func (s *scrubber) look(value []byte) (restore.Fate, []byte, error) {
 		return restore.Drop, nil, nil
 	case *batchv1.CronJob:
 		changed = s.report.CronJob(o)
+	case *batchv1.Job:
+		changed = s.report.Job(o)
 	case *corev1.PersistentVolume:
 		changed = s.report.Volume(o)
 	case *admissionv1.ValidatingWebhookConfiguration:

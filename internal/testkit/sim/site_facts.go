@@ -158,7 +158,7 @@ func (w *world) clusterFacts(f *replace.Facts) {
 	if !w.serves() {
 		return
 	}
-	f.Lock, f.Work, f.Volumes = state.Known(s.lock), state.Known(""), state.Known[[]string](nil)
+	f.Lock, f.Work, f.Moves, f.Volumes = state.Known(s.lock), state.Known(""), state.Known(""), state.Known[[]string](nil)
 	f.Upgrade = state.Known(hold.Lost{})
 	pods := 0
 	if s.pods {

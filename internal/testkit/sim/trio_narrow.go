@@ -101,7 +101,7 @@ func (w *world) narrowCluster(i int, f *narrow.Facts) {
 	if !w.api(i) {
 		return
 	}
-	f.Lock, f.Told, f.Work = state.Known(t.narrowLock), state.Known(t.narrowTold), state.Known("")
+	f.Lock, f.Told, f.Work, f.Moves = state.Known(t.narrowLock), state.Known(t.narrowTold), state.Known(""), state.Known("")
 	if t.lock.ID != "" {
 		f.Lock, f.Told = state.Known(narrow.Copy{ID: t.lock.ID}), state.Known(narrow.Progress{})
 	}

@@ -133,7 +133,7 @@ func (w *world) wideCluster(i int, f *widen.Facts) {
 	if !w.api(i) {
 		return
 	}
-	f.Lock, f.Told, f.Work = state.Known(t.lock), state.Known(t.told), state.Known("")
+	f.Lock, f.Told, f.Work, f.Moves = state.Known(t.lock), state.Known(t.told), state.Known(""), state.Known("")
 	if t.narrowLock.ID != "" {
 		f.Lock, f.Told = state.Known(widen.Copy{ID: t.narrowLock.ID}), state.Known(widen.Progress{})
 	}

@@ -1,0 +1,57 @@
+package readdress
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// WithdrawCommand takes the announcement of a move back.
+const WithdrawCommand = "holdfast site readdress withdraw"
+
+// Object is what the Infrastructure object says of a move, and of the place of the site.
+type Object struct {
+	// Announced is the plan of the move as text, empty for none.
+	Announced string
+	// VIPs are the virtual IPs of the site, those of the API first.
+	VIPs     []netip.Addr
+	Networks []netip.Prefix
+}
+
+// SideOf says to which place of a plan the virtual IPs belong; of a site without any, its
+// machine networks.
+func (o Object) SideOf(p Plan) state.Fact[Side] {
+	for _, side := range []Side{From, To} {
+		place := p.Place(side)
+		vips, err := place.VIPs()
+		nets, err2 := place.Networks()
+		if err != nil || err2 != nil {
+			continue
+		}
+		if len(vips) > 0 && slices.Equal(o.VIPs, vips) || len(vips) == 0 && slices.Equal(o.Networks, nets) {
+			return state.Known(side)
+		}
+	}
+	return state.Fact[Side]{}
+}
+
+// Keeps says why no host comes, and none is replaced, while a move is announced: its plan has
+// the hosts of that day, so nobody gives another one's address a successor, neither on that
+// host nor in what its peers have of it. It is empty without an announcement, and once the site
+// is at the new place: a host that is lost on the way can be replaced only there.
+func (o Object) Keeps() string {
+	if o.Announced == "" {
+		return ""
+	}
+	var p Plan
+	if json.Unmarshal([]byte(o.Announced), &p) != nil {
+		return "a move of the site is announced, and the annotation of the Infrastructure object cannot be read: remove it"
+	}
+	if state.Is(o.SideOf(p), To) {
+		return ""
+	}
+	return fmt.Sprintf("the move %s of %s is announced for the hosts that the site has now: ship the site first, or take the move back", p.ID, p.By)
+}
