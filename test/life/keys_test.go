@@ -133,14 +133,19 @@ func (tr *trial) readable() {
 // It takes two minutes, with the cut five.
 func TestTheKeyOfJoinSecretsIsReplacedUnderLoad(t *testing.T) {
 	play(t, "key of join secrets replaced", func(tr *trial) {
-		former := tr.formerSecret()
+		pointer, err := os.ReadFile(filepath.Join(tr.Lab.SiteDir(), "worker.ign"))
+		if err != nil {
+			tr.Fatal(err)
+		}
+		former := tr.secretIn(string(pointer))
+		tr.allTake(former)
 		since := tr.Now()
 		tr.says(0, "join-secret", "rotate", "--dir", tr.Lab.SiteDir())
 		for _, h := range tr.ControlPlanes() {
 			tr.Eventually(noticed, h+" refuses the former secret", func() error { return tr.opens(h, former, "401") })
 		}
 		tr.Trial.Took("until the former secret is refused", time.Since(since))
-		tr.takesANewSecret()
+		tr.allTake(tr.newSecret())
 		tr.Noticed("", since)
 		tr.NothingFailed("replaced", since, tr.Clients()...)
 		tr.outages(since)
@@ -151,7 +156,8 @@ func TestTheKeyOfJoinSecretsIsReplacedUnderLoad(t *testing.T) {
 		return
 	}
 	play(t, "key of join secrets replaced, power cut", func(tr *trial) {
-		former := tr.formerSecret()
+		former := tr.newSecret()
+		tr.allTake(former)
 		planes := tr.ControlPlanes()
 		victim := planes[len(planes)-1]
 		since := tr.Now()
@@ -171,35 +177,24 @@ func TestTheKeyOfJoinSecretsIsReplacedUnderLoad(t *testing.T) {
 		for _, h := range planes {
 			tr.Eventually(noticed, h+" refuses the former secret", func() error { return tr.opens(h, former, "401") })
 		}
-		tr.takesANewSecret()
+		tr.allTake(tr.newSecret())
 		tr.Noticed("", since)
 		tr.outages(since)
 	})
 }
 
-// formerSecret returns the secret of the install directory, which each control plane takes.
-func (tr *trial) formerSecret() string {
+// newSecret returns the secret of a join file that nobody uses. The file says nothing to the
+// cluster.
+func (tr *trial) newSecret() string {
 	tr.Helper()
-	pointer, err := os.ReadFile(filepath.Join(tr.Lab.SiteDir(), "worker.ign"))
-	if err != nil {
-		tr.Fatal(err)
-	}
-	former := tr.secretIn(string(pointer))
-	for _, h := range tr.ControlPlanes() {
-		if err := tr.opens(h, former, "200"); err != nil {
-			tr.Fatalf("before the rotation: %v", err)
-		}
-	}
-	return former
+	return tr.secretIn(tr.On(tr.ControlPlanes()[0], "holdfast host add --role worker --ttl 10m --stdout"))
 }
 
-// takesANewSecret checks that each control plane takes the secret of a new join file.
-func (tr *trial) takesANewSecret() {
+// allTake checks that each control plane takes a secret.
+func (tr *trial) allTake(secret string) {
 	tr.Helper()
-	// Nobody uses this file, and it says nothing to the cluster.
-	fresh := tr.secretIn(tr.On(tr.ControlPlanes()[0], "holdfast host add --role worker --ttl 10m --stdout"))
 	for _, h := range tr.ControlPlanes() {
-		tr.Eventually(noticed, h+" takes a new secret", func() error { return tr.opens(h, fresh, "200") })
+		tr.Eventually(noticed, h+" takes the secret", func() error { return tr.opens(h, secret, "200") })
 	}
 }
 
