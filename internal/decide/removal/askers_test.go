@@ -28,7 +28,7 @@ func TestL22WhoAsksForAHostByItsNameIsNamedBeforeItGoes(t *testing.T) {
 	}
 	noted := func(fields string) func(*corev1.Pod) {
 		return func(p *corev1.Pod) {
-			p.ManagedFields = []metav1.ManagedFieldsEntry{{Subresource: "status"}, {FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)}}}
+			p.ManagedFields = []metav1.ManagedFieldsEntry{{Subresource: "status"}, {FieldsV1: metav1.NewFieldsV1(fields)}}
 		}
 	}
 	for what, c := range map[string]struct {
