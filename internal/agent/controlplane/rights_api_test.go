@@ -50,7 +50,7 @@ var notOfAgents = map[string]string{
 	"CreateObject": "the administrator, of the agent's making", "AddRules": "the same",
 	"SetAnnotations": "kubelet's account", "Etcd": "the installation", "PodLogs": "a person",
 	"SwapSecretKey": "a person", "SwapConfigMapKey": "a person", "SwapConfigMap": "a person", "TokenSecrets": "a person", "ConfigMapsNamed": "a person",
-	"PodsOn": "the administrator, for a replacement", "DeletePodsOn": "the same", "DeleteNode": "the same", "DeleteSecret": "the same",
+	"PodsOn": "the administrator, for a replacement", "Place": "the same", "DeletePodsOn": "the same", "DeleteNode": "the same", "DeleteSecret": "the same",
 	"Lock": "the same", "SetLocked": "the same", "Unlock": "the same", "Volumes": "the same",
 	"Retire":      "the administrator, for a removal or a replacement",
 	"RestartPods": "the administrator, for a move to other addresses",
