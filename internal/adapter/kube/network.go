@@ -123,8 +123,8 @@ const SyncAnnotation = state.AnnotationDomain + "vrrp-sync-families"
 // servers, as CIDRs with commas.
 const NameClientsAnnotation = state.AnnotationDomain + "name-clients"
 
-// Place returns the addresses of the site and the announcement that it moves, and nothing else of
-// the Infrastructure object. It is empty if there is no such object.
+// Place returns the addresses of the site and the announced plans that change them, and nothing
+// else of the Infrastructure object. It is empty if there is no such object.
 func (c *Client) Place(ctx context.Context) (Infrastructure, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -195,7 +195,7 @@ func readInfrastructure(object []byte) (Infrastructure, error) {
 	}
 	platform := in.Status.PlatformStatus
 	out.BareMetal, out.UserManaged = platform.Type == "BareMetal", platform.BareMetal.LoadBalancer.Type == "UserManaged"
-	out.SyncFamilies, out.DualStack = in.Metadata.Annotations[SyncAnnotation] == "true", in.Metadata.Annotations[DualStackAnnotation]
+	out.SyncFamilies = in.Metadata.Annotations[SyncAnnotation] == "true"
 	if out.RouterIDs, err = readRouterIDs(in.Metadata.Annotations[RouterIDsAnnotation]); err != nil {
 		return Infrastructure{}, fmt.Errorf("annotation %s: %w", RouterIDsAnnotation, err)
 	}
@@ -205,10 +205,10 @@ func readInfrastructure(object []byte) (Infrastructure, error) {
 	return out, nil
 }
 
-// place returns the addresses of the site and the announcement that it moves.
+// place returns the addresses of the site and the announced plans that change them.
 func (in *wireInfrastructure) place() (Infrastructure, error) {
 	platform := in.Status.PlatformStatus
-	out := Infrastructure{Readdress: in.Metadata.Annotations[ReaddressAnnotation]}
+	out := Infrastructure{Readdress: in.Metadata.Annotations[ReaddressAnnotation], DualStack: in.Metadata.Annotations[DualStackAnnotation]}
 	var err error
 	if out.APIVIPs, err = parseAll(platform.BareMetal.API, netip.ParseAddr); err != nil {
 		return Infrastructure{}, fmt.Errorf("status.platformStatus.baremetal.apiServerInternalIPs: %w", err)

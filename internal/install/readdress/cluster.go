@@ -36,7 +36,7 @@ func Open() (API, error) {
 
 // Places is what Keeps has of the API.
 type Places interface {
-	// Place returns the addresses of the site and the announcement that it moves.
+	// Place returns the addresses of the site and the announced plans that change them.
 	Place(ctx context.Context) (kube.Infrastructure, error)
 }
 
