@@ -14,20 +14,20 @@ import (
 // there.
 func TestM33M34APodWithALocalVolumeIsEvictedAndTheOneOfItsNameIsNotWaitedFor(t *testing.T) {
 	s := newSite(t)
-	pod := func(node string) *corev1.Pod {
+	pod := func() *corev1.Pod {
 		p := &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "db-0", Labels: map[string]string{"app": "db-0"}},
 			Spec: corev1.PodSpec{
-				NodeName: node, AutomountServiceAccountToken: new(false),
-				Containers: []corev1.Container{{Name: "c", Image: "example.com/c"}},
-				Volumes:    []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data-db-0"}}}},
+				AutomountServiceAccountToken: new(false),
+				Containers:                   []corev1.Container{{Name: "c", Image: "example.com/c"}},
+				Volumes:                      []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data-db-0"}}}},
 			},
 		}
 		return p
 	}
-	first := pod("w-1")
+	first := pod()
 	first.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "of-db-0", UID: s.owner("StatefulSet", first), Controller: new(true)}}
-	must(t, s.admin.Create(t.Context(), first))
+	s.bind(first)
 	s.wish(drains)
 	for range enough {
 		must(t, errOf(s.look()))
@@ -38,7 +38,7 @@ func TestM33M34APodWithALocalVolumeIsEvictedAndTheOneOfItsNameIsNotWaitedFor(t *
 	if s.names() != "" {
 		t.Fatalf("it is not evicted: %s", s.names())
 	}
-	next := pod("")
+	next := pod()
 	next.OwnerReferences = first.OwnerReferences
 	must(t, s.admin.Create(t.Context(), next))
 	s.looks(enough)

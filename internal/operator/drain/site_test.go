@@ -114,17 +114,26 @@ func (s *site) runs(name, kind string) {
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{"app": name}},
 		Spec: corev1.PodSpec{
-			NodeName: "w-1", AutomountServiceAccountToken: new(false),
-			Containers: []corev1.Container{{Name: "c", Image: "example.com/c"}},
+			AutomountServiceAccountToken: new(false),
+			Containers:                   []corev1.Container{{Name: "c", Image: "example.com/c"}},
 		},
 	}
 	if kind != "" {
 		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: kind, Name: "of-" + name, UID: s.owner(kind, p), Controller: new(true)}}
 	}
-	must(s.t, s.admin.Create(s.t.Context(), p))
+	s.bind(p)
 	p.Status.Phase = corev1.PodRunning
 	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 	must(s.t, s.admin.Status().Update(s.t.Context(), p))
+}
+
+// bind makes a pod and gives it w-1 as the scheduler does. A pod that is made with its host in its
+// spec is another kind: its owner makes it there again.
+func (s *site) bind(p *corev1.Pod) {
+	s.t.Helper()
+	must(s.t, s.admin.Create(s.t.Context(), p))
+	must(s.t, s.admin.SubResource("binding").Create(s.t.Context(), p, &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: "w-1"}}))
+	must(s.t, s.admin.Get(s.t.Context(), client.ObjectKeyFromObject(p), p))
 }
 
 // owner makes the owner of a pod. The garbage collector runs, and nobody makes more
