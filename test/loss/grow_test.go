@@ -49,8 +49,7 @@ func TestASiteGrowsFromOneControlPlaneToTwo(t *testing.T) {
 		return fmt.Errorf("%s, %w", out, err)
 	})
 	t.Logf("the first host was one of two after %.0f s", time.Since(began).Seconds())
-	gap := w.rec.Copy().Gap("", w.from, w.rec.Since())
-	t.Logf("nobody wrote for %.1f s until then, from %.0f s on", gap.Length.Seconds(), gap.From.Seconds())
+	w.paused("until then", stepPause)
 
 	join := s.on(first, "cat /root/join.ign")
 	s.power(first, "cut")

@@ -22,6 +22,7 @@ func TestALostOneOfThreeControlPlanesIsReplaced(t *testing.T) {
 	w := s.write(stays)
 	s.swap(lost)
 	s.replacesByHand(stays, lost, lost, old.Serial+" --without-backup")
+	w.paused("while one of three was replaced", replacePause)
 	w.judge()
 	s.eventually(wholeWithin, "the site says that it is healthy", func() error { return s.healthy(stays) })
 }
@@ -35,6 +36,7 @@ func TestALostWorkerIsReplaced(t *testing.T) {
 	s.Retire(lost)
 	w := s.write(stays)
 	s.replacesByHand(stays, lost, next, lost+" --new-name "+next)
+	w.paused("while a worker was replaced", replacePause)
 	w.judge()
 	s.eventually(wholeWithin, "the site says that it is healthy", func() error { return s.healthy(stays) })
 }

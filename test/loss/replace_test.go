@@ -26,6 +26,16 @@ const (
 	wholeWithin  = 10 * time.Minute
 )
 
+// What issue 21 allows for: a replacement stops no writes, and a step to another number of control
+// planes stops them for seconds.
+const (
+	replacePause = time.Second
+	stepPause    = 5 * time.Second
+)
+
+// installedLife is the life of certificates of a site that asks for none.
+const installedLife = 365 * 24 * time.Hour
+
 // TestALostControlPlaneIsReplaced has a machine of the same name take the place of a lost host.
 func TestALostControlPlaneIsReplaced(t *testing.T) {
 	s := up(t, 2)
@@ -85,6 +95,7 @@ func (s site) replaces(lost, name string) {
 	s.wakes(wakes)
 	s.eventually(wholeWithin, "the site is whole after the old host woke up", func() error { return s.Whole(s.Context()) })
 	s.eventually(wholeWithin, "the site says that it is healthy", func() error { return s.healthy(stays) })
+	w.paused("while a lost host was replaced and woke up", replacePause)
 
 	// Pacemaker may bring retired peers back from its memory when another host decides for it.
 	s.power(stays, "cut")
@@ -93,6 +104,9 @@ func (s site) replaces(lost, name string) {
 	s.eventually(wholeWithin, "the site is whole after the new host took over", func() error { return s.Whole(s.Context()) })
 	w.judge()
 	s.eventually(wholeWithin, "the site says that it is healthy", func() error { return s.healthy(stays) })
+	if err := s.Doctor(s.Context(), s.Logf, installedLife); err != nil {
+		s.Error(err)
+	}
 }
 
 // sole returns an error until a host goes on alone.
@@ -257,6 +271,17 @@ func (s site) writeAt(name string, address netip.Addr) *writes {
 	})
 	w.from = w.rec.Since()
 	return w
+}
+
+// paused fails if nobody wrote for longer than a limit between the first write and now. Where -widen-cut
+// cuts the power of a host meanwhile, nobody promises a limit, and the figure is only told.
+func (w *writes) paused(what string, most time.Duration) {
+	w.Helper()
+	gap := w.rec.Copy().Gap("", w.from, w.rec.Since())
+	told := fmt.Sprintf("%s nobody wrote for %.1f s, from %.0f s on", what, gap.Length.Seconds(), gap.From.Seconds())
+	if w.Log(told); gap.Length > most && *cutAt == "" {
+		w.Errorf("%s; want %s at most", told, most)
+	}
 }
 
 // judge ends the writes: none that was acknowledged may be lost.
