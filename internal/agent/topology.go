@@ -112,8 +112,7 @@ func dressOfThree(ctx context.Context, have *site.Site, plan decidewiden.Plan, n
 }
 
 func newestBackup(context.Context) state.Fact[time.Time] {
-	newest, err := (catalogue.Catalogue{Dir: backup.Dir}).Newest(time.Now())
-	return state.Fact[time.Time]{Value: newest, Known: err == nil}
+	return catalogue.Catalogue{Dir: backup.Dir}.Last(time.Now())
 }
 
 // newReplacement returns the agent that brings another machine as the second control plane, or

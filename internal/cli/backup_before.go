@@ -37,10 +37,15 @@ type backupFirst struct {
 // before returns once the site has a good backup that is young enough, and refuses the step if it
 // gets none.
 func (b backupFirst) before(ctx context.Context, c nodeLister, now func() time.Time) error {
+	return b.unless(ctx, func() (string, error) { return lacksBackup(ctx, c, now()) })
+}
+
+// unless does the same. lacks says why the step has to wait for a backup; empty if it need not.
+func (b backupFirst) unless(ctx context.Context, lacks func() (string, error)) error {
 	if b.without {
 		return nil
 	}
-	why, err := lacksBackup(ctx, c, now())
+	why, err := lacks()
 	if why == "" || err != nil {
 		return err
 	}
@@ -52,7 +57,7 @@ func (b backupFirst) before(ctx context.Context, c nodeLister, now func() time.T
 	if err := b.take(ctx); err != nil {
 		return coded(command.ExitRefused, "refused, nothing was changed: %s, and none was taken: %w: %s", why, err, backup.BeforeWay)
 	}
-	if why, err = lacksBackup(ctx, c, now()); why == "" || err != nil {
+	if why, err = lacks(); why == "" || err != nil {
 		return err
 	}
 	return coded(command.ExitRefused, "refused, nothing was changed: %s: %s", why, backup.BeforeWay)

@@ -6,7 +6,6 @@ import (
 
 	"github.com/holdfast/holdfast/internal/adapter/backup/catalogue"
 	"github.com/holdfast/holdfast/internal/adapter/host"
-	"github.com/holdfast/holdfast/internal/cli/command"
 	"github.com/holdfast/holdfast/internal/cli/place"
 	decide "github.com/holdfast/holdfast/internal/decide/backup"
 	"github.com/holdfast/holdfast/internal/model/backup"
@@ -16,7 +15,7 @@ import (
 // ownBackups are the backups of this host. A plan that this host carries counts no others.
 type ownBackups struct {
 	// newest returns the time of the newest good one; zero for none.
-	newest func(now time.Time) (time.Time, error)
+	newest func(now time.Time) state.Fact[time.Time]
 	// take has this host take one, and returns once that is good.
 	take func(ctx context.Context) error
 }
@@ -25,7 +24,7 @@ type ownBackups struct {
 // a backup which it takes.
 func backupsHere(streams Streams, reason string) ownBackups {
 	return ownBackups{
-		newest: (catalogue.Catalogue{Dir: backup.Dir}).Newest,
+		newest: catalogue.Catalogue{Dir: backup.Dir}.Last,
 		take: func(ctx context.Context) error {
 			name, err := host.Name()
 			if err != nil {
@@ -37,19 +36,17 @@ func backupsHere(streams Streams, reason string) ownBackups {
 }
 
 // agreed returns once a person has agreed to a plan, and this host has a good backup that is
-// young enough for it, or has taken one. The gate of the agent looks at it once more.
+// young enough for it, or has taken one.
 func (r *hostReplacement) agreed(ctx context.Context, which string) error {
-	if err := r.confirm(ctx, which); err != nil || r.noBackup {
+	if err := r.confirm(ctx, which); err != nil {
 		return err
 	}
-	newest, err := r.backups.newest(r.now())
-	why := decide.Before(state.Fact[time.Time]{Known: err == nil, Value: newest}, r.now())
-	if why == "" {
-		return nil
-	}
-	r.say("on this host %s: it takes one first", why)
-	if err := r.backups.take(ctx); err != nil {
-		return coded(command.ExitRefused, "refused, nothing was changed: on this host %s, and none was taken: %w: %s", why, err, decide.BeforeWay)
-	}
-	return nil
+	first := backupFirst{without: r.noBackup, take: r.backups.take, out: r.streams.Err}
+	return first.unless(ctx, func() (string, error) {
+		why := decide.Before(r.backups.newest(r.now()), r.now())
+		if why != "" {
+			why = "on this host " + why
+		}
+		return why, nil
+	})
 }

@@ -51,7 +51,9 @@ func newReplaceRun(t *testing.T, agent func(n int, r *replaceRun)) *replaceRun {
 		store: replacement.Store{Root: dir, Write: powercut.WriteFile},
 		now:   func() time.Time { return r.clock },
 		backups: ownBackups{
-			newest: func(time.Time) (time.Time, error) { return r.backup, r.noBackups },
+			newest: func(time.Time) state.Fact[time.Time] {
+				return state.Fact[time.Time]{Known: r.noBackups == nil, Value: r.backup}
+			},
 			take: func(context.Context) error {
 				r.taken++
 				r.backup = r.clock

@@ -34,8 +34,7 @@ func (g *growth) earlyGates(ctx context.Context, last *replace.Plan, w widening)
 func earlyHere(ctx context.Context, now time.Time) replace.Facts {
 	f := replace.Facts{Now: now}
 	f.Host, _ = host.Name() // it is for words alone
-	newest, err := (catalogue.Catalogue{Dir: backup.Dir}).Newest(now)
-	f.Backup = state.Fact[time.Time]{Known: err == nil, Value: newest}
+	f.Backup = catalogue.Catalogue{Dir: backup.Dir}.Last(now)
 	room, err := etcd.Room("/")
 	f.Room = state.Fact[bool]{Known: err == nil, Value: room}
 	_, err = release.Current("/")

@@ -12,8 +12,8 @@
 // former certificate back.
 //
 // It writes kubelet's files only while the certificate in them has expired, is from a
-// later day or cannot be read, and kubelet writes them only in between. Package agent/rotation writes them
-// by Put, while the authority that signs is replaced.
+// later day or cannot be read, and kubelet writes them only in between. Package
+// agent/rotation writes them by Put, while the authority that signs is replaced.
 package kubeletcert
 
 import (

@@ -120,10 +120,15 @@ func (f Facts) waits(p pods) string {
 
 // named returns a pod with its owner.
 func named(pod corev1.Pod) string {
-	if owner := metav1.GetControllerOf(&pod); owner != nil {
-		return fmt.Sprintf("%s (of %s %s)", name(pod), owner.Kind, owner.Name)
+	return name(pod).String() + Owned(&pod)
+}
+
+// Owned names the controller of a pod, to stand behind the pod's name; empty for none.
+func Owned(pod *corev1.Pod) string {
+	if owner := metav1.GetControllerOf(pod); owner != nil {
+		return fmt.Sprintf(" (of %s %s)", owner.Kind, owner.Name)
 	}
-	return name(pod).String()
+	return ""
 }
 
 // held names what keeps a pod that has ended in the API.

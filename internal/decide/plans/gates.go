@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/backup"
-	"github.com/holdfast/holdfast/internal/decide/readdress"
 	"github.com/holdfast/holdfast/internal/decide/replace"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
@@ -45,10 +44,8 @@ func Work(l Lock, moves, work state.Fact[string]) replace.Gate {
 		return replace.LockedBy(l.InForce)
 	case !l.Known:
 		return Shut("work", statusShow, "the API does not say whether another change of the control planes is under way")
-	case !moves.Known:
-		return Shut("work", statusShow, "the API does not say whether a move of the site is announced")
-	case moves.Value != "":
-		return Shut("work", readdress.WithdrawCommand, "%s", moves.Value)
+	case !replace.MoveGate(moves).Open:
+		return replace.MoveGate(moves)
 	case !work.Known:
 		return Shut("work", statusShow, "it is unknown what else changes hosts now")
 	case work.Value != "":

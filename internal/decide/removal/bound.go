@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/holdfast/holdfast/internal/decide/drain"
 	"github.com/holdfast/holdfast/internal/model/retired"
 )
 
@@ -20,10 +21,10 @@ func Bound(pods []corev1.Pod, out time.Time) (hold []corev1.Pod, others []string
 	for i := range pods {
 		switch p := &pods[i]; {
 		case finalized(p):
-			others = append(others, fmt.Sprintf("pod %s/%s%s: it is deleted, and waits for %s", p.Namespace, p.Name, owned(p), strings.Join(p.Finalizers, ", ")))
+			others = append(others, fmt.Sprintf("pod %s/%s%s: it is deleted, and waits for %s", p.Namespace, p.Name, drain.Owned(p), strings.Join(p.Finalizers, ", ")))
 		// The API counts in seconds: a pod of the same second may be one of before.
 		case !out.IsZero() && p.CreationTimestamp.After(out.Truncate(time.Second)):
-			others = append(others, fmt.Sprintf("pod %s/%s%s: it was made for that name after the host was taken out", p.Namespace, lasting(p), owned(p)))
+			others = append(others, fmt.Sprintf("pod %s/%s%s: it was made for that name after the host was taken out", p.Namespace, lasting(p), drain.Owned(p)))
 		default:
 			hold = append(hold, *p)
 		}
@@ -46,13 +47,6 @@ func lasting(p *corev1.Pod) string {
 		return p.GenerateName + "*"
 	}
 	return p.Name
-}
-
-func owned(p *corev1.Pod) string {
-	if o := metav1.GetControllerOf(p); o != nil {
-		return fmt.Sprintf(" (of %s %s)", o.Kind, o.Name)
-	}
-	return ""
 }
 
 // Since returns when the host of a name that has no Node was taken out; zero if nobody did that, or if

@@ -207,10 +207,17 @@ func (f Facts) gateLock() Gate {
 		return LockedBy(f.InForce)
 	case !f.Lock.Known:
 		return shut("work", statusShow, "the API does not say whether another change of the control planes is under way")
-	case !f.Moves.Known:
+	}
+	return MoveGate(f.Moves)
+}
+
+// MoveGate is open if no announced move of the site keeps its hosts from changing.
+func MoveGate(moves state.Fact[string]) Gate {
+	switch {
+	case !moves.Known:
 		return shut("work", statusShow, "the API does not say whether a move of the site is announced")
-	case f.Moves.Value != "":
-		return shut("work", readdress.WithdrawCommand, "%s", f.Moves.Value)
+	case moves.Value != "":
+		return shut("work", readdress.WithdrawCommand, "%s", moves.Value)
 	}
 	return open("work")
 }

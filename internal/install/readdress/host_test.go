@@ -276,7 +276,8 @@ func TestAHostSaysWhichFileAMoveLacksBeforeItMoves(t *testing.T) {
 			t.Errorf("%s, and the new address is not known: it can move", c.sentence)
 		}
 	}
-	// What has the addresses of both places needs no key: such a host can always be carried back.
+	// A certificate that has the addresses of both places needs no key: such a host can always be
+	// carried back.
 	must(t, m.Keep())
 	must(t, m.Move(p, decide.To, own))
 	for _, key := range []string{"ca.key", "etcd/ca.key"} {

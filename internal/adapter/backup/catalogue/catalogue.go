@@ -17,6 +17,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/model/backup"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // part begins the names of folders that are not complete yet, or are being removed.
@@ -68,6 +69,12 @@ func (c Catalogue) Newest(now time.Time) (time.Time, error) {
 		}
 	}
 	return newest, err
+}
+
+// Last is Newest as a fact: unknown if the catalogue cannot be read.
+func (c Catalogue) Last(now time.Time) state.Fact[time.Time] {
+	newest, err := c.Newest(now)
+	return state.Fact[time.Time]{Known: err == nil, Value: newest}
 }
 
 // Entry reads the entry of a backup. The entry is not good if the archive does not exist or

@@ -122,6 +122,9 @@ type Host struct {
 	Raised state.Fact[bool] `json:"raised"`
 }
 
+// Releases returns the release that runs on the host, first, and those that lie there whole.
+func (h Host) Releases() []gate.Release { return append([]gate.Release{h.Release}, h.Offered...) }
+
 // Turn is what the cluster wants of a host.
 type Turn struct {
 	Format  int            `json:"format"`

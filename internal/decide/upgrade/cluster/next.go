@@ -69,12 +69,15 @@ func decide(table []rule, s Site) Step {
 
 // idle offers a release, and begins once somebody wants it.
 func (s Site) idle() Step {
-	switch missing := s.unfetched(); {
-	case s.Offers() != "" && missing != nil:
-		return Step{Phase: Offered, Do: Rest, Why: "the release that is offered is fetched by " + strings.Join(missing, ", ")}
-	case s.Offers() != "":
-		return Step{Phase: Offered, Do: Rest, Why: "the release that is offered lies on all hosts"}
-	case s.Wish.Release == "" || s.Wish.Release == s.Running:
+	if s.Offers() != "" {
+		why := "the release that is offered lies on all hosts"
+		if missing := s.Unfetched(); missing != nil {
+			why = "the release that is offered is fetched by " + strings.Join(missing, ", ")
+		}
+		return Step{Phase: Offered, Do: Rest, Why: why}
+	}
+	switch {
+	case !s.wants():
 		return Step{Phase: Idle, Do: Rest, Why: "the site runs its release"}
 	case !s.Wish.Start:
 		return Step{Phase: Offered, Do: Rest, Why: "a release is offered"}
@@ -82,11 +85,13 @@ func (s Site) idle() Step {
 	return Step{Phase: Fetching, Do: Write, Record: Record{Upgrade: s.Wish.Upgrade, From: s.Running, To: s.Wish.Release, Planes: s.planes(), Started: true}, Why: "the upgrade begins"}
 }
 
+// wants reports whether somebody wants another release than the one that runs.
+func (s Site) wants() bool { return s.Wish.Release != "" && s.Wish.Release != s.Running }
+
 // Offers returns the digest of the release that all hosts fetch and that nobody wants to be
 // installed yet; empty for none. Then Whole says of each host whether that one lies there.
 func (s Site) Offers() string {
-	wanted := s.Wish.Release != "" && s.Wish.Release != s.Running
-	if s.Record.Started || wanted || s.Running == "" || s.Wish.Offer == s.Running {
+	if s.Record.Started || s.wants() || s.Running == "" || s.Wish.Offer == s.Running {
 		return ""
 	}
 	return s.Wish.Offer
@@ -112,7 +117,7 @@ func (s Site) phase() Phase {
 		return Committing
 	case s.Record.Returning:
 		return Returning
-	case s.unfetched() != nil && !s.begun():
+	case s.Unfetched() != nil && !s.begun():
 		return Fetching
 	case len(s.left()) == len(s.Hosts) && !s.begun():
 		return Checked
@@ -313,12 +318,13 @@ func (s Site) give(left []Host) (Step, bool) {
 	return s.write(r, why)
 }
 
-func (s Site) unfetched() []string {
+// Unfetched returns the hosts on which the release of which Whole tells does not lie whole; nil for none.
+func (s Site) Unfetched() []string {
 	return names(slices.DeleteFunc(slices.Clone(s.Hosts), func(h Host) bool { return state.Is(h.Whole, true) }))
 }
 
 func (s Site) fetch() (Step, bool) {
-	if missing := s.unfetched(); missing != nil {
+	if missing := s.Unfetched(); missing != nil {
 		return s.step(Fetch, "the release is fetched by "+strings.Join(missing, ", "), missing...)
 	}
 	return Step{}, false

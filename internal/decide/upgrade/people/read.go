@@ -194,7 +194,7 @@ func ParseImage(text string) (string, error) {
 // Release returns what hosts say of a release, if one of them has it.
 func (u Upgrade) Release(digest string) (gate.Release, bool) {
 	for _, h := range u.Hosts {
-		for _, r := range append([]gate.Release{h.Told.Value.Release}, h.Told.Value.Offered...) {
+		for _, r := range h.Told.Value.Releases() {
 			if h.Told.Known && digest != "" && Digest(r.Digest) == digest {
 				r.Digest = digest
 				return r, true
@@ -208,7 +208,7 @@ func (u Upgrade) Release(digest string) (gate.Release, bool) {
 func (u Upgrade) Digests() []string {
 	var out []string
 	for _, h := range u.Hosts {
-		for _, r := range append([]gate.Release{h.Told.Value.Release}, h.Told.Value.Offered...) {
+		for _, r := range h.Told.Value.Releases() {
 			if r.Digest != "" {
 				out = append(out, Digest(r.Digest))
 			}
@@ -248,11 +248,11 @@ func short(digest string) string {
 // unknown, and no gate is asked.
 func (u Upgrade) site() cluster.Site {
 	s := cluster.Site{Now: u.Now, Record: u.Record, Wish: u.Wish, Running: u.Running, Soak: u.Soak, SoakOff: u.SoakOff}
+	to := cmp.Or(s.Offers(), u.Record.To)
 	for _, h := range u.Hosts {
 		told := h.Told.Value
 		host := cluster.Host{Name: h.Name, Worker: h.Worker, VIP: h.VIP, Present: h.Ready, Well: h.Ready, Running: h.running(), Journal: told.Journal, Held: told.Held, Raised: told.Raised}
 		if told.Facts.Whole.Known {
-			to := cmp.Or(s.Offers(), u.Record.To)
 			host.Whole = state.Known(slices.ContainsFunc(told.Facts.Whole.Value, func(d string) bool { return Digest(d) == to }))
 			host.Old = state.Known(slices.ContainsFunc(told.Facts.Whole.Value, func(d string) bool { return Digest(d) == u.Record.From }))
 		}

@@ -14,7 +14,6 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/upgrade/clusterversion"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/gate"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/parachute"
-	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // phases are those that a condition may name.
@@ -125,7 +124,7 @@ func (u Upgrade) Status() Status {
 		s.To = cmp.Or(r.To, u.Wish.Release)
 	}
 	if s.Offer = u.offers(); s.Offer != "" {
-		s.Lacking = u.lacking()
+		s.Lacking = u.site().Unfetched()
 	}
 	if r.Started {
 		s.WayBack, s.Says = "open", cluster.Describe(u.site(), u.Name)
@@ -163,17 +162,6 @@ func (u Upgrade) Status() Status {
 
 // offers returns the digest of the release that is offered; empty for none.
 func (u Upgrade) offers() string { return u.site().Offers() }
-
-// lacking returns the hosts on which the release that is offered does not lie whole.
-func (u Upgrade) lacking() []string {
-	var out []string
-	for _, h := range u.site().Hosts {
-		if !state.Is(h.Whole, true) {
-			out = append(out, h.Name)
-		}
-	}
-	return out
-}
 
 // withoutBackup returns what a person may type where no good backup came of the wish for
 // one: nothing tries again by itself before a day has passed.

@@ -85,7 +85,7 @@ func Of(s Seen) Survey {
 	}
 	slices.SortFunc(out.hosts, func(a, b host) int { return strings.Compare(a.node.Name, b.node.Name) })
 	for _, h := range out.hosts {
-		for _, r := range append([]gate.Release{h.said.Release}, h.said.Offered...) {
+		for _, r := range h.said.Releases() {
 			if r.Digest != "" {
 				out.Releases[r.Digest] = r
 			}
@@ -103,9 +103,8 @@ func (v Survey) site(s Seen) cluster.Site {
 	site := cluster.Site{Now: s.Now, Record: s.Record, Wish: v.Wish.Wish, Running: running, Parts: s.Parts, Raises: cluster.Raises(v.Releases[running], v.Releases[s.Record.To]), PartsReturn: knows(v.Releases[running], payload.FormatRollout), Plan: s.Plan.Value, Soak: v.Wish.Soak, SoakOff: v.Wish.SoakOff, MaxUnavailable: 1}
 	to := s.Record.To
 	if !s.Record.Started {
-		to = site.Wish.Release
+		to = cmp.Or(site.Offers(), site.Wish.Release)
 		site.Wish.Start = site.Wish.Start && running != "" // the way back must lead somewhere
-		to = cmp.Or(site.Offers(), to)
 	}
 	for _, h := range v.hosts {
 		site.Hosts = append(site.Hosts, h.site(s, to))
@@ -201,7 +200,7 @@ func (v Survey) Available() []gate.Release {
 // everywhere reports whether each host tells that a release lies there whole.
 func (v Survey) everywhere(digest string) bool {
 	return !slices.ContainsFunc(v.hosts, func(h host) bool {
-		return !slices.ContainsFunc(append([]gate.Release{h.said.Release}, h.said.Offered...), func(r gate.Release) bool { return r.Digest == digest })
+		return !slices.ContainsFunc(h.said.Releases(), func(r gate.Release) bool { return r.Digest == digest })
 	})
 }
 
