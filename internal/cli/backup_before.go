@@ -14,8 +14,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// withoutBackupFlag declares the flag by which an administrator goes without a backup. host replace
-// and topology apply have the same one.
+// withoutBackupFlag declares the flag by which an administrator goes without a backup.
 func withoutBackupFlag(cmd *cobra.Command, to *bool) {
 	cmd.Flags().BoolVar(to, "without-backup", false, "go on without a good backup")
 }

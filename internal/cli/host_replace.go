@@ -60,7 +60,8 @@ Install the new machine with the file that --join-file writes. The plan lets the
 once it is proved that the BMC is part of it. When the command ends, either host may be lost.
 
 Without a good backup of the last four hours on this host one is taken first, once you have
-agreed; if that fails, the command is refused. One of three control planes needs one.
+agreed; if that fails, the command is refused. For one of three control planes that of any host
+counts.
 
 The key of join secrets is replaced, too: run 'holdfast join-secret rotate' in the install
 directory afterwards, before it makes another pointer.
@@ -152,7 +153,7 @@ func (f *replaceFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&f.gone, "is-gone", "", "state that the old machine has no power, which you have seen: its serial number, if its BMC is silent; of a worker that does not answer its name once more")
 	flags.StringVar(&f.dir, "dir", "", "of a worker: install directory; empty for the keys of this control plane")
 	flags.StringSliceVar(&f.lost, "accept-lost", nil, "volumes whose data are lost with the old host")
-	flags.BoolVar(&f.noBackup, "without-backup", false, "go on without a good backup")
+	withoutBackupFlag(cmd, &f.noBackup)
 	flags.StringVar(&f.joinFile, "join-file", "", "write the Ignition file with which the new machine is installed; it holds a secret")
 	flags.DurationVar(&f.joinLife, "join-life", f.joinLife, "how long the secret in that file is valid")
 	flags.StringVar(&f.by, "by", "", "who replaces the host")

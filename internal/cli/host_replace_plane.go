@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/cli/command"
+	"github.com/holdfast/holdfast/internal/cli/place"
 	"github.com/holdfast/holdfast/internal/decide/backup"
 	"github.com/holdfast/holdfast/internal/decide/joining"
 	"github.com/holdfast/holdfast/internal/decide/removal"
@@ -26,10 +27,10 @@ import (
 
 // planeMember takes the member of a lost control plane of three out of etcd.
 type planeMember struct {
-	here, typed   string
-	withoutBackup bool
-	cluster       client.Client
-	now           func() time.Time
+	here, typed string
+	backup      backupFirst
+	cluster     client.Client
+	now         func() time.Time
 	// members returns the members of etcd by this host, statuses asks those of hosts at addresses.
 	members  func(context.Context) ([]state.EtcdMember, error)
 	statuses func(ctx context.Context, addresses map[string]string) map[string]etcd.MemberStatus
@@ -54,7 +55,8 @@ func (w *workerReplacement) newPlaneMember() (*planeMember, error) {
 	}
 	all := &etcd.Members{Identity: etcd.Identity{CA: state.EtcdPKIDir + "/ca.crt", Cert: state.EtcdPKIDir + "/healthcheck-client.crt", Key: state.EtcdPKIDir + "/healthcheck-client.key"}}
 	return &planeMember{
-		here: name, typed: w.gone, withoutBackup: w.noBackup, cluster: w.old.cluster, now: time.Now, statuses: all.Statuses,
+		here: name, typed: w.gone, cluster: w.old.cluster, now: time.Now, statuses: all.Statuses,
+		backup: backupFirst{without: w.noBackup, take: takingBackup(place.Flags{}, w.streams, "", "before host replace"), out: w.streams.Err},
 		members: func(ctx context.Context) (list []state.EtcdMember, err error) {
 			err = local(func(c *etcd.Client) error {
 				s, err := c.Status(ctx)
@@ -76,14 +78,7 @@ func (m *planeMember) look(ctx context.Context, f removal.Facts) removal.Plane {
 		p.Members = state.Known(list)
 	}
 	addresses := map[string]string{}
-	nodes := f.Others
-	if f.Node != nil {
-		nodes = append([]corev1.Node{*f.Node}, nodes...)
-	}
-	var known []state.Node
-	for i := range nodes {
-		n := kube.NodeOf(&nodes[i])
-		known = append(known, n)
+	for _, n := range nodesOf(f) {
 		if n.ControlPlane() && len(n.Addresses) > 0 {
 			addresses[n.Name] = n.Addresses[0].String()
 		}
@@ -97,10 +92,27 @@ func (m *planeMember) look(ctx context.Context, f removal.Facts) removal.Plane {
 		p.Work = work
 	}
 	p.Upgrade = m.upgrade(ctx, f.Others).Retire
-	if !m.withoutBackup {
-		p.Backup = backup.Before(backup.NewestOf(known, m.now()), m.now())
-	}
+	p.Backup = m.lacksBackup(f)
 	return p
+}
+
+// nodesOf returns the nodes of the site, of the host that goes too.
+func nodesOf(f removal.Facts) (out []state.Node) {
+	if f.Node != nil {
+		out = append(out, kube.NodeOf(f.Node))
+	}
+	for i := range f.Others {
+		out = append(out, kube.NodeOf(&f.Others[i]))
+	}
+	return out
+}
+
+// lacksBackup says why no backup is good enough; empty if one is, or if an administrator goes without.
+func (m *planeMember) lacksBackup(f removal.Facts) string {
+	if m.backup.without {
+		return ""
+	}
+	return backup.Before(backup.NewestOf(nodesOf(f), m.now()), m.now())
 }
 
 // upgrade says what the replacement waits for in an upgrade, by its record and by what the other

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -66,7 +67,7 @@ func (s *three) replaces(t *testing.T, c client.Client, next string) *workerRepl
 	}
 	w.old.again = w.again()
 	w.old.plane = &planeMember{
-		here: "cp-1", typed: "S3", withoutBackup: true, cluster: c, now: time.Now,
+		here: "cp-1", typed: "S3", backup: backupFirst{without: true}, cluster: c, now: time.Now,
 		members: func(context.Context) ([]state.EtcdMember, error) { return slices.Clone(s.members), nil },
 		statuses: func(context.Context, map[string]string) map[string]etcd.MemberStatus {
 			votes := etcd.MemberStatus{Serves: true, Leader: 1}
@@ -207,6 +208,24 @@ func TestAReplacementOfOneOfThreeThatEndsAtAnyWriteGoesOn(t *testing.T) {
 	}
 }
 
+// TestOneOfThreeIsReplacedOnceTheSiteHasABackup: it has none, and takes one before a member of etcd goes.
+func TestOneOfThreeIsReplacedOnceTheSiteHasABackup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newThree(t)
+		w := s.replaces(t, s, "")
+		members := 0
+		w.old.plane.backup = backupFirst{out: io.Discard, take: func(ctx context.Context) error {
+			members = len(s.members)
+			n := nodeOf(t, s, "cp-1").DeepCopy() //nolint:contextcheck // the test has its own
+			n.Annotations = backedUp(state.Node{Annotations: n.Annotations}).Annotations
+			return s.Update(ctx, n)
+		}}
+		if err := w.run(t.Context()); err != nil || members != 3 || s.members[2].ID != 9 {
+			t.Errorf("%v: a backup was taken with %d members; now %+v", err, members, s.members)
+		}
+	})
+}
+
 func TestAControlPlaneOfThreeThatMayRunKeepsItsMember(t *testing.T) {
 	for sentence, c := range map[string]struct {
 		change func(*three, *workerReplacement)
@@ -219,7 +238,12 @@ func TestAControlPlaneOfThreeThatMayRunKeepsItsMember(t *testing.T) {
 		"another voter is away": {func(_ *three, w *workerReplacement) {
 			w.old.plane.statuses = func(context.Context, map[string]string) map[string]etcd.MemberStatus { return nil }
 		}, command.ExitRefused, "etcd does not serve as a voter"},
-		"no backup": {func(_ *three, w *workerReplacement) { w.old.plane.withoutBackup = false }, command.ExitRefused, "--without-backup"},
+		"no backup can be taken": {func(_ *three, w *workerReplacement) {
+			w.old.plane.backup = backupFirst{take: func(context.Context) error { return errors.New("no room") }, out: io.Discard}
+		}, command.ExitRefused, "none was taken: no room: holdfast backup now, or --without-backup"},
+		"a dry run takes none": {func(_ *three, w *workerReplacement) {
+			w.dryRun, w.old.plane.backup = true, backupFirst{out: io.Discard}
+		}, command.ExitRefused, "backup: it is unknown whether there is a good backup"},
 	} {
 		s := newThree(t)
 		w := s.replaces(t, s, "")

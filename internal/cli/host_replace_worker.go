@@ -170,6 +170,9 @@ func (w *workerReplacement) takeOut(ctx context.Context, s *site.Site, f removal
 			return err
 		}
 	}
+	if err := w.backUp(ctx); err != nil {
+		return err
+	}
 	_, err := w.old.carryOut(ctx)
 	if w.new.name != w.old.name { // else a note of the new host says so
 		for _, pod := range w.old.bound {
@@ -177,6 +180,18 @@ func (w *workerReplacement) takeOut(ctx context.Context, s *site.Site, f removal
 		}
 	}
 	return err
+}
+
+// backUp has the site take a backup before a member of etcd goes, if it has no good one that is young enough.
+func (w *workerReplacement) backUp(ctx context.Context) error {
+	m := w.old.plane
+	if m == nil {
+		return nil
+	}
+	return m.backup.unless(ctx, func() (string, error) {
+		f, err := w.old.gather(ctx)
+		return m.lacksBackup(f), err
+	})
 }
 
 // text is what a person confirms.
@@ -196,6 +211,9 @@ func (w *workerReplacement) refused(ctx context.Context, s *site.Site, f removal
 		shut, _ = w.old.plane.judge(ctx, f)
 	}
 	for _, g := range shut {
+		if g.Name == removal.BackupGate && !w.dryRun {
+			continue // one is taken once a person has agreed
+		}
 		reasons = append(reasons, errors.New(g.String()))
 	}
 	lost := slices.DeleteFunc(f.LostVolumes(), func(v string) bool { return slices.Contains(w.lost, v) })

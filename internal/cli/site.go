@@ -50,6 +50,7 @@ type readdressFlags struct {
 	by        string
 	output    string
 	yes, here bool
+	noBackup  bool
 	timeout   time.Duration
 }
 
@@ -122,7 +123,8 @@ func newReaddressAnnounce(streams Streams) *cobra.Command {
 		Short: "Give every host the plan of a move",
 		Long: `Shows which addresses change, asks, and gives the plan to every host. It ends when each of
 them has it. Then shut the hosts down, or change their network: each one takes the new addresses
-when it has them and none of the old ones. Nothing changes before.
+when it has them and none of the old ones. Nothing changes before. The site takes a backup first,
+if its newest good one is older than four hours.
 
 With --here the plan is given to this host alone, and no API is asked. It is for a host that
 has arrived in a network which nobody announced: type it on every host.
@@ -134,8 +136,8 @@ A host that cannot sign its certificates for the new addresses says so, and name
 the key back, from the other control plane or from where you keep it.
 
 Exit codes: 0 every host has the plan and can move; 3 not every host at the timeout, and they are
-named; 7 refused, because another move has begun, or with --here because this host cannot move; 8
-not confirmed; 1 it failed; 2 wrong usage, or the file is refused.`,
+named; 7 refused, because another move has begun, because there is no good backup, or with --here
+because this host cannot move; 8 not confirmed; 1 it failed; 2 wrong usage, or the file is refused.`,
 		Example: `  holdfast site readdress announce --install-config shop.yaml --address cp-1=192.0.2.11 --address cp-2=192.0.2.12
   sudo holdfast site readdress announce --here --install-config shop.yaml`,
 		Args: cobra.NoArgs,
@@ -149,9 +151,10 @@ not confirmed; 1 it failed; 2 wrong usage, or the file is refused.`,
 	}
 	f.wish(cmd)
 	flags := cmd.Flags()
-	flags.BoolVar(&f.here, "here", false, "give the plan to this host alone, without the API")
+	flags.BoolVar(&f.here, "here", false, "give the plan to this host alone, without the API, and without a backup")
 	flags.StringVar(&f.by, "by", "", "who does it")
 	flags.BoolVar(&f.yes, "yes", false, "do not ask")
+	withoutBackupFlag(cmd, &f.noBackup)
 	timeoutFlag(cmd, &f.timeout)
 	return cmd
 }
@@ -237,4 +240,5 @@ type move struct {
 	streams Streams
 	plan    decide.Plan
 	access  *moveAccess
+	backup  backupFirst
 }

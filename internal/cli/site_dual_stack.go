@@ -79,11 +79,11 @@ with the same file, it follows on.
 
 It begins when every host has the plan and can have both families. Until then --abort takes it
 back; afterwards the plan only goes forward, because Services may have addresses of the second
-family.
+family. The site takes a backup first, if its newest good one is older than four hours.
 
 Exit codes: 0 the site has both families, or with --abort no host has the plan any more; 3 not at
-the timeout: it goes on; 7 refused, because of other work or because it has begun; 8 not
-confirmed; 1 it failed; 2 wrong usage, or the file is refused.`,
+the timeout: it goes on; 7 refused, because of other work, because there is no good backup or
+because it has begun; 8 not confirmed; 1 it failed; 2 wrong usage, or the file is refused.`,
 		Example: `  holdfast site dual-stack apply --install-config shop.yaml
   holdfast site dual-stack apply --abort`,
 		Args: cobra.NoArgs,
@@ -104,6 +104,7 @@ confirmed; 1 it failed; 2 wrong usage, or the file is refused.`,
 	flags.BoolVar(&abort, "abort", false, "take the plan back, while it has not begun")
 	flags.StringVar(&f.by, "by", "", "who does it")
 	flags.BoolVar(&f.yes, "yes", false, "do not ask")
+	withoutBackupFlag(cmd, &f.noBackup)
 	timeoutFlag(cmd, &f.timeout)
 	return cmd
 }
@@ -149,6 +150,7 @@ type secondFamily struct {
 	streams Streams
 	access  *moveAccess
 	plan    decide.Plan
+	backup  backupFirst
 }
 
 // dualStack reads the file and compares it with the site.
@@ -175,7 +177,7 @@ func (f readdressFlags) dualStack(ctx context.Context, streams Streams) (*second
 	if err != nil {
 		return nil, err
 	}
-	d := &secondFamily{streams: streams, access: a}
+	d := &secondFamily{streams: streams, access: a, backup: f.backupFirst(streams, "before site dual-stack")}
 	if d.plan, err = decide.New(have, file, membersOf(list)); err != nil {
 		return nil, &UsageError{Err: fmt.Errorf("%s: %w", f.file, err)}
 	}
@@ -268,21 +270,36 @@ func (f readdressFlags) applyDualStack(ctx context.Context, streams Streams) err
 			return err
 		}
 	}
+	if err := d.announce(ctx); err != nil {
+		return err
+	}
+	return f.followDualStack(ctx, streams, a, d.plan.ID)
+}
+
+// announce gives the plan to every host, once the site has a backup. That takes minutes, in which other
+// work may begin.
+func (d *secondFamily) announce(ctx context.Context) error {
+	if err := d.backup.before(ctx, d.access, time.Now); err != nil {
+		return err
+	}
+	if err := d.free(ctx); err != nil {
+		return err
+	}
 	data, err := json.Marshal(d.plan)
 	if err != nil {
 		return err
 	}
-	infra, err := a.infrastructure(ctx)
+	infra, err := d.access.infrastructure(ctx)
 	if err != nil {
 		return err
 	}
 	if infra.Annotations[kube.DualStackAnnotation] != "" {
 		return coded(command.ExitRefused, "refused: somebody else has announced a plan: holdfast site dual-stack status")
 	}
-	if err := a.write(ctx, infra, kube.DualStackAnnotation, string(data)); err != nil {
+	if err := d.access.write(ctx, infra, kube.DualStackAnnotation, string(data)); err != nil {
 		return fmt.Errorf("announce the plan: %w", err)
 	}
-	return f.followDualStack(ctx, streams, a, d.plan.ID)
+	return nil
 }
 
 // abortDualStack takes a plan back that has not begun. Of this and the plan's beginning one is

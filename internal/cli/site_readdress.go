@@ -37,7 +37,7 @@ type moveAccess struct {
 
 // open reads the file and compares it with the site: of the API, or with --here of this host.
 func (f readdressFlags) open(ctx context.Context, streams Streams) (*move, error) {
-	m := &move{readdressFlags: f, streams: streams}
+	m := &move{readdressFlags: f, streams: streams, backup: f.backupFirst(streams, "before site readdress")}
 	to, err := m.hosts()
 	if err != nil {
 		return nil, err
@@ -194,6 +194,21 @@ func (a *moveAccess) nodes(ctx context.Context) ([]corev1.Node, error) {
 	return list.Items, err
 }
 
+// Nodes returns the nodes of the cluster.
+func (a *moveAccess) Nodes(ctx context.Context) ([]state.Node, error) {
+	list, err := a.nodes(ctx)
+	var out []state.Node
+	for _, n := range list {
+		out = append(out, kube.NodeOf(&n))
+	}
+	return out, err
+}
+
+// backupFirst has the site take a backup for a reason, if it has no good one that is young enough.
+func (f readdressFlags) backupFirst(streams Streams, reason string) backupFirst {
+	return backupFirst{without: f.noBackup, take: takingBackup(f.place, streams, "", reason), out: streams.Err}
+}
+
 func (a *moveAccess) hosts(ctx context.Context) (map[string][]netip.Addr, error) {
 	list, err := a.nodes(ctx)
 	if err != nil {
@@ -257,6 +272,9 @@ func (m *move) announce(ctx context.Context) error {
 		return m.keepHere()
 	}
 	if err := m.access.free(ctx); err != nil {
+		return err
+	}
+	if err := m.backup.before(ctx, m.access, time.Now); err != nil {
 		return err
 	}
 	infra, err := m.access.infrastructure(ctx)

@@ -169,7 +169,7 @@ func TestOfAMoveAndAPlanThatBeginAtOnceOneStepsBack(t *testing.T) {
 		},
 	}).Build()
 	var out strings.Builder
-	m := &move{readdressFlags: readdressFlags{yes: true, timeout: time.Second}, streams: Streams{Out: &out, Err: &out}, plan: decide.Plan{ID: "m1"}, access: &moveAccess{c}}
+	m := &move{readdressFlags: readdressFlags{yes: true, timeout: time.Second}, streams: Streams{Out: &out, Err: &out}, plan: decide.Plan{ID: "m1"}, access: &moveAccess{c}, backup: backupFirst{without: true}}
 	err = m.announce(t.Context())
 	if command.ExitCode(err) != command.ExitRefused || !strings.Contains(err.Error(), "the plan p1 changes the control planes") {
 		t.Error(err)

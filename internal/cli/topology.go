@@ -146,7 +146,7 @@ not confirmed; 1 it failed; 2 wrong usage, or the file is refused.`,
 	timeoutFlag(cmd, &f.timeout)
 	flags := cmd.Flags()
 	flags.StringVar(&f.uuid, "uuid", "", "UUID of the new machine: no other one is let in")
-	flags.BoolVar(&f.noBackup, "without-backup", false, "go on without a good backup")
+	withoutBackupFlag(cmd, &f.noBackup)
 	flags.StringVar(&f.joinFile, "join-file", "", "write the Ignition file with which the new machine is installed; it holds a secret")
 	flags.DurationVar(&f.joinLife, "join-life", f.joinLife, "how long the secret in that file is valid")
 	flags.StringVar(&f.by, "by", "", "who does it")

@@ -58,6 +58,9 @@ func (f Facts) Gone(typed string) bool {
 	return told && machine.Serial != "" && typed == machine.Serial
 }
 
+// BackupGate is the name of the gate that wants a young good backup.
+const BackupGate = "backup"
+
 // planeGates are those of a control plane of three, besides some of a worker.
 var planeGates = []struct {
 	name string
@@ -72,7 +75,7 @@ var planeGates = []struct {
 	{"etcd", membersDiffer},
 	{"voters", votersAway},
 	{"work", otherWork},
-	{"backup", noBackup},
+	{BackupGate, noBackup},
 }
 
 // PlaneGates returns all closed gates of a control plane of three.
