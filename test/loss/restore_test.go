@@ -7,6 +7,8 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/decide/backup/objects"
 	"github.com/holdfast/holdfast/internal/decide/ingress"
 	"github.com/holdfast/holdfast/internal/decide/restore"
 	"github.com/holdfast/holdfast/internal/model/backup"
@@ -29,7 +32,7 @@ func TestASiteIsRestoredOnBlankHosts(t *testing.T) {
 	s := up(t, *planes)
 	dir := t.TempDir()
 	before := s.fill()
-	file := s.backup(dir)
+	before.file = s.backup(dir)
 	before.late()
 	if err := s.Down(t.Context()); err != nil {
 		t.Fatal(err)
@@ -37,7 +40,7 @@ func TestASiteIsRestoredOnBlankHosts(t *testing.T) {
 
 	lost := time.Now()
 	again := filepath.Join(dir, "site")
-	out, err := host.Run(t.Context(), host.Command(*program, "restore", "--from", file, "--dir", again))
+	out, err := host.Run(t.Context(), host.Command(*program, "restore", "--from", before.file, "--dir", again))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,6 +53,7 @@ type before struct {
 	site
 	app        labsite.App
 	kubeconfig []byte
+	file       string // the backup on this machine; empty if nobody can read it here
 }
 
 // fill gives a site an application, a secret and a job.
@@ -62,7 +66,7 @@ func (s site) fill() before {
 	if err != nil {
 		s.Fatal(err)
 	}
-	return before{s, app, kubeconfig}
+	return before{site: s, app: app, kubeconfig: kubeconfig}
 }
 
 // late writes what no backup has.
@@ -103,6 +107,50 @@ func (b before) restored(t *testing.T, dir string, lost time.Time, found func(si
 		return nil
 	})
 	r.knows(b.kubeconfig)
+	if b.file != "" {
+		b.everything(r)
+	}
+}
+
+// everything compares each object of the backup with the restored site. What is of former hosts and of
+// its run-time is not there again; of what people made, only the job that waits for a person differs.
+func (b before) everything(r site) {
+	r.Helper()
+	out, err := r.Holdfast(r.Context(), "backup", "diff", b.file, "--lab", r.LabName(), "-o", "json")
+	var found struct {
+		Differences []objects.Difference
+		NotCompared []objects.NotCompared
+		Unread      []objects.Unread
+	}
+	if unread := json.Unmarshal([]byte(out), &found); unread != nil {
+		r.Fatalf("backup diff: %v, %v", err, unread)
+	}
+	if len(found.NotCompared)+len(found.Unread) > 0 {
+		r.Errorf("not compared: %v, %v", found.NotCompared, found.Unread)
+	}
+	suspended := 0
+	for _, d := range found.Differences {
+		at := path.Join(d.Resource, d.Namespace, d.Name)
+		r.Logf("%s %s", d.Change, at)
+		switch {
+		case at == "cronjobs/default/payments":
+			suspended++
+		case d.Namespace == metav1.NamespaceDefault || d.Change == objects.Removed && !ofFormerHosts(at):
+			r.Errorf("%s is %s after the restore", at, d.Change)
+		}
+	}
+	if suspended != 1 {
+		r.Error("the job that waits for a person does not differ")
+	}
+}
+
+// ofFormerHosts reports whether an object of a backup is about hosts or plans that are gone, so that the
+// restored site may lack it.
+func ofFormerHosts(at string) bool {
+	return slices.ContainsFunc([]string{
+		"jobs/openshift-etcd/", "secrets/openshift-etcd/two-node-input-", "secrets/kube-system/bootstrap-token-", "secrets/kube-system/holdfast-join-key",
+		"configmaps/kube-system/holdfast-incidents-", "configmaps/kube-system/holdfast-retired", "configmaps/kube-system/holdfast-upgrade",
+	}, func(prefix string) bool { return strings.HasPrefix(at, prefix) })
 }
 
 // key names an object of the tests.
