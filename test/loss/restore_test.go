@@ -112,8 +112,8 @@ func (b before) restored(t *testing.T, dir string, lost time.Time, found func(si
 	}
 }
 
-// everything compares each object of the backup with the restored site. What is of former hosts and of
-// its run-time is not there again; of what people made, only the job that waits for a person differs.
+// everything compares each object of the backup with the restored site. What is about its hosts differs;
+// of all else, only the job that waits for a person does.
 func (b before) everything(r site) {
 	r.Helper()
 	out, err := r.Holdfast(r.Context(), "backup", "diff", b.file, "--lab", r.LabName(), "-o", "json")
@@ -135,7 +135,7 @@ func (b before) everything(r site) {
 		switch {
 		case at == "cronjobs/default/payments":
 			suspended++
-		case d.Namespace == metav1.NamespaceDefault || d.Change == objects.Removed && !ofFormerHosts(at):
+		case !ofHosts(at):
 			r.Errorf("%s is %s after the restore", at, d.Change)
 		}
 	}
@@ -144,12 +144,12 @@ func (b before) everything(r site) {
 	}
 }
 
-// ofFormerHosts reports whether an object of a backup is about hosts or plans that are gone, so that the
-// restored site may lack it.
-func ofFormerHosts(at string) bool {
+// ofHosts reports whether an object is about the hosts of a site, their set-up or plans for them, so that a
+// restored site has another one, or none.
+func ofHosts(at string) bool {
 	return slices.ContainsFunc([]string{
-		"jobs/openshift-etcd/", "secrets/openshift-etcd/two-node-input-", "secrets/kube-system/bootstrap-token-", "secrets/kube-system/holdfast-join-key",
-		"configmaps/kube-system/holdfast-incidents-", "configmaps/kube-system/holdfast-retired", "configmaps/kube-system/holdfast-upgrade",
+		"nodes/", "jobs/openshift-etcd/two-node-", "secrets/openshift-etcd/two-node-input-", "secrets/openshift-etcd/fencing-credentials-", "secrets/openshift-etcd/pacemaker-auth",
+		"secrets/kube-system/bootstrap-token-", "secrets/kube-system/holdfast-join-key", "configmaps/kube-system/holdfast-incidents-", "configmaps/kube-system/holdfast-upgrade",
 	}, func(prefix string) bool { return strings.HasPrefix(at, prefix) })
 }
 
