@@ -92,10 +92,10 @@ func (s site) replaces(lost, name string) {
 	fenced, err := s.Fenced(s.Context(), began)
 	s.Logf("fenced since the confirmation: %v, %v", fenced, err) // a full machine may have cost a token
 
+	w.paused("while a lost host was replaced", replacePause)
 	s.wakes(wakes)
 	s.eventually(wholeWithin, "the site is whole after the old host woke up", func() error { return s.Whole(s.Context()) })
 	s.eventually(wholeWithin, "the site says that it is healthy", func() error { return s.healthy(stays) })
-	w.paused("while a lost host was replaced and woke up", replacePause)
 
 	// Pacemaker may bring retired peers back from its memory when another host decides for it.
 	s.power(stays, "cut")
