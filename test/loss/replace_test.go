@@ -26,8 +26,8 @@ const (
 	wholeWithin  = 10 * time.Minute
 )
 
-// What issue 21 allows for: a replacement stops no writes, and a step to another number of control
-// planes stops them for seconds.
+// Issue 21 allows for these pauses in which nobody writes: while a host is replaced, and while a site gets
+// another number of control planes.
 const (
 	replacePause = time.Second
 	stepPause    = 5 * time.Second
