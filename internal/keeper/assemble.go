@@ -70,6 +70,7 @@ func (d *daemon) assemble(p state.EtcdParameters) (*Keeper, error) {
 			Pulse:     sense.pulse.state,
 			GivesWay:  sense.race.given,
 			Addresses: sense.told,
+			Hardware:  sense.toldHardware,
 		}},
 		Process:       process,
 		Publish:       func(ctx context.Context, text string) error { return d.publish(ctx, attribute, text) },
@@ -171,6 +172,7 @@ func (st *statements) read(ctx context.Context, peer string) (state.EtcdStatemen
 		return state.EtcdStatement{}, false, fmt.Errorf("statement of %s: %w", peer, err)
 	}
 	st.race.heardOf(got.Addresses)
+	st.race.takeHardware(got.Hardware)
 	st.race.spoke(got.Boot)
 	if err := st.addStopping(ctx, peer, &got); err != nil {
 		return state.EtcdStatement{}, false, err

@@ -71,7 +71,8 @@ type effects struct {
 	confirmOff func(ctx context.Context, node string) error
 
 	addresses  func() ([]netip.Addr, error)
-	answers    func(context.Context, []netip.Addr) (state.Fact[bool], error)
+	hardware   func() ([]string, error)
+	answers    func(context.Context, []netip.Addr, map[netip.Addr]reach.Hardware) (state.Fact[bool], error)
 	watchReach func(ctx context.Context, p *reach.Prober, contact reach.Contact, hurry <-chan struct{}, changed func(state.Reach), failed func(error)) error
 	askPeer    func(p pairTLS, ctx context.Context, port int, addresses []netip.Addr, back bool) (state.RaceAnswer, error)
 	servePeer  func(p pairTLS, ctx context.Context, port int, answer func(back bool) state.RaceAnswer, log *slog.Logger) error
@@ -101,7 +102,7 @@ func hostEffects() effects {
 		watchMembers: pacemaker.Watch, publish: pacemaker.Publish, attributes: pacemaker.PrivateAttributes,
 		shutsDown: pacemaker.ShutdownRequested, fencingAllowed: pacemaker.FencingAllowed, fence: pacemaker.Fence,
 		grantQuorum: pacemaker.GrantQuorum, power: fence.NewWatch().Power, confirmOff: fence.ConfirmOff,
-		addresses: reach.Addresses, answers: reach.Answers, watchReach: reach.Watch,
+		addresses: reach.Addresses, hardware: reach.HardwareAddresses, answers: reach.Answers, watchReach: reach.Watch,
 		askPeer: pairTLS.ask, servePeer: pairTLS.serve,
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/adapter/observe/reach"
 	"github.com/holdfast/holdfast/internal/adapter/records"
 	"github.com/holdfast/holdfast/internal/decide/etcdmember"
 	"github.com/holdfast/holdfast/internal/decide/fencerace"
@@ -285,7 +286,9 @@ func TestTheFenceAgentHearsWhetherThePeerAnswers(t *testing.T) {
 	var found state.Fact[bool]
 	var failed error
 	r := newRace(true, func() time.Duration { return time.Hour }, logOf(t))
-	r.peer, r.answers = "beta", func(context.Context, []netip.Addr) (state.Fact[bool], error) { return found, failed }
+	r.peer, r.answers = "beta", func(context.Context, []netip.Addr, map[netip.Addr]reach.Hardware) (state.Fact[bool], error) {
+		return found, failed
+	}
 	d.race.Store(r)
 	for _, c := range []struct {
 		name   string
@@ -324,6 +327,41 @@ func TestThePeerIsAskedWhereItWasHeardOfLast(t *testing.T) {
 	got[0] = address(99)
 	if slices.Contains(r.peerAt(), address(99)) {
 		t.Error("what is asked can be changed by who asks")
+	}
+}
+
+// TestThePeersReportCountsOnceTheNetworkConfirmsIt: of two machines with one address the one
+// that the peer describes is the peer, unless the network hides who sends.
+func TestThePeersReportCountsOnceTheNetworkConfirmsIt(t *testing.T) {
+	const first, second, other = "02:00:00:00:00:01", "02:00:00:00:00:02", "02:00:00:00:00:03"
+	mac := func(text string) net.HardwareAddr {
+		m, err := net.ParseMAC(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	r := newRace(false, func() time.Duration { return time.Hour }, logOf(t))
+	r.main = netip.MustParseAddr("192.0.2.2")
+	for _, c := range []struct {
+		name string
+		do   func()
+		want string
+	}{
+		{"nothing was said", func() { r.seenAt(mac(other)) }, ""},
+		{"what it says fits nobody whom the kernel reaches", func() { r.takeHardware([]string{first, second}) }, ""},
+		{"the kernel reaches it there", func() { r.seenAt(mac(first)) }, first},
+		{"another machine takes its address", func() { r.seenAt(mac(other)) }, first},
+		{"it says the same again", func() { r.takeHardware([]string{first, second}) }, first},
+		{"it answers at its other NIC", func() { r.seenAt(mac(second)) }, second},
+		{"it is another machine", func() { r.takeHardware([]string{other}) }, ""},
+		{"which is reached", func() { r.seenAt(mac(other)) }, other},
+		{"one of an earlier release says nothing", func() { r.takeHardware(nil) }, ""},
+	} {
+		c.do()
+		if got := r.hardwareAt()[r.main]; got.Seen.String() != c.want {
+			t.Errorf("%s: %s, want %q", c.name, got.Seen, c.want)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package keeper
 import (
 	"context"
 	"log/slog"
+	"net"
 	"net/netip"
 	"slices"
 	"time"
@@ -39,7 +40,7 @@ func newSenses(name, peer string, p state.EtcdParameters, client etcdClient, pro
 		prober: &reach.Prober{Own: p.Nodes[name], Peer: p.Nodes[peer], Uptime: e.uptime},
 		link:   pairTLS{peer: peer, ca: pki + "/ca.crt", cert: pki + "/peer.crt", key: pki + "/peer.key"},
 	}
-	s.race.peer, s.race.answers = peer, e.answers
+	s.race.peer, s.race.main, s.race.answers, s.prober.PeerAt = peer, p.Nodes[peer], e.answers, s.race.seenAt
 	s.race.heardOf([]netip.Addr{p.Nodes[peer]})
 	s.race.ask = func(ctx context.Context, back bool) (state.RaceAnswer, error) {
 		return e.askPeer(s.link, ctx, state.RacePort, s.race.peerAt(), back)
@@ -66,6 +67,50 @@ func (s *senses) told() []netip.Addr {
 		return nil
 	}
 	return list[:min(len(list), mostAddresses)]
+}
+
+// toldHardware returns the hardware addresses of this host's NICs, to be told to the peer.
+func (s *senses) toldHardware() []string {
+	list, err := s.hardware()
+	if err != nil {
+		return nil
+	}
+	return list
+}
+
+// takeHardware takes the hardware addresses that the peer reports.
+func (r *race) takeHardware(list []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.hardware.Told = list
+	if !slices.Contains(list, r.hardware.Seen.String()) {
+		r.hardware.Seen = nil
+	}
+	r.match()
+}
+
+// seenAt takes the hardware address at which the kernel reaches the peer.
+func (r *race) seenAt(mac net.HardwareAddr) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.kernel = mac
+	r.match()
+}
+
+// match notes that the kernel reaches the peer where it says that it is. Until then
+// nothing is judged by what the peer says: the network may write other hardware
+// addresses into its frames.
+func (r *race) match() {
+	if slices.Contains(r.hardware.Told, r.kernel.String()) {
+		r.hardware.Seen = r.kernel
+	}
+}
+
+// hardwareAt returns what is known of the hardware addresses behind the peer's addresses.
+func (r *race) hardwareAt() map[netip.Addr]reach.Hardware {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return map[netip.Addr]reach.Hardware{r.main: r.hardware}
 }
 
 // heardOf adds addresses at which to ask the peer, for the time when it is

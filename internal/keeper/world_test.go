@@ -133,8 +133,11 @@ func (p *play) effects() effects {
 			p.fenced(p.now())
 			return nil
 		},
-		addresses:  func() ([]netip.Addr, error) { return []netip.Addr{netip.MustParseAddr("192.0.2.1")}, nil },
-		answers:    func(context.Context, []netip.Addr) (state.Fact[bool], error) { return state.Fact[bool]{}, nil },
+		addresses: func() ([]netip.Addr, error) { return []netip.Addr{netip.MustParseAddr("192.0.2.1")}, nil },
+		hardware:  func() ([]string, error) { return []string{"02:00:00:00:00:01"}, nil },
+		answers: func(context.Context, []netip.Addr, map[netip.Addr]reach.Hardware) (state.Fact[bool], error) {
+			return state.Fact[bool]{}, nil
+		},
 		watchReach: p.watchReach,
 		askPeer:    p.askPeer,
 		servePeer: func(link pairTLS, ctx context.Context, port int, _ func(bool) state.RaceAnswer, _ *slog.Logger) error {

@@ -15,11 +15,11 @@ import (
 // TestWhatAHostTellsItsPeer compares a whole statement.
 func TestWhatAHostTellsItsPeer(t *testing.T) {
 	s := host(leaves, standIn(0xb), stalls(StallAfter+StallStep-1), sick)
-	s.Addresses = []netip.Addr{netip.MustParseAddr("192.0.2.1")}
+	s.Addresses, s.Hardware = []netip.Addr{netip.MustParseAddr("192.0.2.1")}, []string{"02:00:00:00:00:01"}
 	want := state.EtcdStatement{
 		Boot: "boot-2", Ring: 7, SeenSeq: 2, Record: s.Record.Value, Data: s.Data, Running: state.Known(true),
 		Leads: true, StandIn: state.Known(state.MemberID(0xb)), Members: s.Local.Members, Leaving: true,
-		Stalled: StallAfter, Sick: "its disk does not answer", PeerStalled: StallAfter, Addresses: s.Addresses,
+		Stalled: StallAfter, Sick: "its disk does not answer", PeerStalled: StallAfter, Addresses: s.Addresses, Hardware: s.Hardware,
 	}
 	if diff := cmp.Diff(want, Statement(s), cmpopts.EquateComparable(netip.Addr{})); diff != "" {
 		t.Error(diff)

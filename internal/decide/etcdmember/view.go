@@ -335,7 +335,7 @@ func Statement(s state.EtcdSnapshot) state.EtcdStatement {
 	out := state.EtcdStatement{
 		Boot: s.Boot, Ring: s.Pacemaker.Ring, Record: v.own, Data: s.Data, Running: s.Local.Running,
 		Leads: v.iLead(), StandIn: s.Local.StandIn, Members: v.toldMembers(), Leaving: s.Pacemaker.Leaving,
-		Stalled: s.Local.Stalled.Truncate(StallStep), Sick: s.Local.Sick, Leaderless: v.leaderless(), Addresses: s.Addresses,
+		Stalled: s.Local.Stalled.Truncate(StallStep), Sick: s.Local.Sick, Leaderless: v.leaderless(), Addresses: s.Addresses, Hardware: s.Hardware,
 	}
 	out.Data.Value.Reason = "" // a statement is short
 	if v.said {

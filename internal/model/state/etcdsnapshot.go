@@ -34,6 +34,9 @@ type EtcdSnapshot struct {
 	// Addresses are this host's on all its networks, at which the peer may ask it;
 	// sorted.
 	Addresses []netip.Addr `json:"addresses,omitempty"`
+	// Hardware holds the hardware addresses of the NICs that join this host with
+	// others, sorted; empty if they are not known, or too many to tell.
+	Hardware []string `json:"hardware,omitempty"`
 }
 
 // CopyState is the condition of a host's data directory of etcd.
@@ -163,8 +166,10 @@ type EtcdStatement struct {
 	PeerStalled time.Duration `json:"peerStalled,omitempty"`
 	// Leaderless is true if the author's etcd runs and knows no leader.
 	Leaderless bool `json:"leaderless,omitempty"`
-	// Addresses are the author's, on all its networks.
+	// Addresses are the author's, on all its networks. Hardware holds the hardware
+	// addresses of its NICs there; authors of earlier releases tell none.
 	Addresses []netip.Addr `json:"addresses,omitempty"`
+	Hardware  []string     `json:"hardware,omitempty"`
 	// Age is the time since the reader received it.
 	Age time.Duration `json:"age,omitempty"`
 }

@@ -57,6 +57,8 @@ type Sources struct {
 	Pulse func(running bool) (stalled time.Duration, sick string)
 	// Addresses returns this host's addresses on all its networks; nil for none.
 	Addresses func() []netip.Addr
+	// Hardware returns the hardware addresses of its NICs there; nil for none.
+	Hardware func() []string
 }
 
 // Observer makes snapshots, and remembers between them everything that has a
@@ -110,6 +112,9 @@ func (o *Observer) Snapshot(ctx context.Context, w state.EtcdWishNote) (state.Et
 	s.Local.Quarantine = o.Memory.Quarantine()
 	if o.Addresses != nil {
 		s.Addresses = o.Addresses()
+	}
+	if o.Hardware != nil {
+		s.Hardware = o.Hardware()
 	}
 	if state.Is(s.Pacemaker.Contact, true) {
 		o.statement(ctx, &s)

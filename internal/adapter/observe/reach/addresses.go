@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/vishvananda/netlink"
 )
 
 // notOurs are the prefixes of interfaces that join pods and containers, not
@@ -14,6 +16,31 @@ var notOurs = []string{"lo", "cni", "flannel", "docker", "podman", "veth", "kube
 
 func joinsHosts(nic string) bool {
 	return !slices.ContainsFunc(notOurs, func(p string) bool { return strings.HasPrefix(nic, p) })
+}
+
+// mostHardware bounds the hardware addresses that a host tells.
+const mostHardware = 8
+
+// HardwareAddresses returns the hardware addresses of the interfaces that join this
+// host with others, members of bonds included, sorted. It returns none if there are
+// more than eight: a list that lacks one would make a host pass for another.
+func HardwareAddresses() ([]string, error) {
+	links, err := netlink.LinkList()
+	if err != nil {
+		return nil, fmt.Errorf("list interfaces: %w", err)
+	}
+	var out []string
+	for _, link := range links {
+		a := link.Attrs()
+		if joinsHosts(a.Name) && len(a.HardwareAddr) > 0 {
+			out = append(out, a.HardwareAddr.String())
+		}
+	}
+	slices.Sort(out)
+	if out = slices.Compact(out); len(out) > mostHardware {
+		return nil, nil
+	}
+	return out, nil
 }
 
 // Addresses returns the addresses at which another host may reach this one, on

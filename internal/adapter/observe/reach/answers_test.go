@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -24,7 +25,7 @@ func heard(t *testing.T, want state.Fact[bool], addresses ...string) {
 	var got state.Fact[bool]
 	for range 50 {
 		var err error
-		if got, err = Answers(t.Context(), list); err != nil {
+		if got, err = Answers(t.Context(), list, nil); err != nil {
 			t.Fatal(err)
 		}
 		if got == want {
@@ -56,7 +57,7 @@ func TestAnAddressThatNobodyKnewHidesNoOther(t *testing.T) {
 	netnstest.Pair(t, []string{"10.98.0.11/24"}, []string{"10.98.0.1/24", "10.98.0.2/24"})
 	heard(t, state.Known(true), "10.98.0.2")
 	list := []netip.Addr{netip.MustParseAddr("10.98.0.1"), netip.MustParseAddr("10.98.0.2")}
-	if got, err := Answers(t.Context(), list); err != nil || got != state.Known(true) {
+	if got, err := Answers(t.Context(), list, nil); err != nil || got != state.Known(true) {
 		t.Errorf("heard at one of two addresses: %+v, %v", got, err)
 	}
 }
@@ -90,17 +91,126 @@ func TestWhoAnswersForAnotherIsNotHeard(t *testing.T) {
 	}
 	unknownMAC := asked{link: link, ip: a.ip}
 	for range 100 {
-		if found, err := unknownMAC.answered(nl); err != nil {
+		if found, err := unknownMAC.answer(nl); err != nil {
 			t.Fatal(err)
-		} else if found {
+		} else if found == somebody {
 			break
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-	if found, err := unknownMAC.answered(nl); err != nil || !found {
+	if found, err := unknownMAC.answer(nl); err != nil || found != somebody {
 		t.Errorf("nobody answers: %v, %v", found, err)
 	}
-	if found, err := a.answered(nl); err != nil || found {
+	if found, err := a.answer(nl); err != nil || found != nobody {
 		t.Errorf("another machine passes for the host: %v, %v", found, err)
+	}
+}
+
+// TestAMachineThatTookTheAddressIsNotHeardForTheHost plays a host that was replaced, and
+// wakes up with the address of the new one: it gets into the kernel's table, and goes on to
+// answer after the new host is off.
+func TestAMachineThatTookTheAddressIsNotHeardForTheHost(t *testing.T) {
+	for _, address := range []string{"10.98.0.1", "fd98::1"} {
+		t.Run(address, func(t *testing.T) {
+			ip := netip.MustParseAddr(address)
+			sw, here, there, former := netnstest.New(t, ""), netnstest.New(t, ""), netnstest.New(t, ""), netnstest.New(t, "")
+			netnstest.Switch(t, sw)
+			for port, ns := range map[string]netns.NsHandle{"p1": here, "p2": there, "p3": former} {
+				netnstest.Plug(t, sw, port, ns, "eth0")
+			}
+			netnstest.Give(t, here, "eth0", "10.98.0.11/24", "fd98::11/64")
+			for _, ns := range []netns.NsHandle{there, former} {
+				netnstest.Give(t, ns, "eth0", "10.98.0.1/24", "fd98::1/64")
+			}
+			netnstest.Enter(t, here)
+			host, other := hardwareOf(t, there), hardwareOf(t, former)
+			known := map[netip.Addr]Hardware{ip: {Told: []string{"02:00:00:00:00:98", host.String()}, Seen: host}}
+			heard(t, state.Known(true), address)
+			ask := func(known map[netip.Addr]Hardware) state.Fact[bool] {
+				enters(t, ip, other)
+				got, err := Answers(t.Context(), []netip.Addr{ip}, known)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return got
+			}
+
+			if got := ask(known); got != state.Known(true) {
+				t.Errorf("both answer: the host is heard %+v", got)
+			}
+			netnstest.In(t, there, func() { down(t) })
+			if got := ask(known); got != state.Known(false) {
+				t.Errorf("only the other one answers: the host is heard %+v", got)
+			}
+			if got := ask(nil); got != state.Known(true) {
+				t.Errorf("nobody knows which of the two is the host: %+v", got)
+			}
+			reported := map[netip.Addr]Hardware{ip: {Told: []string{host.String()}}}
+			if got := ask(reported); got != state.Known(true) {
+				t.Errorf("a report that the network never confirmed counts: %+v", got)
+			}
+		})
+	}
+}
+
+// TestAnotherMachineInTheTableHidesWhetherTheHostAnswered reads the kernel's entries while a
+// question is open.
+func TestAnotherMachineInTheTableHidesWhetherTheHostAnswered(t *testing.T) {
+	mac := func(text string) net.HardwareAddr {
+		m, err := net.ParseMAC(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	host, member, other := mac("02:00:00:00:00:01"), mac("02:00:00:00:00:02"), mac("02:00:00:00:00:03")
+	own := Hardware{Told: []string{host.String(), member.String()}, Seen: host}
+	for _, c := range []struct {
+		name  string
+		own   Hardware
+		asked net.HardwareAddr
+		at    net.HardwareAddr
+		nud   int
+		want  answer
+	}{
+		{"the host answered", own, host, host, unix.NUD_REACHABLE, itself},
+		{"it answered from another of its NICs", own, host, member, unix.NUD_REACHABLE, itself},
+		{"it owes the answer", own, host, host, unix.NUD_PROBE, nobody},
+		{"another machine answered", own, host, other, unix.NUD_REACHABLE, somebody},
+		{"another machine was noted, before or after an answer of the host", own, host, other, unix.NUD_STALE, somebody},
+		{"nobody is in the table", own, nil, nil, unix.NUD_INCOMPLETE, nobody},
+		{"the host answered a question to all", own, nil, host, unix.NUD_REACHABLE, itself},
+		{"who answers counts by the table alone", Hardware{}, host, host, unix.NUD_REACHABLE, itself},
+		{"another one does not count", Hardware{}, host, other, unix.NUD_REACHABLE, nobody},
+		{"of a question to all nobody knows whose answer it is", Hardware{}, nil, other, unix.NUD_REACHABLE, somebody},
+	} {
+		if got := (asked{own: c.own, mac: c.asked}).judge(netlink.Neigh{HardwareAddr: c.at, State: c.nud}); got != c.want {
+			t.Errorf("%s: %d, want %d", c.name, got, c.want)
+		}
+	}
+}
+
+// hardwareOf returns the hardware address of the NIC of a namespace.
+func hardwareOf(t *testing.T, ns netns.NsHandle) (mac net.HardwareAddr) {
+	t.Helper()
+	netnstest.In(t, ns, func() {
+		link, err := netlink.LinkByName("eth0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		mac = link.Attrs().HardwareAddr
+	})
+	return mac
+}
+
+// enters notes a machine in the kernel's table, as its announcement of an address does.
+func enters(t *testing.T, ip netip.Addr, mac net.HardwareAddr) {
+	t.Helper()
+	link, err := netlink.LinkByName("eth0")
+	if err == nil {
+		err = netlink.NeighSet(entryOf(link, ip, mac, unix.NUD_STALE))
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 }

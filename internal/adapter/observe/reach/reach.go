@@ -41,6 +41,9 @@ type Prober struct {
 	Own, Peer netip.Addr
 	// Uptime returns the time since boot.
 	Uptime func() time.Duration
+	// PeerAt is called with the hardware address at which the kernel reaches the
+	// peer, once it is another one; nil for nobody.
+	PeerAt func(net.HardwareAddr)
 
 	known []*neighbour
 	peer  net.HardwareAddr // its last known hardware address
@@ -112,9 +115,7 @@ func (p *Prober) gather(nl *netlink.Handle, link netlink.Link) error {
 		return err
 	}
 	now := p.Uptime()
-	if mac := macOf(table, p.Peer); len(mac) > 0 {
-		p.peer = mac
-	}
+	p.notePeer(macOf(table, p.Peer))
 	for _, n := range table {
 		ip, ok := netip.AddrFromSlice(n.IP)
 		ip = ip.Unmap()
@@ -129,6 +130,18 @@ func (p *Prober) gather(nl *netlink.Handle, link netlink.Link) error {
 	slices.SortStableFunc(p.known, func(a, b *neighbour) int { return rank(a) - rank(b) })
 	p.known = p.known[:min(len(p.known), most)]
 	return p.resolve(nl, link, gateways)
+}
+
+// notePeer takes the peer's hardware address in the kernel's table, empty if it is not
+// there.
+func (p *Prober) notePeer(mac net.HardwareAddr) {
+	if len(mac) == 0 || slices.Equal(mac, p.peer) {
+		return
+	}
+	p.peer = mac
+	if p.PeerAt != nil {
+		p.PeerAt(mac)
+	}
 }
 
 // rank puts gateways first, then neighbours that have answered before.

@@ -1,7 +1,9 @@
 package reach
 
 import (
+	"net"
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -64,9 +66,11 @@ func TestAGatewayThatAnswersIsFoundWithoutOtherTraffic(t *testing.T) {
 }
 
 func TestThePeerIsNoNeighbourWhateverItsAddress(t *testing.T) {
-	netnstest.Pair(t, []string{"10.98.0.11/24"}, []string{"10.98.0.12/24", "10.98.0.5/32"})
+	there := netnstest.Pair(t, []string{"10.98.0.11/24"}, []string{"10.98.0.12/24", "10.98.0.5/32"})
 	route(t, "10.98.0.12") // it is left out even if it were the gateway
 	p := newProber("10.98.0.11", "10.98.0.12")
+	var told []string
+	p.PeerAt = func(mac net.HardwareAddr) { told = append(told, mac.String()) }
 	rounds(t, p, func(state.Fact[bool], []reach.Neighbour) bool { return len(p.peer) > 0 })
 	for range 3 {
 		link, err := netlink.LinkByName("eth0")
@@ -80,6 +84,9 @@ func TestThePeerIsNoNeighbourWhateverItsAddress(t *testing.T) {
 			t.Errorf("%+v, %v", list, err)
 		}
 		time.Sleep(50 * time.Millisecond)
+	}
+	if want := []string{hardwareOf(t, there).String()}; !slices.Equal(told, want) {
+		t.Errorf("the peer was reached at %v, and not once at %v", told, want)
 	}
 }
 

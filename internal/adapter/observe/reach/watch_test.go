@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -140,4 +141,19 @@ func TestAHostTellsTheAddressesOfItsNetworksOnly(t *testing.T) {
 	if want := "[10.98.0.11 10.99.0.11 fd98::11]"; err != nil || fmt.Sprint(got) != want {
 		t.Errorf("%v, %v, want %s", got, err, want)
 	}
+	hardware := func(want int) {
+		t.Helper()
+		list, err := HardwareAddresses()
+		own := hardwareOf(t, here).String()
+		if err != nil || len(list) != want || want > 0 && (!slices.Contains(list, own) || !slices.IsSorted(list)) {
+			t.Errorf("%v, %v: want %d with %s", list, err, want, own)
+		}
+	}
+	hardware(2)
+	for n := range mostHardware - 2 {
+		netnstest.Join(t, here, fmt.Sprintf("eth%d", n+1), there, fmt.Sprintf("eth%d", n+1))
+	}
+	hardware(mostHardware)
+	netnstest.Join(t, here, "eth99", there, "eth99")
+	hardware(0) // a list that lacks one would make this host pass for another
 }
