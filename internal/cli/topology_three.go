@@ -158,10 +158,24 @@ func (g *growth) takeBackThree(ctx context.Context, plan *widen.Plan) error {
 	}
 	wish := g.wideWish(plan.ID)
 	wish.New, wish.Abort = plan.New, true
+	if g.gone != "" {
+		if why := g.lostThird(plan); why != "" {
+			return coded(command.ExitRefused, "refused: %s", why)
+		}
+		wish.Gone = true
+	}
 	if err := g.store.PutWidenWish(wish); err != nil {
 		return err
 	}
 	return g.followThree(ctx, plan.ID)
+}
+
+// lostThird returns why a person may not say that the third machine is lost for good, empty if it may.
+func (g *growth) lostThird(plan *widen.Plan) string {
+	if plan.Third == 0 {
+		return plan.New.Name + " was not let in yet, so nothing has to be said about its machine: leave --is-gone out"
+	}
+	return replace.SerialProblem(g.gone, plan.Newcomer.Machine.Serial, plan.New.Name)
 }
 
 // dropThree drops a wish whose gates are closed, and reports whether there was one.

@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast/holdfast/internal/cli/command"
 	"github.com/holdfast/holdfast/internal/decide/replace"
 	"github.com/holdfast/holdfast/internal/decide/widen"
+	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/testkit/sitetest"
 )
 
@@ -138,6 +139,41 @@ func TestAThirdControlPlaneIsTakenBackUntilItVotes(t *testing.T) {
 		if w, err := g.store.WidenWish(); w != nil || err != nil {
 			t.Errorf("%s: there is a wish: %v", stage, err)
 		}
+	}
+}
+
+func TestAThirdControlPlaneThatVotesIsSaidToBeLostByItsSerialNumber(t *testing.T) {
+	g := newThreeRun(t, func(_ int, g *growthRun) {
+		if w := wishOf(t, g); w.Abort && w.Gone {
+			p := widePlan("p1", widen.Aborted)
+			p.Ended = "an administrator said that cp-3 will not come back"
+			put(t, g.store.PutWidenPlan(p))
+		}
+	})
+	g.abort, g.file, g.gone = true, "", "S3"
+	p := widePlan("p1", widen.LettingIn)
+	for sentence, c := range map[string]struct {
+		third  state.MemberID
+		serial string
+		want   string
+	}{
+		"it was not let in":              {0, "", "leave --is-gone out"},
+		"its serial number is not known": {7, "", "is not known"},
+		"another machine":                {7, "S4", "S3 is not the serial number of cp-3"},
+	} {
+		p.Third, p.Newcomer.Machine.Serial = c.third, c.serial
+		put(t, g.store.PutWidenPlan(p))
+		if err := g.run(t.Context()); exitOfReplace(err) != command.ExitRefused || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", sentence, err)
+		}
+		if w, err := g.store.WidenWish(); w != nil || err != nil {
+			t.Errorf("%s: there is a wish: %v", sentence, err)
+		}
+	}
+	p.Newcomer.Machine.Serial = "S3"
+	put(t, g.store.PutWidenPlan(p), g.run(t.Context()))
+	if out := g.r.out.String(); out != "taken back: an administrator said that cp-3 will not come back; the site has two control planes as before\n" {
+		t.Error(out)
 	}
 }
 

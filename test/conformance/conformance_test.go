@@ -198,6 +198,9 @@ func again(s lab.Spec) []string {
 		fmt.Sprintf("--spare-workers=%d", s.SpareWorkers), "--post-delay=" + s.POSTDelay.String(),
 		"--families=" + strings.Join(list, ","), "--platform=" + string(s.Platform),
 	}
+	if s.CertificateValidity != "" {
+		up = append(up, "--certificate-validity="+s.CertificateValidity)
+	}
 	if s.Pull {
 		up = append(up, "--pull")
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
@@ -21,7 +22,7 @@ import (
 func (h *here) world() World {
 	return World{Look: h.look, Do: map[widen.Act]func(context.Context, Job) error{ //nolint:exhaustive // the others are no acts of this place
 		widen.CopyPlan: h.copyPlan, widen.DropLock: h.dropLock, widen.Tell: h.tellProgress, widen.PutWord: h.putWord, widen.DropWord: h.dropWord,
-		widen.GiveName: h.giveName, widen.AddLearner: h.addLearner, widen.DropLearner: h.dropLearner, widen.DropNew: h.dropNew,
+		widen.GiveName: h.giveName, widen.AddLearner: h.addLearner, widen.DropLearner: h.dropLearner, widen.DropVoter: h.dropVoter, widen.DropNew: h.dropNew,
 		widen.KubeletBoot: h.kubeletBoot, widen.Maintain: h.maintain, widen.PutPod: h.putPod, widen.StopEtcd: h.stopEtcd, widen.GivePod: h.givePod,
 		widen.EndRing: h.endRing, widen.EndPair: h.endPair, widen.Dress: h.dress,
 	}}
@@ -161,6 +162,28 @@ func (h *here) dropLearner(ctx context.Context, job Job) error {
 	return h.keeperSees(ctx, lists(false))
 }
 
+// dropVoter removes the member of a third host that is lost for good. In the same moment the other
+// host must serve: the two commit the change, and everything after it.
+func (h *here) dropVoter(ctx context.Context, job Job) error {
+	if !is(h.serving(ctx, *job.Plan).peer) {
+		return errors.New("etcd of the other host does not serve in this moment")
+	}
+	err := h.change(ctx, func(ctx context.Context, c Etcd, members []state.EtcdMember) error {
+		for _, m := range members {
+			if !m.Learner && m.ID == job.Plan.Third {
+				return c.RemoveMember(ctx, m.ID)
+			}
+		}
+		return errMembers
+	})
+	if err != nil {
+		return err
+	}
+	return h.keeperSees(ctx, func(s state.EtcdSnapshot) bool {
+		return s.Local.Members.Known && !slices.ContainsFunc(s.Local.Members.Value, func(m state.EtcdMember) bool { return m.ID == job.Plan.Third })
+	})
+}
+
 // dropNew takes out of the cluster what it has of the third host, as of a host that was removed: its
 // kubelet may not make its Node again.
 func (h *here) dropNew(ctx context.Context, job Job) error {
@@ -213,7 +236,7 @@ func (h *here) putPod(_ context.Context, job Job) error {
 // stopEtcd stops the etcd of this host. In the same moment the two others must serve. A leader gives
 // its lead away before, since an election would cost a second of writes.
 func (h *here) stopEtcd(ctx context.Context, job Job) error {
-	if !is(h.othersServe(ctx, *job.Plan)) {
+	if !is(h.serving(ctx, *job.Plan).both()) {
 		return errors.New("one of the two other members of etcd does not serve in this moment")
 	}
 	// A lead that stays costs an election, and nothing else.

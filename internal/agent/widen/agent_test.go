@@ -43,6 +43,7 @@ type pair struct {
 	waits   bool // the etcd keepers do not let it vote yet
 	off     int  // the host that has no power, -1 for none
 	sole    int  // the one that went on alone
+	burnt   bool // the third host votes, and is lost for good
 }
 
 func newPair(t *testing.T) *pair {
@@ -70,7 +71,7 @@ func (p *pair) look(i int, job Job) widen.Facts {
 	f := widen.Facts{
 		Now: noon, Host: names[i], Peer: names[1-i], ControlPlanes: 2, Plan: job.Plan, Wish: job.Wish, Record: state.Known(record), PeerRecord: state.Known(record), Contact: state.Known(p.off < 0), Serves: state.Known(true),
 		StandIn: state.Known(false), Voters: state.Known(voters), Learner: state.Known(p.learner), LearnerName: name, Behind: state.Known(uint64(0)), Word: state.Known(p.words[i]),
-		OthersServe: state.Known(true), Asks: newcomer, AskedAt: noon, Arch: state.Known(true), Ready: state.Known(p.voters == 3), Pod: is(widen.PutPod), Boots: is(widen.KubeletBoot),
+		OthersServe: state.Known(!p.burnt), PeerServes: state.Known(p.off < 0), ThirdServes: state.Known(!p.burnt), Asks: newcomer, AskedAt: noon, Arch: state.Known(true), Ready: state.Known(p.voters == 3 && !p.burnt), Pod: is(widen.PutPod), Boots: is(widen.KubeletBoot),
 		Runs: state.Known(!p.done[i][widen.EndRing]), Paired: state.Known(!p.done[i][widen.EndPair]), Kubelets: is(widen.GivePod), Podmans: state.Known(!p.done[i][widen.StopEtcd]), Halted: is(widen.StopEtcd),
 		Maintained: state.Known(p.done[0][widen.Maintain]), Dressed: is(widen.Dress), Target: state.Known(true), Room: state.Known(true), Ships: state.Known(true), Lock: state.Known(p.lock), Told: state.Known(p.told),
 		Given: state.Known(p.node), Node: state.Known(p.node), Work: state.Known(""), Moves: state.Known(""),
@@ -91,7 +92,7 @@ func (p *pair) keepers() {
 func (p *pair) world(i int) World {
 	do := make(map[widen.Act]func(context.Context, Job) error)
 	for _, a := range []widen.Act{
-		widen.CopyPlan, widen.DropLock, widen.Tell, widen.PutWord, widen.DropWord, widen.GiveName, widen.AddLearner, widen.DropLearner, widen.DropNew, widen.KubeletBoot,
+		widen.CopyPlan, widen.DropLock, widen.Tell, widen.PutWord, widen.DropWord, widen.GiveName, widen.AddLearner, widen.DropLearner, widen.DropVoter, widen.DropNew, widen.KubeletBoot,
 		widen.Maintain, widen.PutPod, widen.StopEtcd, widen.GivePod, widen.EndRing, widen.EndPair, widen.Dress,
 	} {
 		do[a] = func(ctx context.Context, job Job) error {
@@ -115,6 +116,8 @@ func (p *pair) world(i int) World {
 					p.learner = 7
 				case widen.DropLearner:
 					p.learner = 0
+				case widen.DropVoter:
+					p.voters = 2
 				case widen.DropNew:
 					p.node = false
 				}
@@ -230,6 +233,55 @@ func TestAPlanIsTakenBackOnBothHosts(t *testing.T) {
 	}
 	if w, err := p.store(0).WidenWish(); w != nil || err != nil {
 		t.Errorf("the wish is left: %+v, %v", w, err)
+	}
+}
+
+// TestAThirdHostThatIsLostRightAfterItsVoteIsTakenBack by a person's word, though the host that does it
+// is cut anywhere.
+func TestAThirdHostThatIsLostRightAfterItsVoteIsTakenBack(t *testing.T) {
+	for at := 0; ; at++ {
+		p := newPair(t)
+		p.burnt = true
+		if err := p.store(0).PutWidenWish(wish); err != nil {
+			t.Fatal(err)
+		}
+		doing := func() string {
+			d, err := p.store(0).WidenDoing()
+			if err != nil || d == nil {
+				return ""
+			}
+			return d.Rule
+		}
+		p.play(t, func() bool { return doing() == "letting.lost" })
+		abort := wish
+		abort.Abort = true
+		if err := p.store(0).PutWidenWish(abort); err != nil {
+			t.Fatal(err)
+		}
+		p.play(t, func() bool { return true })
+		if doing() != "letting.lost" || p.voters != 3 {
+			t.Fatalf("without a word about the machine: %s, %d vote", doing(), p.voters)
+		}
+		abort.Gone = true
+		if err := p.store(0).PutWidenWish(abort); err != nil {
+			t.Fatal(err)
+		}
+		p.cut = powercut.Cut{At: at}
+		p.play(t, func() bool { return p.over(t) && p.words == [2]state.EtcdThirdWord{} })
+		if a := p.plan(t, 0); a.Stage != widen.Aborted || !a.Gone || p.voters != 2 || p.learner != 0 || p.node {
+			t.Fatalf("cut %d: %+v: %v", at, a, p.log)
+		}
+		for _, act := range []widen.Act{widen.KubeletBoot, widen.Maintain, widen.StopEtcd} {
+			if p.done[0][act] || p.done[1][act] {
+				t.Errorf("cut %d: the plan went forward: %v", at, p.log)
+			}
+		}
+		if at > 0 && p.cut.At == at { // the run ended before the cut
+			if at < 10 {
+				t.Fatalf("only %d effects", at)
+			}
+			return
+		}
 	}
 }
 

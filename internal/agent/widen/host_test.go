@@ -367,6 +367,38 @@ func TestOnlyALearnerOfThePlanComesAndGoes(t *testing.T) {
 	}
 }
 
+func TestALostVoterIsRemovedWhileTheOtherHostServes(t *testing.T) {
+	l := newLab(t)
+	job := l.job(widen.TakingBack)
+	three := []state.EtcdMember{{ID: 1, Name: "cp-1"}, {ID: 2, Name: "cp-2"}, {ID: 7, Name: "cp-3"}}
+	l.ring.status.Members = three
+	if f := l.look(t.Context(), job); f.PeerServes.Known || f.ThirdServes.Known {
+		t.Errorf("a plan without a lost voter asks: %+v, %+v", f.PeerServes, f.ThirdServes)
+	}
+	job.Plan.Gone = true
+	delete(l.others, "cp-3")
+	if f := l.look(t.Context(), job); f.PeerServes != state.Known(true) || f.ThirdServes != state.Known(false) || f.OthersServe != state.Known(false) {
+		t.Errorf("%+v, %+v, %+v", f.PeerServes, f.ThirdServes, f.OthersServe)
+	}
+	l.do(widen.DropVoter, job)
+	if want := []string{"removes 7"}; !slices.Equal(l.ring.did, want) {
+		t.Errorf("%q", l.ring.did)
+	}
+	l.ring.did = nil
+	if err := l.dropVoter(t.Context(), job); !errors.Is(err, errMembers) {
+		t.Errorf("it is removed once more: %v", err)
+	}
+	l.ring.status.Members = []state.EtcdMember{{ID: 1, Name: "cp-1"}, {ID: 2, Name: "cp-2"}, {ID: 7, Name: "cp-3", Learner: true}}
+	if err := l.dropVoter(t.Context(), job); !errors.Is(err, errMembers) {
+		t.Errorf("a learner is removed: %v", err)
+	}
+	l.ring.status.Members = three
+	delete(l.others, "cp-2")
+	if err := l.dropVoter(t.Context(), job); err == nil || len(l.ring.did) > 0 {
+		t.Errorf("the other host does not serve: %v, %q", err, l.ring.did)
+	}
+}
+
 func TestWhatTheClusterHasOfTheThirdHostGoesAndItsNameIsClosed(t *testing.T) {
 	l := newLab(t)
 	job := l.job(widen.TakingBack)

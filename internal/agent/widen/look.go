@@ -143,18 +143,30 @@ func (h *here) maintained(ctx context.Context, f *widen.Facts) {
 	f.Halted = carry.Fact(is(f.Maintained) && h.files.Wish(boot).Wish == state.EtcdStopped, err)
 }
 
-// others asks the etcds of the two other members. Only the steps from the vote on need that.
+// others asks the etcds of the two other members. Only the steps from the vote on need that, and the
+// way back from there.
 func (h *here) others(ctx context.Context, f *widen.Facts) {
-	if f.Plan == nil || f.Plan.Stage != widen.LettingIn && f.Plan.Stage != widen.Handing {
+	p := f.Plan
+	if p == nil || p.Stage != widen.LettingIn && p.Stage != widen.Handing && (p.Stage != widen.TakingBack || !p.Gone) {
 		return
 	}
-	f.OthersServe = h.othersServe(ctx, *f.Plan)
+	s := h.serving(ctx, *p)
+	f.OthersServe, f.PeerServes, f.ThirdServes = s.both(), s.peer, s.third
 }
 
-func (h *here) othersServe(ctx context.Context, p widen.Plan) state.Fact[bool] {
+// served says which of the other members serve.
+type served struct{ peer, third state.Fact[bool] }
+
+// both is known once both are.
+func (s served) both() state.Fact[bool] {
+	return state.Fact[bool]{Known: s.peer.Known && s.third.Known, Value: s.peer.Value && s.third.Value}
+}
+
+// serving asks both in this moment. Who does not answer does not serve.
+func (h *here) serving(ctx context.Context, p widen.Plan) served {
 	nodes, err := h.nodes(p)
 	if err != nil {
-		return state.Fact[bool]{}
+		return served{}
 	}
 	ctx, stop := context.WithTimeout(ctx, carry.EtcdTime)
 	defer stop()
@@ -165,12 +177,12 @@ func (h *here) othersServe(ctx context.Context, p widen.Plan) state.Fact[bool] {
 		}
 	}
 	all := h.statuses(ctx, at)
-	for name := range at {
-		if s, told := all[name]; !told || !s.Votes() {
-			return state.Known(false)
-		}
+	votes := func(name string) state.Fact[bool] { return state.Known(all[name].Votes()) }
+	other := p.Survivor
+	if other == h.Host {
+		other = p.Peer
 	}
-	return state.Known(true)
+	return served{peer: votes(other), third: votes(p.New.Name)}
 }
 
 // newcomer reads who asked to enter.

@@ -25,6 +25,7 @@ const (
 	GiveName    Act = "give-name"   // lets the new host make its Node
 	AddLearner  Act = "add-learner" // has etcd list the new host's member
 	DropLearner Act = "drop-learner"
+	DropVoter   Act = "drop-voter"   // has etcd remove the new host's member, which votes and is lost
 	DropNew     Act = "drop-new"     // removes what the cluster has of the new host
 	KubeletBoot Act = "kubelet-boot" // has kubelet start at boot without Pacemaker
 	Maintain    Act = "maintain"     // has Pacemaker start, stop and fence nothing

@@ -31,9 +31,9 @@ type Facts struct {
 	Behind      state.Fact[uint64]         // the entries that the third member lacks
 	Word        state.Fact[state.EtcdThirdWord]
 
-	// OthersServe is true if the etcds of both other members answered a moment ago, as voters that
-	// know the leader.
-	OthersServe state.Fact[bool]
+	// PeerServes and ThirdServes are true if the etcd of that member answered a moment ago, as a voter
+	// that knows the leader. OthersServe is true if both did.
+	OthersServe, PeerServes, ThirdServes state.Fact[bool]
 
 	// About the third host.
 

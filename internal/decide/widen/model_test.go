@@ -29,6 +29,7 @@ type side struct {
 	stage                                Stage // of the plan, or of the copy; empty for none
 	noted                                bool  // the plan names the member of the third host
 	named                                bool  // and its machine
+	gone                                 bool  // and says that it is lost for good
 }
 
 const (
@@ -42,15 +43,18 @@ type wide struct {
 	member     int8    // of the third host
 	started    bool    // its etcd started once
 	third      bool    // the third host is up
+	burnt      bool    // it will never come back
 	ready      bool    // its API server answers, which needs its vote
 	asks       bool
 	lock       Stage
 	lockNoted  bool
+	lockGone   bool
 	closed     bool // the lock was deleted
 	told       Progress
 	maintained bool
 	given      bool
 	abort      bool
+	says       bool // the person takes the plan back, and says that the third host is lost for good
 	cuts       int8
 }
 
@@ -137,6 +141,7 @@ func (w wide) facts(i int) Facts {
 	}
 	if h.stage != "" {
 		p := plan(h.stage, h.noted)
+		p.Gone = h.gone
 		if !h.named {
 			p.Newcomer = replace.Newcomer{}
 		}
@@ -161,19 +166,21 @@ func (w wide) facts(i int) Facts {
 	if w.third && w.started {
 		f.Behind = state.Known(uint64(0))
 	}
-	f.OthersServe = state.Known(w.serves() && w.runs(1-i) && w.runs(2))
+	f.PeerServes, f.ThirdServes = state.Known(w.serves() && w.runs(1-i)), state.Known(w.serves() && w.runs(2))
+	f.OthersServe = state.Known(f.PeerServes.Value && f.ThirdServes.Value)
 	if w.serves() {
 		c := Copy{}
 		if w.lock != "" {
 			c = Copy{ID: "p1", Plan: plan(w.lock, w.lockNoted)}
+			c.Plan.Gone = w.lockGone
 		}
 		f.Lock, f.Told, f.Given, f.Node = state.Known(c), state.Known(w.told), state.Known(w.given), state.Known(w.given)
 	}
 	if w.asks {
 		f.Asks, f.AskedAt = machine, noon
 	}
-	if w.abort && i == 0 {
-		f.Wish = &Wish{ID: "p1", Abort: true}
+	if (w.abort || w.says) && i == 0 {
+		f.Wish = &Wish{ID: "p1", Abort: true, Gone: w.says}
 	}
 	return f
 }
@@ -184,9 +191,9 @@ func (w wide) acted(t *testing.T, i int, d Decision) []wide {
 	h := &n.hosts[i]
 	switch d.Act {
 	case WritePlan:
-		h.stage, h.noted, h.named = d.Plan.Stage, d.Plan.Third != 0, d.Plan.Newcomer == machine
+		h.stage, h.noted, h.named, h.gone = d.Plan.Stage, d.Plan.Third != 0, d.Plan.Newcomer == machine, d.Plan.Gone
 	case CopyPlan:
-		n.lock, n.lockNoted, n.closed = h.stage, h.noted, false
+		n.lock, n.lockNoted, n.lockGone, n.closed = h.stage, h.noted, h.gone, false
 	case DropLock:
 		n.lock, n.told, n.closed = "", Progress{}, true
 	case Tell:
@@ -205,6 +212,10 @@ func (w wide) acted(t *testing.T, i int, d Decision) []wide {
 	case DropLearner:
 		if w.serves() {
 			n.member, n.started = none, false
+		}
+	case DropVoter:
+		if w.serves() {
+			n.member, n.started, n.ready = none, false, false
 		}
 	case DropNew:
 		n.given = false
@@ -291,7 +302,10 @@ func (w wide) happens() []wide {
 	add(!w.asks && w.third && a.up && a.stage == Coming && w.given && !w.started, func(n *wide) { n.asks = true })
 	add(w.asks && w.member == listed && a.noted && a.named && !w.started && w.third, func(n *wide) { n.started, n.asks = true, false })
 	add(w.third && w.cuts > 0 && w.started, func(n *wide) { n.third, n.ready, n.cuts = false, false, n.cuts-1 })
-	add(!w.third, func(n *wide) { n.third = true })
+	add(!w.third && !w.burnt, func(n *wide) { n.third = true })
+	// It votes, and its machine is lost for good, or a person believes so.
+	add(!w.third && !w.says && w.member == votes && a.stage == LettingIn, func(n *wide) { n.says = true })
+	add(!w.third && !w.says && w.member == votes && a.stage == LettingIn, func(n *wide) { n.says, n.burnt = true, true })
 	add(w.third && w.member == votes && !w.ready && w.serves(), func(n *wide) { n.ready = true })
 	add(!w.abort && !a.dead && Handing.After(a.stage), func(n *wide) { n.abort = true })
 	return out
@@ -328,6 +342,8 @@ func (w wide) mistaken(i int, d Decision) string {
 	switch {
 	case d.Act == StopEtcd && !h.halted && (!w.serves() || !w.runs(1-i) || !w.runs(2) || w.member != votes):
 		return names[i] + " stops etcd, and the other two do not serve"
+	case d.Act == DropVoter && (w.member != votes || !h.gone || !w.runs(0) || !w.runs(1)):
+		return names[i] + " removes a voter, and the two do not serve"
 	case d.Act == Maintain && (!w.hosts[0].boots || !w.hosts[1].boots || w.member != votes):
 		return "Pacemaker goes into maintenance too early"
 	case d.Act == GivePod && (!h.halted || h.etcd):
@@ -371,7 +387,7 @@ func visit(t *testing.T, cuts int8) (used map[string]int, states int, bad string
 	before, wrong, found := explore.Visit(first, func(w wide) ([]wide, []string) {
 		next, wrong := w.next(t, used)
 		return next, append(w.mistakes(), wrong...)
-	}, func(from, to wide) bool { return from.abort == to.abort })
+	}, func(from, to wide) bool { return from.abort == to.abort && from.says == to.says })
 	if len(found) > 0 {
 		return used, len(before), fmt.Sprintf("%v: %+v", found, wrong)
 	}
@@ -412,7 +428,12 @@ func TestEachNeedOfThePlanIsNecessary(t *testing.T) {
 		"the member is named, and nobody knows its machine": {"coming.await", func(r *rule) {
 			r.When = func(f Facts) bool { return state.Is(f.Learner, 0) && !f.waits() }
 		}, "coming.machine"},
-		"the learner stays":              {"back.learner", off, ""},
+		"the learner stays":             {"back.learner", off, ""},
+		"a voter that is lost stays":    {"back.voter", off, ""},
+		"nobody asks a person about it": {"back.lost", off, ""},
+		"a plan whose third host is lost goes forward": {"back.late", func(r *rule) {
+			r.When = func(f Facts) bool { return state.Is(f.Voters, 3) && state.Is(f.Record, state.EtcdMajority) }
+		}, ""},
 		"the rest of the new host stays": {"back.new", off, ""},
 		"nobody waits for the two keepers, nor for the third host": {"letting.votes", func(r *rule) {
 			r.When = func(f Facts) bool { return !state.Is(f.Record, state.EtcdMajority) }
@@ -459,6 +480,18 @@ func TestEachNeedOfThePlanIsNecessary(t *testing.T) {
 				t.Log(bad[:min(len(bad), 300)])
 			}
 		})
+	}
+}
+
+// TestALostVoterIsRemovedOnlyWhileTheOtherTwoServe needs a second power cut: that of the other host.
+func TestALostVoterIsRemovedOnlyWhileTheOtherTwoServe(t *testing.T) {
+	changed(t, "back.voter", func(r *rule) {
+		r.When = func(f Facts) bool { return f.Plan.Gone && state.Is(f.Voters, 3) }
+	})
+	if _, n, bad := visit(t, 2); bad == "" {
+		t.Errorf("none of %d states shows that it is needed", n)
+	} else {
+		t.Log(bad[:min(len(bad), 300)])
 	}
 }
 

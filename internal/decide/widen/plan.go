@@ -21,7 +21,8 @@ const Format = replace.Format
 // Stage is the progress of a plan that nothing else shows.
 type Stage string
 
-// The stages, in their order. Until the third member votes the plan can be taken back.
+// The stages, in their order. Until the third member votes the plan can be taken back; until etcd is
+// handed over, if that member is lost for good.
 const (
 	Planned   Stage = "planned"
 	Coming    Stage = "coming"     // the third host is installed, and its etcd is a learner
@@ -65,9 +66,11 @@ type Plan struct {
 	// Newcomer is the machine that was let in, Third its member of etcd.
 	Newcomer replace.Newcomer `json:"newcomer,omitzero"`
 	Third    state.MemberID   `json:"third,omitempty"`
-	// Ended says why a plan was taken back. Alone is the host that went on alone and took it back.
+	// Ended says why a plan was taken back. Alone is the host that went on alone and took it back. Gone
+	// is true if the administrator said that the third machine is lost for good, although it votes.
 	Ended string `json:"ended,omitempty"`
 	Alone string `json:"alone,omitempty"`
+	Gone  bool   `json:"gone,omitempty"`
 }
 
 // Wish is the wish of a person for the agent, by a command.
@@ -78,8 +81,11 @@ type Wish struct {
 	Why      string      `json:"why,omitempty"`
 	NoBackup bool        `json:"noBackup,omitempty"`
 	Abort    bool        `json:"abort,omitempty"`
-	Dry      bool        `json:"dry,omitempty"`
-	At       time.Time   `json:"at"`
+	// Gone is true if the administrator said, by the serial number of the machine, that the third host
+	// has no power and will not come back.
+	Gone bool      `json:"gone,omitempty"`
+	Dry  bool      `json:"dry,omitempty"`
+	At   time.Time `json:"at"`
 }
 
 // Begin returns the plan of a wish.

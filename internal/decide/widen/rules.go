@@ -184,6 +184,31 @@ var leaveRules = []rule{
 	},
 }
 
+// votesLost reports whether the third member votes and does not answer, while the other two serve.
+func (f Facts) votesLost() bool {
+	return state.Is(f.Voters, 3) && state.Is(f.Record, state.EtcdMajority) && yes(f.Serves) && yes(f.PeerServes) && no(f.ThirdServes)
+}
+
+// lostRules take a plan back whose third member votes and is lost for good. The votes of the other two
+// remove a voter, so no acknowledged write depends on whether the machine is really gone. Its pods do:
+// they are deleted.
+var lostRules = []rule{
+	{
+		Step: "W2", ID: "back.lost", Act: WritePlan, When: func(f Facts) bool { return asksAbort(f) && f.Wish.Gone && f.votesLost() },
+		Words: says("the plan is taken back: %s votes, and is lost for good", next),
+		Plan: func(f Facts) *Plan {
+			return with(f, func(p *Plan) {
+				p.Stage, p.Gone, p.Ended = TakingBack, true, "an administrator said that "+p.New.Name+" will not come back"
+			})
+		},
+	},
+	{
+		Step: "W4", ID: "letting.lost", Act: Wait, When: Facts.votesLost,
+		Words: says("%s votes, and its etcd does not answer: until it does, the loss of either other host stops writes. If its machine is lost for good, say so", next),
+		Way:   "sudo holdfast topology apply --abort --is-gone SERIAL",
+	},
+}
+
 // takenBack reports whether the other host began to take the plan back, as the cluster's copy or it
 // itself says. It does so only after it went on alone.
 func (f Facts) takenBack() bool {
@@ -267,7 +292,7 @@ var comingRules = concat(leaveRules, copyRules, wordRules, farRules, []rule{
 	},
 })
 
-var lettingRules = concat(leaveRules, copyRules, wordRules, []rule{
+var lettingRules = concat(leaveRules, copyRules, wordRules, lostRules, []rule{
 	{
 		Step: "W4", ID: "letting.votes", Act: Wait,
 		When: func(f Facts) bool {
@@ -289,9 +314,24 @@ var lettingRules = concat(leaveRules, copyRules, wordRules, []rule{
 var backRules = concat(copyRules, []rule{
 	{
 		// It was let in while the plan was taken back.
-		Step: "W5", ID: "back.late", Act: WritePlan, When: func(f Facts) bool { return state.Is(f.Voters, 3) && state.Is(f.Record, state.EtcdMajority) },
+		Step: "W5", ID: "back.late", Act: WritePlan,
+		When: func(f Facts) bool {
+			return !f.Plan.Gone && state.Is(f.Voters, 3) && state.Is(f.Record, state.EtcdMajority)
+		},
 		Words: says("%s votes already: the plan only goes forward", next),
 		Plan:  func(f Facts) *Plan { return with(f, func(p *Plan) { p.Stage, p.Ended = Handing, "" }) },
+	},
+	{
+		// Without the other host nobody could commit anything afterwards.
+		Step: "W2", ID: "back.voter", Act: DropVoter,
+		When: func(f Facts) bool {
+			return f.Plan.Gone && state.Is(f.Voters, 3) && state.Is(f.Record, state.EtcdMajority) && yes(f.Serves) && yes(f.PeerServes)
+		},
+		Words: says("etcd does not list %s any more", next),
+	},
+	{
+		Step: "W2", ID: "back.peer", Act: Wait, When: func(f Facts) bool { return f.Plan.Gone && state.Is(f.Voters, 3) },
+		Words: says("waits until etcd of both hosts serves: the two remove the member of %s", next), Way: explainEtcd,
 	},
 	{
 		// A third member votes only beside two records that say majority. Without it the list is one of

@@ -160,12 +160,12 @@ func (w *world) perhapsBack(p *widen.Plan) {
 	m := &t.mates[t.carrier]
 	lost := t.burnt[third] && (w.calm || t.rng.IntN(20) == 0)
 	stuck := w.calm && (p.Stage == widen.Coming || p.Stage == widen.LettingIn) && w.now-t.since > patience && t.rng.IntN(20) == 0
-	if m.wish != nil && m.wish.Abort || !widen.Handing.After(p.Stage) {
+	if m.wish != nil && m.wish.Abort && (m.wish.Gone || !lost) || !widen.Handing.After(p.Stage) {
 		return
 	}
 	if lost || stuck || t.retake && !w.calm && t.rng.IntN(60) == 0 {
 		w.trace(t.carrier, "---- the person takes the plan back")
-		m.wish = &widen.Wish{ID: p.ID, Abort: true, At: w.clock(t.carrier)}
+		m.wish = &widen.Wish{ID: p.ID, Abort: true, Gone: lost, At: w.clock(t.carrier)}
 	}
 }
 
@@ -424,7 +424,10 @@ func (w *world) trioSays() bool {
 	t := w.trio
 	a, b := &w.hosts[0], &w.hosts[1]
 	majority := a.disk.record.State == state.EtcdMajority || b.disk.record.State == state.EtcdMajority
+	p := t.mates[t.carrier].wide
 	switch {
+	case t.burnt[third] && t.doing == widens && p != nil && p.Stage == widen.LettingIn && w.answers(0) && w.answers(1):
+		return false // the person says so, and the plan is taken back
 	case w.threeVote() && w.knowsThree() && (t.anyBurnt() || w.destroyed):
 		return w.answers(0) || w.answers(1) // a plan goes on once the lost one is replaced
 	case w.lost || w.destroyed && w.unusable():

@@ -47,7 +47,7 @@ func TestAThirdControlPlaneTakesTheSameStepsForTheSameSeed(t *testing.T) {
 func TestThirdsMeetTheirSteps(t *testing.T) {
 	missing := []string{
 		"the plan is over: whole", "the plan is over: aborted", "went on alone", "widen.majority: write-record", "widen.back: write-record",
-		"majority.back: write-record", "majority.start: start", "promote of member", "kubelet gets etcd", "narrow.first: write-record", "the etcd keeper gets etcd", "the plan removes member",
+		"majority.back: write-record", "majority.start: start", "promote of member", "kubelet gets etcd", "narrow.first: write-record", "the etcd keeper gets etcd", "the plan removes member", "the plan removes voter",
 		"the person says that the host that goes is gone", "the person takes the plan back", "the disk of the third machine is replaced", "is lost for good",
 	}
 	for seed := uint64(1); seed <= 2500 && len(missing) > 0; seed++ {

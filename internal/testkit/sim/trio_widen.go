@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"slices"
+
 	"github.com/holdfast/holdfast/internal/decide/replace"
 	"github.com/holdfast/holdfast/internal/decide/widen"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -57,8 +59,9 @@ func (w *world) wideFacts(i int) widen.Facts {
 	}
 	w.wideKeeper(i, &f)
 	w.wideHands(i, &f)
-	if p := f.Plan; p != nil && (p.Stage == widen.LettingIn || p.Stage == widen.Handing) {
-		f.OthersServe = state.Known(w.votes(i, 1-i) && w.votes(i, third))
+	if p := f.Plan; p != nil && (p.Stage == widen.LettingIn || p.Stage == widen.Handing || p.Stage == widen.TakingBack && p.Gone) {
+		f.PeerServes, f.ThirdServes = state.Known(w.votes(i, 1-i)), state.Known(w.votes(i, third))
+		f.OthersServe = state.Known(f.PeerServes.Value && f.ThirdServes.Value)
 	}
 	if !state.Is(f.Halted, true) || state.Is(f.Kubelets, true) {
 		w.wideCluster(i, &f)
@@ -164,7 +167,7 @@ func (w *world) wideBlur(f *widen.Facts) {
 	case 6:
 		f.Boots, f.Runs, f.Paired, f.Pod = state.Fact[bool]{}, state.Fact[bool]{}, state.Fact[bool]{}, state.Fact[bool]{}
 	case 7:
-		f.OthersServe, f.Behind = state.Fact[bool]{}, state.Fact[uint64]{}
+		f.OthersServe, f.PeerServes, f.ThirdServes, f.Behind = state.Fact[bool]{}, state.Fact[bool]{}, state.Fact[bool]{}, state.Fact[uint64]{}
 	case 8:
 		f.Word = state.Fact[state.EtcdThirdWord]{}
 	case 9:
@@ -196,6 +199,8 @@ func (w *world) doWide(i int, d widen.Decision) {
 		}
 	case widen.DropLearner:
 		w.dropLearner(i)
+	case widen.DropVoter:
+		w.dropVoter(i)
 	default:
 		if !w.wideInCluster(i, d.Act) {
 			w.becomesThree(i, d.Act)
@@ -233,6 +238,16 @@ func (w *world) dropLearner(i int) {
 			return
 		}
 	}
+}
+
+// dropVoter removes the third machine's member, if the other host serves in this moment.
+func (w *world) dropVoter(i int) {
+	k, p := w.leaderOf(i), w.trio.mates[i].wide
+	if k < 0 || !w.votes(i, 1-i) || !slices.ContainsFunc(w.at(k).members, func(m member) bool { return m.id == p.Third && !m.learner }) {
+		return
+	}
+	w.propose(k, entry{kind: remove, id: p.Third})
+	w.trace(i, "the plan removes voter %s", p.Third)
 }
 
 // wideInCluster does the acts that need the API, and reports whether the act is one of them.
