@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/replacement"
 	"github.com/holdfast/holdfast/internal/decide/widen"
 	"github.com/holdfast/holdfast/internal/lab"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 const (
@@ -29,32 +31,16 @@ const (
 func TestASiteGrowsFromTwoControlPlanesToThree(t *testing.T) {
 	s := up(t, 2, "--spare-control-planes=1")
 	const first, second, third = "cp-1", "cp-2", "cp-3"
-	s.installConfig(first, 3, "/root/three.yaml")
 	w := s.writeAt("vip", s.Lab.Layout.APIVIPs[0])
-
 	began := time.Now()
-	command := fmt.Sprintf("holdfast topology apply --install-config /root/three.yaml --new-name %s --address %s --without-backup --yes --by test --timeout 20s", third, s.Address(third, lab.V4))
-	s.eventually(comingWithin, "the third host may be installed", func() error {
-		out, err := s.Sh(t.Context(), first, command)
-		command = "holdfast topology apply --by test --join-file /root/join.ign --timeout 10s"
-		if strings.Contains(fmt.Sprint(out, err), "install the new machine") {
-			return nil
-		}
-		return fmt.Errorf("%s, %w", out, err)
-	})
-	t.Logf("the third host may be installed after %.0f s", time.Since(began).Seconds())
-	s.install(third, s.on(first, "cat /root/join.ign"))
-	if err := s.Reopen(); err != nil {
-		t.Fatal(err)
-	}
-
+	s.bringsThird(first, third)
 	s.followThree(first)
 	t.Logf("three control planes %.0f s after the command", time.Since(began).Seconds())
 	w.paused("until then", stepPause)
 	s.eventually(wholeWithin, "the site is whole", func() error { return s.Whole(t.Context()) })
 	for _, name := range []string{first, second, third} {
-		if n := strings.TrimSpace(s.on(name, votesOf)); n != "3" {
-			t.Errorf("%s lists %s voters", name, n)
+		if err := s.vote(name, 3); err != nil {
+			t.Error(err)
 		}
 		if left, err := s.Sh(t.Context(), name, "systemctl is-enabled corosync pacemaker; ls /etc/corosync/corosync.conf /etc/holdfast/fencing /var/lib/etcd/holdfast-record.json 2>/dev/null"); strings.Contains(left, "enabled") || strings.Contains(left, "/") {
 			t.Errorf("left of two hosts on %s: %s, %v", name, left, err)
@@ -77,6 +63,115 @@ func TestASiteGrowsFromTwoControlPlanesToThree(t *testing.T) {
 		s.eventually(wholeWithin, "the site is whole with "+lost, func() error { return s.Whole(t.Context()) })
 	}
 	w.judge()
+}
+
+// TestAThirdControlPlaneThatIsLostRightAfterItsVoteIsTakenOut takes the power from the third machine for
+// good once it votes, and its API server has not answered yet. The two are a pair again by one command,
+// and either may be lost.
+func TestAThirdControlPlaneThatIsLostRightAfterItsVoteIsTakenOut(t *testing.T) {
+	s := up(t, 2, "--spare-control-planes=1")
+	const first, second, third = "cp-1", "cp-2", "cp-3"
+	w := s.writeAt("vip", s.Lab.Layout.APIVIPs[0])
+	s.bringsThird(first, third)
+	s.eventually(threeWithin, "three vote", func() error { return s.vote(first, 3) })
+	s.power(third, "cut")
+	cut := time.Now()
+	plan := s.widening(first)
+	if plan.Stage != widen.LettingIn || plan.Newcomer.Machine.Serial == "" {
+		t.Fatalf("the plan is at %s, the machine that came is %+v", plan.Stage, plan.Newcomer.Machine)
+	}
+	const follow = "holdfast topology apply --by test --timeout 5s"
+	s.eventually(wholeWithin, "the command says that the third machine does not answer", func() error {
+		out, err := s.Sh(t.Context(), first, follow)
+		if said := fmt.Sprint(out, err); !strings.Contains(said, third+" votes, and its etcd does not answer") || !strings.Contains(said, "--abort --is-gone SERIAL") {
+			return fmt.Errorf("%s, %w", out, err)
+		}
+		return nil
+	})
+	if out, err := s.Sh(t.Context(), first, "holdfast topology apply --by test --abort --is-gone another"); err == nil || !strings.Contains(fmt.Sprint(out, err), "is not the serial number of "+third) {
+		t.Errorf("another serial number: %s, %v", out, err)
+	}
+	if out := s.on(first, "holdfast topology apply --by test --timeout 3m --abort --is-gone "+plan.Newcomer.Machine.Serial); !strings.Contains(out, "taken back: an administrator said that "+third+" will not come back") {
+		t.Error(out)
+	}
+	t.Logf("the plan was taken back %.0f s after the power cut", time.Since(cut).Seconds())
+	w.paused("until then", stepPause)
+	for _, name := range []string{first, second} {
+		s.eventually(wholeWithin, name+" is one of a pair again", func() error { return errors.Join(s.vote(name, 2), s.paired(name), s.healthy(name)) })
+	}
+	lost := time.Now()
+	s.power(first, "cut")
+	s.eventually(takesOverWithin, "the other host takes over", func() error { return s.sole(second) })
+	t.Logf("%s had taken over %.0f s after %s lost its power", second, time.Since(lost).Seconds(), first)
+	s.power(first, "on")
+	for _, name := range []string{first, second} {
+		s.eventually(wholeWithin, name+" is one of a pair again", func() error { return errors.Join(s.paired(name), s.healthy(name)) })
+	}
+	// Its machine wakes up with its old disk: nobody listens to it.
+	s.power(third, "on")
+	s.eventually(time.Minute, third+" boots", func() error {
+		if h, err := s.PowerOf(t.Context(), third); err != nil || h.Power != lab.PowerOn {
+			return errors.Join(err, fmt.Errorf("power %s", h.Power))
+		}
+		return nil
+	})
+	s.eventually(offWithin, third+" finds out that it is out, and switches itself off", func() error { return s.isOff(third) })
+	for _, name := range []string{first, second} {
+		s.eventually(wholeWithin, name+" is one of a pair", func() error { return errors.Join(s.vote(name, 2), s.paired(name), s.healthy(name)) })
+	}
+	w.judge()
+}
+
+// bringsThird begins the plan for a third control plane, and installs its machine.
+func (s site) bringsThird(carrier, third string) {
+	s.Helper()
+	began := time.Now()
+	s.installConfig(carrier, 3, "/root/three.yaml")
+	command := fmt.Sprintf("holdfast topology apply --install-config /root/three.yaml --new-name %s --address %s --without-backup --yes --by test --timeout 20s", third, s.Address(third, lab.V4))
+	s.eventually(comingWithin, "the third host may be installed", func() error {
+		out, err := s.Sh(s.Context(), carrier, command)
+		command = "holdfast topology apply --by test --join-file /root/join.ign --timeout 10s"
+		if strings.Contains(fmt.Sprint(out, err), "install the new machine") {
+			return nil
+		}
+		return fmt.Errorf("%s, %w", out, err)
+	})
+	s.Logf("the third host may be installed after %.0f s", time.Since(began).Seconds())
+	s.install(third, s.on(carrier, "cat /root/join.ign"))
+	if err := s.Reopen(); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// vote returns an error unless so many vote, by the etcd of a host.
+func (s site) vote(host string, n int) error {
+	out, err := s.Sh(s.Context(), host, votesOf)
+	if out = strings.TrimSpace(out); err == nil && out != strconv.Itoa(n) {
+		err = fmt.Errorf("%s lists %s voters, want %d", host, out, n)
+	}
+	return err
+}
+
+// paired returns an error unless the record of a host says pair.
+func (s site) paired(host string) error {
+	r, err := s.Etcd(s.Context(), host)
+	if err == nil && r.Snapshot.Record.Value.State != state.EtcdPair {
+		err = fmt.Errorf("the record of %s says %s", host, r.Snapshot.Record.Value.State)
+	}
+	return err
+}
+
+// widening returns the plan for a third control plane.
+func (s site) widening(carrier string) (plan widen.Plan) {
+	s.Helper()
+	data, err := s.ReadFile(s.Context(), carrier, replacement.WidenPlanPath)
+	if err == nil {
+		err = json.Unmarshal(data, &plan)
+	}
+	if err != nil {
+		s.Fatal(err)
+	}
+	return plan
 }
 
 // followThree follows the plan on the host that carries it to its end, and cuts the power of a host at
