@@ -70,7 +70,6 @@ func (d *daemon) assemble(p state.EtcdParameters) (*Keeper, error) {
 			Pulse:     sense.pulse.state,
 			GivesWay:  sense.race.given,
 			Addresses: sense.told,
-			Hardware:  sense.toldHardware,
 		}},
 		Process:       process,
 		Publish:       func(ctx context.Context, text string) error { return d.publish(ctx, attribute, text) },

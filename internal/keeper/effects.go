@@ -70,8 +70,7 @@ type effects struct {
 	power      func(ctx context.Context, node string) (power string, wait time.Duration, err error)
 	confirmOff func(ctx context.Context, node string) error
 
-	addresses  func() ([]netip.Addr, error)
-	hardware   func() ([]string, error)
+	addresses  func() (addresses []netip.Addr, hardware []string, err error)
 	answers    func(context.Context, []netip.Addr, map[netip.Addr]reach.Hardware) (state.Fact[bool], error)
 	watchReach func(ctx context.Context, p *reach.Prober, contact reach.Contact, hurry <-chan struct{}, changed func(state.Reach), failed func(error)) error
 	askPeer    func(p pairTLS, ctx context.Context, port int, addresses []netip.Addr, back bool) (state.RaceAnswer, error)
@@ -102,7 +101,7 @@ func hostEffects() effects {
 		watchMembers: pacemaker.Watch, publish: pacemaker.Publish, attributes: pacemaker.PrivateAttributes,
 		shutsDown: pacemaker.ShutdownRequested, fencingAllowed: pacemaker.FencingAllowed, fence: pacemaker.Fence,
 		grantQuorum: pacemaker.GrantQuorum, power: fence.NewWatch().Power, confirmOff: fence.ConfirmOff,
-		addresses: reach.Addresses, hardware: reach.HardwareAddresses, answers: reach.Answers, watchReach: reach.Watch,
+		addresses: reach.Own, answers: reach.Answers, watchReach: reach.Watch,
 		askPeer: pairTLS.ask, servePeer: pairTLS.serve,
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/netip"
 	"reflect"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -144,15 +145,16 @@ func TestTheAddressesThatAreTold(t *testing.T) {
 	for n := range byte(mostAddresses + 2) {
 		list = append(list, netip.AddrFrom4([4]byte{192, 0, 2, n}))
 	}
+	macs := []string{"02:00:00:00:00:01"}
 	for n, want := range map[int]int{0: 0, 3: 3, mostAddresses: mostAddresses, mostAddresses + 2: mostAddresses} {
-		s := &senses{effects: effects{addresses: func() ([]netip.Addr, error) { return list[:n], nil }}}
-		if got := s.told(); len(got) != want || want > 0 && got[0] != list[0] {
-			t.Errorf("of %d: %v", n, got)
+		s := &senses{effects: effects{addresses: func() ([]netip.Addr, []string, error) { return list[:n], macs, nil }}}
+		if got, hardware := s.told(); len(got) != want || want > 0 && got[0] != list[0] || !slices.Equal(hardware, macs) {
+			t.Errorf("of %d: %v, %v", n, got, hardware)
 		}
 	}
-	s := &senses{effects: effects{addresses: func() ([]netip.Addr, error) { return list, errors.New("no netlink") }}}
-	if got := s.told(); got != nil {
-		t.Errorf("%v", got)
+	s := &senses{effects: effects{addresses: func() ([]netip.Addr, []string, error) { return list, macs, errors.New("no netlink") }}}
+	if got, hardware := s.told(); got != nil || hardware != nil {
+		t.Errorf("%v, %v", got, hardware)
 	}
 }
 

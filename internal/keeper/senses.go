@@ -60,22 +60,14 @@ func (s *senses) watch(ctx context.Context, group *errgroup.Group, log *slog.Log
 	})
 }
 
-// told returns this host's addresses, to be told to the peer.
-func (s *senses) told() []netip.Addr {
-	list, err := s.addresses()
+// told returns this host's addresses, and the hardware addresses of its NICs, to be told
+// to the peer.
+func (s *senses) told() ([]netip.Addr, []string) {
+	list, hardware, err := s.addresses()
 	if err != nil {
-		return nil
+		return nil, nil
 	}
-	return list[:min(len(list), mostAddresses)]
-}
-
-// toldHardware returns the hardware addresses of this host's NICs, to be told to the peer.
-func (s *senses) toldHardware() []string {
-	list, err := s.hardware()
-	if err != nil {
-		return nil
-	}
-	return list
+	return list[:min(len(list), mostAddresses)], hardware
 }
 
 // takeHardware takes the hardware addresses that the peer reports.

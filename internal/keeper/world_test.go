@@ -133,8 +133,9 @@ func (p *play) effects() effects {
 			p.fenced(p.now())
 			return nil
 		},
-		addresses: func() ([]netip.Addr, error) { return []netip.Addr{netip.MustParseAddr("192.0.2.1")}, nil },
-		hardware:  func() ([]string, error) { return []string{"02:00:00:00:00:01"}, nil },
+		addresses: func() ([]netip.Addr, []string, error) {
+			return []netip.Addr{netip.MustParseAddr("192.0.2.1")}, []string{"02:00:00:00:00:01"}, nil
+		},
 		answers: func(context.Context, []netip.Addr, map[netip.Addr]reach.Hardware) (state.Fact[bool], error) {
 			return state.Fact[bool]{}, nil
 		},

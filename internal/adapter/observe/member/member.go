@@ -55,10 +55,9 @@ type Sources struct {
 	// Pulse returns for how long nothing was committed through the local etcd, and
 	// what this host's own tests found; nil if nobody measures that.
 	Pulse func(running bool) (stalled time.Duration, sick string)
-	// Addresses returns this host's addresses on all its networks; nil for none.
-	Addresses func() []netip.Addr
-	// Hardware returns the hardware addresses of its NICs there; nil for none.
-	Hardware func() []string
+	// Addresses returns this host's addresses on all its networks, and the hardware
+	// addresses of its NICs there; nil for none.
+	Addresses func() (addresses []netip.Addr, hardware []string)
 }
 
 // Observer makes snapshots, and remembers between them everything that has a
@@ -111,10 +110,7 @@ func (o *Observer) Snapshot(ctx context.Context, w state.EtcdWishNote) (state.Et
 	o.local(ctx, &s)
 	s.Local.Quarantine = o.Memory.Quarantine()
 	if o.Addresses != nil {
-		s.Addresses = o.Addresses()
-	}
-	if o.Hardware != nil {
-		s.Hardware = o.Hardware()
+		s.Addresses, s.Hardware = o.Addresses()
 	}
 	if state.Is(s.Pacemaker.Contact, true) {
 		o.statement(ctx, &s)

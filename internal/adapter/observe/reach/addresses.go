@@ -6,8 +6,6 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-
-	"github.com/vishvananda/netlink"
 )
 
 // notOurs are the prefixes of interfaces that join pods and containers, not
@@ -21,51 +19,45 @@ func joinsHosts(nic string) bool {
 // mostHardware bounds the hardware addresses that a host tells.
 const mostHardware = 8
 
-// HardwareAddresses returns the hardware addresses of the interfaces that join this
-// host with others, members of bonds included, sorted. It returns none if there are
-// more than eight: a list that lacks one would make a host pass for another.
-func HardwareAddresses() ([]string, error) {
-	links, err := netlink.LinkList()
-	if err != nil {
-		return nil, fmt.Errorf("list interfaces: %w", err)
-	}
-	var out []string
-	for _, link := range links {
-		a := link.Attrs()
-		if joinsHosts(a.Name) && len(a.HardwareAddr) > 0 {
-			out = append(out, a.HardwareAddr.String())
-		}
-	}
-	slices.Sort(out)
-	if out = slices.Compact(out); len(out) > mostHardware {
-		return nil, nil
-	}
-	return out, nil
-}
-
-// Addresses returns the addresses at which another host may reach this one, on
-// all its networks, sorted. It leaves out virtual IPs: they are single
-// addresses, and move.
-func Addresses() ([]netip.Addr, error) {
+// Own returns the addresses at which another host may reach this one, on all its
+// networks, sorted. It leaves out virtual IPs: they are single addresses, and move.
+// hardware holds the hardware addresses of the interfaces that join hosts, members of
+// bonds included, sorted. It is empty if there are more than eight: a list that lacks
+// one would make a host pass for another.
+func Own() (addresses []netip.Addr, hardware []string, err error) {
 	links, err := net.Interfaces()
 	if err != nil {
-		return nil, fmt.Errorf("list interfaces: %w", err)
+		return nil, nil, fmt.Errorf("list interfaces: %w", err)
 	}
-	var out []netip.Addr
 	for _, link := range links {
-		if link.Flags&net.FlagUp == 0 || !joinsHosts(link.Name) {
+		if !joinsHosts(link.Name) {
 			continue
 		}
-		list, err := link.Addrs()
-		if err != nil {
-			continue // it went away
+		if len(link.HardwareAddr) > 0 {
+			hardware = append(hardware, link.HardwareAddr.String())
 		}
-		for _, a := range list {
-			if prefix, err := netip.ParsePrefix(a.String()); err == nil && prefix.Addr().IsGlobalUnicast() && !prefix.IsSingleIP() {
-				out = append(out, prefix.Addr())
-			}
+		if link.Flags&net.FlagUp != 0 {
+			addresses = append(addresses, addressesOf(link)...)
 		}
 	}
-	slices.SortFunc(out, netip.Addr.Compare)
-	return out, nil
+	slices.SortFunc(addresses, netip.Addr.Compare)
+	slices.Sort(hardware)
+	if hardware = slices.Compact(hardware); len(hardware) > mostHardware {
+		hardware = nil
+	}
+	return addresses, hardware, nil
+}
+
+// addressesOf returns those of an interface, none if it went away.
+func addressesOf(link net.Interface) (out []netip.Addr) {
+	list, err := link.Addrs()
+	if err != nil {
+		return nil
+	}
+	for _, a := range list {
+		if prefix, err := netip.ParsePrefix(a.String()); err == nil && prefix.Addr().IsGlobalUnicast() && !prefix.IsSingleIP() {
+			out = append(out, prefix.Addr())
+		}
+	}
+	return out
 }

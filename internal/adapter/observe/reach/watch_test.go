@@ -137,13 +137,13 @@ func TestAHostTellsTheAddressesOfItsNetworksOnly(t *testing.T) {
 	netnstest.Give(t, here, "eth0", "fd98::11/64", "10.98.0.11/24", "10.98.0.5/32") // the last is a virtual IP
 	netnstest.Give(t, here, "cni0", "10.42.0.1/24")
 	netnstest.Enter(t, here)
-	got, err := Addresses()
+	got, _, err := Own()
 	if want := "[10.98.0.11 10.99.0.11 fd98::11]"; err != nil || fmt.Sprint(got) != want {
 		t.Errorf("%v, %v, want %s", got, err, want)
 	}
 	hardware := func(want int) {
 		t.Helper()
-		list, err := HardwareAddresses()
+		_, list, err := Own()
 		own := hardwareOf(t, here).String()
 		if err != nil || len(list) != want || want > 0 && (!slices.Contains(list, own) || !slices.IsSorted(list)) {
 			t.Errorf("%v, %v: want %d with %s", list, err, want, own)
