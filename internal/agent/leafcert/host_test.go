@@ -320,6 +320,24 @@ func (a *apiServer) said(node string) state.CertificateRenewal {
 	return state.CertificateRenewal{}
 }
 
+// workAlone notes that a host works in its turn, and tells which other host has worked in a turn that
+// it still has.
+func (a *apiServer) workAlone(node string, atWork map[string]time.Time, wrong func(who string)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, n := range a.nodes {
+		since := state.ParseAnnotation[state.CertificateRenewal](n.Annotations[state.AnnotationRenewal]).Value.Since
+		switch {
+		case n.Name == node && since.IsZero():
+			wrong("nobody")
+		case n.Name == node:
+			atWork[node] = since
+		case !since.IsZero() && since.Equal(atWork[n.Name]):
+			wrong(n.Name)
+		}
+	}
+}
+
 // renewing names the hosts that have published that they renew.
 func (a *apiServer) renewing() (out []string) {
 	a.mu.Lock()

@@ -45,12 +45,13 @@ func TestThreeControlPlanesLiveThroughFiveRenewalsOneAfterTheOther(t *testing.T)
 		id, api := identity(t), newAPI("cp-1", "cp-2", "cp-3")
 		var hosts []*controlPlane
 		keyOf, files := map[string]string{}, 0
+		atWork := map[string]time.Time{} // the turn in which a host worked last
 		for _, n := range api.nodes {
 			h := newControlPlane(t, id, api, n.Name, 3, life)
 			h.ending = func(pod string) {
-				if who := api.renewing(); !slices.Equal(who, []string{h.Node}) {
-					t.Errorf("%s restarts %s while these renew: %q", h.Node, pod, who)
-				}
+				// Another host may have taken a turn that it gives back without work: it had not read yet
+				// that this one has its own.
+				api.workAlone(h.Node, atWork, func(who string) { t.Errorf("%s restarts %s while %s renews", h.Node, pod, who) })
 			}
 			for _, l := range h.leaves() {
 				_, keyOf[h.Node+l.Path] = h.present(l)
