@@ -39,9 +39,13 @@ type place struct {
 	overtaken string
 }
 
-// placeEvery is the pause between two looks. Two looks must agree, so an old host holds the
-// address of the new one for this long after it reached the API.
-const placeEvery = 5 * time.Second
+const (
+	// placeEvery is the pause between two looks.
+	placeEvery = 5 * time.Second
+	// placeAgain is that after a look that says that the host is out. Until the second one an old
+	// host holds the address of the new one, which is fenced for that again and again.
+	placeAgain = time.Second
+)
 
 // eachServing is how many looks there are for one that asks while etcd runs here: once a minute.
 const eachServing = 12
@@ -114,8 +118,12 @@ func (p *place) step(ctx context.Context) (loop.Result, error) {
 	}
 	why := replace.Ousted(self)
 	before := p.seen
-	if p.seen = why; why == "" || before == "" {
+	p.seen = why
+	switch {
+	case why == "":
 		return loop.Result{}, unarmed
+	case before == "":
+		return loop.Result{Again: placeAgain}, unarmed
 	}
 	p.log.Error("this host is out of the cluster and switches itself off; to use the machine again, install it anew", "why", why)
 	if err := p.note(why); err != nil {

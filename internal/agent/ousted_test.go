@@ -37,17 +37,26 @@ func TestAnOustedHostWritesItDownAndSwitchesItselfOff(t *testing.T) {
 		off: func(context.Context) error { did = append(did, "off"); return nil },
 		arm: func(context.Context) (bool, error) { return !full, unarmed },
 	}
+	soon := time.Duration(0)
 	look := func(s replace.Self, wantErr bool, want ...string) {
 		t.Helper()
 		self = s
-		if _, err := p.step(t.Context()); err != nil != wantErr || !slices.Equal(did, want) {
+		r, err := p.step(t.Context())
+		if err != nil != wantErr || !slices.Equal(did, want) {
 			t.Errorf("%v, %v, want %v", did, err, want)
 		}
+		soon = r.Again
 	}
 	look(out, true) // two looks have to agree; the unit of the next boot is not written yet
 	unarmed = nil
 	look(member, false)
+	if soon != 0 {
+		t.Errorf("a member looks again after %s", soon)
+	}
 	look(out, false)
+	if soon != placeAgain {
+		t.Errorf("after a look that says that the host is out it looks again after %s", soon)
+	}
 	look(out, true) // it stays on until it has written it down, or it would act again after a boot
 	unarmed = errors.New("no space left on device")
 	full = false

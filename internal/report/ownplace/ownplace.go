@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
@@ -24,21 +25,30 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// askTime bounds each of the questions.
-const askTime = 5 * time.Second
+const (
+	// askTime bounds each of the questions.
+	askTime = 5 * time.Second
+	// The other control plane is asked up to tries times, each time for tryTime: while a new
+	// machine has the address of this host, too, many answers get lost on their way to that one.
+	tries    = 4
+	tryTime  = time.Second
+	tryPause = 250 * time.Millisecond
+)
 
-// Look asks the cluster about this host. What it does not learn stays unknown. While etcd runs
-// here it asks the other control plane alone, and that only if serving is true: the API may be
-// this host's own.
+// Look asks the cluster about this host, everybody at once. What it does not learn stays
+// unknown. While etcd runs here it asks the other control planes alone, and these only if
+// serving is true: the API may be this host's own.
 func Look(ctx context.Context, of *site.Site, name string, serving bool) replace.Self {
 	s := replace.Self{Installed: host.Exists(state.InstalledPath), MachineID: Machine(), Etcd: runs(ctx, of)}
+	var all sync.WaitGroup
 	if state.Is(s.Etcd, true) && serving || state.Is(s.Etcd, false) {
-		s.Told = told(ctx, of, name)
-		s.Succeeded = Succeeded(ctx, of, name)
+		all.Go(func() { s.Told = told(ctx, of, name) })
+		all.Go(func() { s.Succeeded = Succeeded(ctx, of, name) })
 	}
 	if state.Is(s.Etcd, false) {
-		askAPI(ctx, of, name, &s)
+		all.Go(func() { askAPI(ctx, of, name, &s) })
 	}
+	all.Wait()
 	return s
 }
 
@@ -97,11 +107,23 @@ func told(ctx context.Context, s *site.Site, name string) string {
 	defer client.Close()
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
-	out, err := client.OutOf(ctx, name, state.Machine{UUID: uuid, Serial: serial})
-	if err != nil {
-		return "" // the API may still say it
+	for range tries {
+		out, err := outOf(ctx, client, name, state.Machine{UUID: uuid, Serial: serial})
+		if err == nil {
+			return out
+		}
+		if host.Sleep(ctx, tryPause) != nil {
+			break
+		}
 	}
-	return out
+	return "" // the API may still say it
+}
+
+// outOf asks once.
+func outOf(ctx context.Context, client *configserver.Client, name string, m state.Machine) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, tryTime)
+	defer cancel()
+	return client.OutOf(ctx, name, m)
 }
 
 // others returns the other nodes in Corosync's list; none if there is no list, or nobody can read it.
