@@ -71,7 +71,7 @@ type effects struct {
 	confirmOff func(ctx context.Context, node string) error
 
 	addresses  func() (addresses []netip.Addr, hardware []string, err error)
-	answers    func(context.Context, []netip.Addr, map[netip.Addr]reach.Hardware) (state.Fact[bool], error)
+	answers    func(ctx context.Context, addresses []netip.Addr, hardware []string) (state.Fact[bool], error)
 	watchReach func(ctx context.Context, p *reach.Prober, contact reach.Contact, hurry <-chan struct{}, changed func(state.Reach), failed func(error)) error
 	askPeer    func(p pairTLS, ctx context.Context, port int, addresses []netip.Addr, back bool) (state.RaceAnswer, error)
 	servePeer  func(p pairTLS, ctx context.Context, port int, answer func(back bool) state.RaceAnswer, log *slog.Logger) error

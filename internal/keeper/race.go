@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/adapter/observe/reach"
 	"github.com/holdfast/holdfast/internal/decide/etcdmember"
 	"github.com/holdfast/holdfast/internal/decide/fencerace"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -35,7 +34,7 @@ type race struct {
 	// peer is the other host; answers asks it at some addresses whether it is
 	// there.
 	peer    string
-	answers func(context.Context, []netip.Addr, map[netip.Addr]reach.Hardware) (state.Fact[bool], error)
+	answers func(ctx context.Context, addresses []netip.Addr, hardware []string) (state.Fact[bool], error)
 	// fenced returns when the peer was last proven to be off, as time since
 	// this host's boot; zero for never.
 	fenced func() time.Duration
@@ -48,14 +47,15 @@ type race struct {
 	side fencerace.Side
 	// addresses are those at which the peer may be asked.
 	addresses []netip.Addr
-	// main is the peer's address on the machine network, hardware what is known of
-	// the hardware addresses behind it.
-	main     netip.Addr
-	hardware reach.Hardware
-	kernel   net.HardwareAddr // at which the kernel reaches that address
-	known    bool             // Corosync has reported at least once whether it has the peer
-	there    bool             // Corosync has the peer
-	met      time.Duration    // when Corosync found it, zero for never
+	// hardware holds the hardware addresses that the peer tells. kernel is the one at
+	// which the kernel reaches the peer on the machine network; confirmed is true once
+	// that was one of those.
+	hardware  []string
+	kernel    net.HardwareAddr
+	confirmed bool
+	known     bool          // Corosync has reported at least once whether it has the peer
+	there     bool          // Corosync has the peer
+	met       time.Duration // when Corosync found it, zero for never
 	// boot is the boot of the peer's newest statement since then, and lostBoot
 	// is its value when the peer was lost; empty if there was no statement.
 	boot, lostBoot string
@@ -272,7 +272,7 @@ func (r *race) askOnce(ctx context.Context) {
 
 // heard reports whether the peer answers on a network that joins the hosts.
 func (r *race) heard(ctx context.Context) state.Fact[bool] {
-	answers, err := r.answers(ctx, r.peerAt(), r.hardwareAt())
+	answers, err := r.answers(ctx, r.peerAt(), r.own())
 	if err != nil {
 		r.log.Warn("cannot determine whether the peer still answers on the network", "err", err)
 		return state.Fact[bool]{}

@@ -17,7 +17,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/adapter/observe/reach"
 	"github.com/holdfast/holdfast/internal/adapter/records"
 	"github.com/holdfast/holdfast/internal/decide/etcdmember"
 	"github.com/holdfast/holdfast/internal/decide/fencerace"
@@ -286,7 +285,7 @@ func TestTheFenceAgentHearsWhetherThePeerAnswers(t *testing.T) {
 	var found state.Fact[bool]
 	var failed error
 	r := newRace(true, func() time.Duration { return time.Hour }, logOf(t))
-	r.peer, r.answers = "beta", func(context.Context, []netip.Addr, map[netip.Addr]reach.Hardware) (state.Fact[bool], error) {
+	r.peer, r.answers = "beta", func(context.Context, []netip.Addr, []string) (state.Fact[bool], error) {
 		return found, failed
 	}
 	d.race.Store(r)
@@ -342,25 +341,23 @@ func TestThePeersReportCountsOnceTheNetworkConfirmsIt(t *testing.T) {
 		return m
 	}
 	r := newRace(false, func() time.Duration { return time.Hour }, logOf(t))
-	r.main = netip.MustParseAddr("192.0.2.2")
 	for _, c := range []struct {
 		name string
 		do   func()
-		want string
+		want []string
 	}{
-		{"nothing was said", func() { r.seenAt(mac(other)) }, ""},
-		{"what it says fits nobody whom the kernel reaches", func() { r.takeHardware([]string{first, second}) }, ""},
-		{"the kernel reaches it there", func() { r.seenAt(mac(first)) }, first},
-		{"another machine takes its address", func() { r.seenAt(mac(other)) }, first},
-		{"it says the same again", func() { r.takeHardware([]string{first, second}) }, first},
-		{"it answers at its other NIC", func() { r.seenAt(mac(second)) }, second},
-		{"it is another machine", func() { r.takeHardware([]string{other}) }, ""},
-		{"which is reached", func() { r.seenAt(mac(other)) }, other},
-		{"one of an earlier release says nothing", func() { r.takeHardware(nil) }, ""},
+		{"nothing was said", func() { r.seenAt(mac(other)) }, nil},
+		{"what it says fits nobody whom the kernel reaches", func() { r.takeHardware([]string{first, second}) }, nil},
+		{"the kernel reaches it there", func() { r.seenAt(mac(first)) }, []string{first, second}},
+		{"another machine takes its address", func() { r.seenAt(mac(other)) }, []string{first, second}},
+		{"it says the same again", func() { r.takeHardware([]string{first, second}) }, []string{first, second}},
+		{"it is another machine", func() { r.takeHardware([]string{second}) }, nil},
+		{"which is reached", func() { r.seenAt(mac(second)) }, []string{second}},
+		{"one of an earlier release says nothing", func() { r.takeHardware(nil) }, nil},
 	} {
 		c.do()
-		if got := r.hardwareAt()[r.main]; got.Seen.String() != c.want {
-			t.Errorf("%s: %s, want %q", c.name, got.Seen, c.want)
+		if got := r.own(); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %s, want %q", c.name, got, c.want)
 		}
 	}
 }

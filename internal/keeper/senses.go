@@ -40,7 +40,7 @@ func newSenses(name, peer string, p state.EtcdParameters, client etcdClient, pro
 		prober: &reach.Prober{Own: p.Nodes[name], Peer: p.Nodes[peer], Uptime: e.uptime},
 		link:   pairTLS{peer: peer, ca: pki + "/ca.crt", cert: pki + "/peer.crt", key: pki + "/peer.key"},
 	}
-	s.race.peer, s.race.main, s.race.answers, s.prober.PeerAt = peer, p.Nodes[peer], e.answers, s.race.seenAt
+	s.race.peer, s.race.answers, s.prober.PeerAt = peer, e.answers, s.race.seenAt
 	s.race.heardOf([]netip.Addr{p.Nodes[peer]})
 	s.race.ask = func(ctx context.Context, back bool) (state.RaceAnswer, error) {
 		return e.askPeer(s.link, ctx, state.RacePort, s.race.peerAt(), back)
@@ -74,11 +74,10 @@ func (s *senses) told() ([]netip.Addr, []string) {
 func (r *race) takeHardware(list []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.hardware.Told = list
-	if !slices.Contains(list, r.hardware.Seen.String()) {
-		r.hardware.Seen = nil
+	if !slices.Equal(r.hardware, list) {
+		r.hardware, r.confirmed = list, false
 	}
-	r.match()
+	r.confirm()
 }
 
 // seenAt takes the hardware address at which the kernel reaches the peer.
@@ -86,23 +85,23 @@ func (r *race) seenAt(mac net.HardwareAddr) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.kernel = mac
-	r.match()
+	r.confirm()
 }
 
-// match notes that the kernel reaches the peer where it says that it is. Until then
-// nothing is judged by what the peer says: the network may write other hardware
-// addresses into its frames.
-func (r *race) match() {
-	if slices.Contains(r.hardware.Told, r.kernel.String()) {
-		r.hardware.Seen = r.kernel
-	}
+// confirm notes that the kernel reaches the peer where it says that it is.
+func (r *race) confirm() {
+	r.confirmed = r.confirmed || slices.Contains(r.hardware, r.kernel.String())
 }
 
-// hardwareAt returns what is known of the hardware addresses behind the peer's addresses.
-func (r *race) hardwareAt() map[netip.Addr]reach.Hardware {
+// own returns the hardware addresses of the peer. Until the kernel has confirmed one of them
+// nothing is judged by what the peer says: the network may write other ones into its frames.
+func (r *race) own() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return map[netip.Addr]reach.Hardware{r.main: r.hardware}
+	if !r.confirmed {
+		return nil
+	}
+	return r.hardware
 }
 
 // heardOf adds addresses at which to ask the peer, for the time when it is

@@ -136,7 +136,7 @@ func (p *play) effects() effects {
 		addresses: func() ([]netip.Addr, []string, error) {
 			return []netip.Addr{netip.MustParseAddr("192.0.2.1")}, []string{"02:00:00:00:00:01"}, nil
 		},
-		answers: func(context.Context, []netip.Addr, map[netip.Addr]reach.Hardware) (state.Fact[bool], error) {
+		answers: func(context.Context, []netip.Addr, []string) (state.Fact[bool], error) {
 			return state.Fact[bool]{}, nil
 		},
 		watchReach: p.watchReach,

@@ -15,26 +15,11 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Hardware says which hardware addresses a host has behind one of its addresses.
-type Hardware struct {
-	// Told are those that the host itself reports. Where two machines claim one
-	// address, they tell which of the two is the host.
-	Told []string
-	// Seen is the one of them at which the kernel reached the host last.
-	Seen net.HardwareAddr
-}
-
-// has reports whether a hardware address is the host's, as far as it is known.
-func (h Hardware) has(mac net.HardwareAddr) bool {
-	return len(h.Seen) == 0 || slices.Contains(h.Told, mac.String())
-}
-
 // asked is an address of a host that was asked on one of this host's networks.
 type asked struct {
 	link netlink.Link
 	ip   netip.Addr
-	own  Hardware
-	mac  net.HardwareAddr // the one that was asked, nil if none was known
+	mac  net.HardwareAddr // the one that is asked, nil if none was known
 }
 
 // Answers reports whether a host answers, at one of its addresses and within
@@ -42,11 +27,12 @@ type asked struct {
 // none of the addresses is on a network of this host whose NIC carries a
 // signal. It is also unknown if answers come only for addresses without a
 // hardware address known before. An answer from another hardware address is not
-// the host's: somebody took its address, or answers for others. known tells of
-// some addresses which hardware addresses are the host's. Without it, that is the
-// one in the kernel's table, which another machine with the address may have
-// written there.
-func Answers(ctx context.Context, addresses []netip.Addr, known map[netip.Addr]Hardware) (state.Fact[bool], error) {
+// the host's: somebody took its address, or answers for others. own has all hardware
+// addresses of the host; empty if they are not known. Where another machine with the
+// host's address stands in the kernel's table, the host itself cannot be asked, so
+// the result is unknown. The table is left as it is: the other machine may be one
+// that has to hear from this host that it is out of its site.
+func Answers(ctx context.Context, addresses []netip.Addr, own []string) (state.Fact[bool], error) {
 	nl, err := netlink.NewHandle(unix.NETLINK_ROUTE)
 	if err != nil {
 		return state.Fact[bool]{}, fmt.Errorf("ask a host: %w", err)
@@ -54,7 +40,7 @@ func Answers(ctx context.Context, addresses []netip.Addr, known map[netip.Addr]H
 	defer nl.Close()
 	var list []asked
 	for _, ip := range addresses {
-		a, err := askAt(nl, ip, known[ip])
+		a, err := askAt(nl, ip)
 		if err != nil {
 			return state.Fact[bool]{}, err
 		}
@@ -65,13 +51,14 @@ func Answers(ctx context.Context, addresses []netip.Addr, known map[netip.Addr]H
 	if len(list) == 0 {
 		return state.Fact[bool]{}, nil
 	}
-	someone := false // something answered, and it is not certain that it is the host
+	// Something answered, or was asked, and it is not certain that it is the host.
+	someone := slices.ContainsFunc(list, func(a asked) bool { return foreign(own, a.mac) })
 	for end := time.Now().Add(Patience); time.Now().Before(end); {
 		if err := host.Sleep(ctx, look); err != nil {
 			return state.Fact[bool]{}, err
 		}
 		for _, a := range list {
-			answer, err := a.answer(nl)
+			answer, err := a.answer(nl, own)
 			switch {
 			case err != nil:
 				return state.Fact[bool]{}, err
@@ -90,9 +77,8 @@ func Answers(ctx context.Context, addresses []netip.Addr, known map[netip.Addr]H
 
 // askAt makes the kernel ask an address, on the interface whose network
 // contains it. The result has no link if there is no such interface, or its NIC
-// has no signal. If another machine stands in the kernel's table, the host is asked
-// at its own hardware address.
-func askAt(nl *netlink.Handle, ip netip.Addr, own Hardware) (asked, error) {
+// has no signal.
+func askAt(nl *netlink.Handle, ip netip.Addr) (asked, error) {
 	link, err := linkTo(nl, ip)
 	if err != nil || link == nil || !carries(link) {
 		return asked{}, err
@@ -101,12 +87,9 @@ func askAt(nl *netlink.Handle, ip netip.Addr, own Hardware) (asked, error) {
 	if err != nil {
 		return asked{}, fmt.Errorf("list neighbours: %w", err)
 	}
-	a := asked{link: link, ip: ip, own: own, mac: macOf(table, ip)}
-	switch {
-	case len(a.mac) == 0:
+	a := asked{link: link, ip: ip, mac: macOf(table, ip)}
+	if len(a.mac) == 0 {
 		return a, lookFor(nl, link, ip)
-	case !own.has(a.mac):
-		a.mac = own.Seen
 	}
 	return a, doubt(nl, link, ip, a.mac)
 }
@@ -145,31 +128,34 @@ const (
 	itself          // the host
 )
 
-// answer returns who has answered. Where the host's own hardware addresses are known,
-// another machine that gets into the kernel's table hides whether the host answered:
-// the kernel takes no second answer for a second.
-func (a asked) answer(nl *netlink.Handle) (answer, error) {
+// foreign reports whether a hardware address is known to be another machine's.
+func foreign(own []string, mac net.HardwareAddr) bool {
+	return len(own) > 0 && len(mac) > 0 && !slices.Contains(own, mac.String())
+}
+
+// answer returns who has answered.
+func (a asked) answer(nl *netlink.Handle, own []string) (answer, error) {
 	table, err := nl.NeighList(a.link.Attrs().Index, netlink.FAMILY_ALL)
 	if err != nil {
 		return nobody, fmt.Errorf("list neighbours: %w", err)
 	}
 	for _, n := range table {
 		if ip, ok := netip.AddrFromSlice(n.IP); ok && ip.Unmap() == a.ip {
-			return a.judge(n), nil
+			return a.judge(n, own), nil
 		}
 	}
 	return nobody, nil
 }
 
-// judge reads the kernel's entry of the address.
-func (a asked) judge(n netlink.Neigh) answer {
-	reachable := n.State&unix.NUD_REACHABLE != 0
+// judge reads the kernel's entry of the address. Another machine that gets in there hides
+// whether the host answered: the kernel takes no second answer for a second.
+func (a asked) judge(n netlink.Neigh, own []string) answer {
 	switch {
-	case len(n.HardwareAddr) > 0 && !a.own.has(n.HardwareAddr):
+	case foreign(own, n.HardwareAddr):
 		return somebody
-	case !reachable:
+	case n.State&unix.NUD_REACHABLE == 0:
 		return nobody
-	case len(a.own.Seen) > 0, slices.Equal(a.mac, n.HardwareAddr):
+	case len(own) > 0, slices.Equal(a.mac, n.HardwareAddr):
 		return itself
 	case len(a.mac) == 0:
 		return somebody

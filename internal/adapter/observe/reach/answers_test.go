@@ -3,6 +3,7 @@ package reach
 import (
 	"net"
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -91,17 +92,17 @@ func TestWhoAnswersForAnotherIsNotHeard(t *testing.T) {
 	}
 	unknownMAC := asked{link: link, ip: a.ip}
 	for range 100 {
-		if found, err := unknownMAC.answer(nl); err != nil {
+		if found, err := unknownMAC.answer(nl, nil); err != nil {
 			t.Fatal(err)
 		} else if found == somebody {
 			break
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-	if found, err := unknownMAC.answer(nl); err != nil || found != somebody {
+	if found, err := unknownMAC.answer(nl, nil); err != nil || found != somebody {
 		t.Errorf("nobody answers: %v, %v", found, err)
 	}
-	if found, err := a.answer(nl); err != nil || found != nobody {
+	if found, err := a.answer(nl, nil); err != nil || found != nobody {
 		t.Errorf("another machine passes for the host: %v, %v", found, err)
 	}
 }
@@ -123,34 +124,53 @@ func TestAMachineThatTookTheAddressIsNotHeardForTheHost(t *testing.T) {
 				netnstest.Give(t, ns, "eth0", "10.98.0.1/24", "fd98::1/64")
 			}
 			netnstest.Enter(t, here)
-			host, other := hardwareOf(t, there), hardwareOf(t, former)
-			known := map[netip.Addr]Hardware{ip: {Told: []string{"02:00:00:00:00:98", host.String()}, Seen: host}}
+			own, other := []string{"02:00:00:00:00:98", hardwareOf(t, there).String()}, hardwareOf(t, former)
 			heard(t, state.Known(true), address)
-			ask := func(known map[netip.Addr]Hardware) state.Fact[bool] {
-				enters(t, ip, other)
-				got, err := Answers(t.Context(), []netip.Addr{ip}, known)
+			ask := func(own []string, at net.HardwareAddr) state.Fact[bool] {
+				enters(t, ip, at)
+				got, err := Answers(t.Context(), []netip.Addr{ip}, own)
 				if err != nil {
 					t.Fatal(err)
 				}
 				return got
 			}
 
-			if got := ask(known); got != state.Known(true) {
-				t.Errorf("both answer: the host is heard %+v", got)
+			if got := ask(own, hardwareOf(t, there)); got != state.Known(true) {
+				t.Errorf("the host stands in the table: it is heard %+v", got)
+			}
+			if got := ask(own, other); got != (state.Fact[bool]{}) {
+				t.Errorf("the other one stands in the table: the host is heard %+v", got)
+			}
+			if now := macOf(table(t), ip); !slices.Equal(now, other) {
+				t.Errorf("the table has %s afterwards, had %s", now, other)
 			}
 			netnstest.In(t, there, func() { down(t) })
-			if got := ask(known); got != state.Known(false) {
+			if got := ask(own, other); got != (state.Fact[bool]{}) {
 				t.Errorf("only the other one answers: the host is heard %+v", got)
 			}
-			if got := ask(nil); got != state.Known(true) {
+			if got := ask(nil, other); got != state.Known(true) {
 				t.Errorf("nobody knows which of the two is the host: %+v", got)
 			}
-			reported := map[netip.Addr]Hardware{ip: {Told: []string{host.String()}}}
-			if got := ask(reported); got != state.Known(true) {
-				t.Errorf("a report that the network never confirmed counts: %+v", got)
+			netnstest.In(t, former, func() { down(t) })
+			if got := ask(own, other); got != (state.Fact[bool]{}) {
+				t.Errorf("the other one is silent, and the host was not asked: %+v", got)
 			}
 		})
 	}
+}
+
+// table returns the kernel's table of neighbours.
+func table(t *testing.T) []netlink.Neigh {
+	t.Helper()
+	link, err := netlink.LinkByName("eth0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := netlink.NeighList(link.Attrs().Index, netlink.FAMILY_ALL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
 }
 
 // TestAnotherMachineInTheTableHidesWhetherTheHostAnswered reads the kernel's entries while a
@@ -164,10 +184,10 @@ func TestAnotherMachineInTheTableHidesWhetherTheHostAnswered(t *testing.T) {
 		return m
 	}
 	host, member, other := mac("02:00:00:00:00:01"), mac("02:00:00:00:00:02"), mac("02:00:00:00:00:03")
-	own := Hardware{Told: []string{host.String(), member.String()}, Seen: host}
+	own := []string{host.String(), member.String()}
 	for _, c := range []struct {
 		name  string
-		own   Hardware
+		own   []string
 		asked net.HardwareAddr
 		at    net.HardwareAddr
 		nud   int
@@ -180,11 +200,11 @@ func TestAnotherMachineInTheTableHidesWhetherTheHostAnswered(t *testing.T) {
 		{"another machine was noted, before or after an answer of the host", own, host, other, unix.NUD_STALE, somebody},
 		{"nobody is in the table", own, nil, nil, unix.NUD_INCOMPLETE, nobody},
 		{"the host answered a question to all", own, nil, host, unix.NUD_REACHABLE, itself},
-		{"who answers counts by the table alone", Hardware{}, host, host, unix.NUD_REACHABLE, itself},
-		{"another one does not count", Hardware{}, host, other, unix.NUD_REACHABLE, nobody},
-		{"of a question to all nobody knows whose answer it is", Hardware{}, nil, other, unix.NUD_REACHABLE, somebody},
+		{"who answers counts by the table alone", nil, host, host, unix.NUD_REACHABLE, itself},
+		{"another one does not count", nil, host, other, unix.NUD_REACHABLE, nobody},
+		{"of a question to all nobody knows whose answer it is", nil, nil, other, unix.NUD_REACHABLE, somebody},
 	} {
-		if got := (asked{own: c.own, mac: c.asked}).judge(netlink.Neigh{HardwareAddr: c.at, State: c.nud}); got != c.want {
+		if got := (asked{mac: c.asked}).judge(netlink.Neigh{HardwareAddr: c.at, State: c.nud}, c.own); got != c.want {
 			t.Errorf("%s: %d, want %d", c.name, got, c.want)
 		}
 	}
