@@ -88,10 +88,12 @@ type here struct {
 	applied func(ctx context.Context, clientURL string) (state.MemberID, uint64, error)
 	// statuses asks the etcds at several addresses, by name.
 	statuses func(ctx context.Context, addresses map[string]string) map[string]etcd.MemberStatus
-	serves   func(ctx context.Context, address string) state.Fact[bool]
-	podman   func(context.Context) (podman.Process, error)
-	halt     func(context.Context) error
-	now      func() time.Time
+	// silentSince is when the third member was first seen not to serve, zero while it does.
+	silentSince time.Time
+	serves      func(ctx context.Context, address string) state.Fact[bool]
+	podman      func(context.Context) (podman.Process, error)
+	halt        func(context.Context) error
+	now         func() time.Time
 }
 
 // ThisHost returns the World of this host.

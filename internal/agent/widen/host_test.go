@@ -380,6 +380,18 @@ func TestALostVoterIsRemovedWhileTheOtherHostServes(t *testing.T) {
 	if f := l.look(t.Context(), job); f.PeerServes != state.Known(true) || f.ThirdServes != state.Known(false) || f.OthersServe != state.Known(false) {
 		t.Errorf("%+v, %+v, %+v", f.PeerServes, f.ThirdServes, f.OthersServe)
 	}
+	l.now = func() time.Time { return noon.Add(50 * time.Second) }
+	if f := l.look(t.Context(), job); f.Silent != 50*time.Second {
+		t.Errorf("silent for %s", f.Silent)
+	}
+	l.others["cp-3"] = l.others["cp-2"]
+	if f := l.look(t.Context(), job); f.Silent != 0 || f.ThirdServes != state.Known(true) {
+		t.Errorf("it serves again: silent for %s", f.Silent)
+	}
+	delete(l.others, "cp-3")
+	if f := l.look(t.Context(), job); f.Silent != 0 {
+		t.Errorf("silent for %s, from this look on", f.Silent)
+	}
 	l.do(widen.DropVoter, job)
 	if want := []string{"removes 7"}; !slices.Equal(l.ring.did, want) {
 		t.Errorf("%q", l.ring.did)

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"runtime"
 	"slices"
+	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/etcd"
 	"github.com/holdfast/holdfast/internal/adapter/pacemaker"
@@ -152,6 +153,20 @@ func (h *here) others(ctx context.Context, f *widen.Facts) {
 	}
 	s := h.serving(ctx, *p)
 	f.OthersServe, f.PeerServes, f.ThirdServes = s.both(), s.peer, s.third
+	f.Silent = h.silent(s.third)
+}
+
+// silent returns for how long the third member has not served.
+func (h *here) silent(serves state.Fact[bool]) time.Duration {
+	now := h.now()
+	if !state.Is(serves, false) {
+		h.silentSince = time.Time{}
+		return 0
+	}
+	if h.silentSince.IsZero() {
+		h.silentSince = now
+	}
+	return max(0, now.Sub(h.silentSince))
 }
 
 // served says which of the other members serve.

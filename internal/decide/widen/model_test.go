@@ -167,7 +167,7 @@ func (w wide) facts(i int) Facts {
 		f.Behind = state.Known(uint64(0))
 	}
 	f.PeerServes, f.ThirdServes = state.Known(w.serves() && w.runs(1-i)), state.Known(w.serves() && w.runs(2))
-	f.OthersServe = state.Known(f.PeerServes.Value && f.ThirdServes.Value)
+	f.OthersServe, f.Silent = state.Known(f.PeerServes.Value && f.ThirdServes.Value), time.Hour
 	if w.serves() {
 		c := Copy{}
 		if w.lock != "" {
@@ -495,6 +495,33 @@ func TestALostVoterIsRemovedOnlyWhileTheOtherTwoServe(t *testing.T) {
 	}
 }
 
+// TestALostVoterIsRemovedOnceItHasBeenSilent: earlier the removal would stop writes for seconds.
+func TestALostVoterIsRemovedOnceItHasBeenSilent(t *testing.T) {
+	w := newWide()
+	w.member, w.started, w.given, w.third = votes, true, true, false
+	for i := range w.hosts {
+		h := &w.hosts[i]
+		h.record, h.word, h.stage, h.noted, h.named, h.gone = state.EtcdMajority, 2, TakingBack, true, true, true
+	}
+	w.lock, w.lockNoted, w.lockGone = TakingBack, true, true
+	for _, c := range []struct {
+		silent time.Duration
+		serves bool
+		want   string
+	}{
+		{0, false, "back.silent"},
+		{silence - 1, false, "back.silent"},
+		{silence, false, "back.voter"},
+		{0, true, "back.voter"}, // it is back, and ends its connections by itself
+	} {
+		f := w.facts(0)
+		f.Silent, f.ThirdServes = c.silent, state.Known(c.serves)
+		if d := Decide(f); d.Rule != c.want {
+			t.Errorf("silent for %s, serves %t: %s", c.silent, c.serves, d.Rule)
+		}
+	}
+}
+
 // changed decides by tables in which one rule is changed.
 func changed(t *testing.T, id string, change func(*rule)) {
 	t.Helper()
@@ -516,7 +543,7 @@ func changed(t *testing.T, id string, change func(*rule)) {
 
 // elsewhere are the rules that only facts bring about which the model does not have.
 var elsewhere = []string{
-	"rest.dry", "rest.begin", "rest.refuse", "planned.gate", "coming.machine", "coming.behind", "coming.pair", "back.unknown", "back.replay",
+	"rest.dry", "rest.begin", "rest.refuse", "planned.gate", "coming.machine", "coming.behind", "coming.pair", "back.unknown", "back.replay", "back.silent",
 }
 
 func (w wide) next(t *testing.T, used map[string]int) (out []wide, wrong []string) {

@@ -322,6 +322,13 @@ var backRules = concat(copyRules, []rule{
 		Plan:  func(f Facts) *Plan { return with(f, func(p *Plan) { p.Stage, p.Ended = Handing, "" }) },
 	},
 	{
+		Step: "W2", ID: "back.silent", Act: Wait,
+		When: func(f Facts) bool {
+			return f.Plan.Gone && state.Is(f.Voters, 3) && no(f.ThirdServes) && f.Silent < silence
+		},
+		Words: says("waits until etcd of %s has been silent for a minute: to remove it earlier would stop writes for some seconds", next),
+	},
+	{
 		// Without the other host nobody could commit anything afterwards.
 		Step: "W2", ID: "back.voter", Act: DropVoter,
 		When: func(f Facts) bool {

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"slices"
+	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/replace"
 	"github.com/holdfast/holdfast/internal/decide/widen"
@@ -61,7 +62,7 @@ func (w *world) wideFacts(i int) widen.Facts {
 	w.wideHands(i, &f)
 	if p := f.Plan; p != nil && (p.Stage == widen.LettingIn || p.Stage == widen.Handing || p.Stage == widen.TakingBack && p.Gone) {
 		f.PeerServes, f.ThirdServes = state.Known(w.votes(i, 1-i)), state.Known(w.votes(i, third))
-		f.OthersServe = state.Known(f.PeerServes.Value && f.ThirdServes.Value)
+		f.OthersServe, f.Silent = state.Known(f.PeerServes.Value && f.ThirdServes.Value), time.Hour
 	}
 	if !state.Is(f.Halted, true) || state.Is(f.Kubelets, true) {
 		w.wideCluster(i, &f)
