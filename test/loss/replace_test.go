@@ -110,12 +110,25 @@ func (s site) replaces(lost, name string) {
 }
 
 // sole returns an error until a host goes on alone.
-func (s site) sole(name string) error {
+func (s site) sole(name string) error { return s.records(name, state.EtcdSole) }
+
+// records returns an error unless the record of a host says something.
+func (s site) records(name string, want state.EtcdState) error {
 	r, err := s.Etcd(s.Context(), name)
-	if err == nil && r.Snapshot.Record.Value.State != state.EtcdSole {
-		err = fmt.Errorf("its record says %s", r.Snapshot.Record.Value.State)
+	if got := r.Snapshot.Record.Value.State; err == nil && got != want {
+		err = fmt.Errorf("the record of %s says %s, not %s", name, got, want)
 	}
 	return err
+}
+
+// holdsNone fails the test if a host has one of the site's virtual IPs.
+func (s site) holdsNone(name string) {
+	s.Helper()
+	for _, vip := range append(s.Lab.Layout.APIVIPs[:1:1], s.Lab.Layout.IngressVIPs[0]) {
+		if holders := s.Lab.Holders(vip); slices.Contains(holders, name) {
+			s.Errorf("%s is held by %v", vip, holders)
+		}
+	}
 }
 
 // other returns the machine that takes the place of a lost host, and what the lab calls the
@@ -213,11 +226,7 @@ func (s site) staysInert(old string) {
 		return nil
 	})
 	s.eventually(offWithin, "the host that was taken out switches itself off", func() error {
-		for _, vip := range append(s.Lab.Layout.APIVIPs[:1:1], s.Lab.Layout.IngressVIPs[0]) {
-			if holders := s.Lab.Holders(vip); slices.Contains(holders, old) {
-				s.Errorf("%s is held by %v", vip, holders)
-			}
-		}
+		s.holdsNone(old)
 		// a host that goes down stops what runs in it: nsenter then stops itself, and would wait for ever
 		ctx, stop := context.WithTimeout(s.Context(), 20*time.Second)
 		defer stop()

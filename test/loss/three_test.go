@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -98,7 +97,7 @@ func TestAThirdControlPlaneThatIsLostRightAfterItsVoteIsTakenOut(t *testing.T) {
 	t.Logf("the plan was taken back %.0f s after the power cut", time.Since(cut).Seconds())
 	w.paused("until then", stepPause)
 	for _, name := range []string{first, second} {
-		s.eventually(wholeWithin, name+" is one of a pair again", func() error { return errors.Join(s.vote(name, 2), s.paired(name), s.healthy(name)) })
+		s.eventually(wholeWithin, name+" is one of a pair again", func() error { return errors.Join(s.vote(name, 2), s.records(name, state.EtcdPair), s.healthy(name)) })
 	}
 	lost := time.Now()
 	s.power(first, "cut")
@@ -106,7 +105,7 @@ func TestAThirdControlPlaneThatIsLostRightAfterItsVoteIsTakenOut(t *testing.T) {
 	t.Logf("%s had taken over %.0f s after %s lost its power", second, time.Since(lost).Seconds(), first)
 	s.power(first, "on")
 	for _, name := range []string{first, second} {
-		s.eventually(wholeWithin, name+" is one of a pair again", func() error { return errors.Join(s.paired(name), s.healthy(name)) })
+		s.eventually(wholeWithin, name+" is one of a pair again", func() error { return errors.Join(s.records(name, state.EtcdPair), s.healthy(name)) })
 	}
 	s.wakesUnfinished(third, first, second)
 	w.judge()
@@ -126,13 +125,9 @@ func (s site) wakesUnfinished(third string, others ...string) {
 		return err
 	})
 	for until := time.Now().Add(outFor); time.Now().Before(until); time.Sleep(time.Second) {
-		for _, vip := range append(s.Lab.Layout.APIVIPs[:1:1], s.Lab.Layout.IngressVIPs[0]) {
-			if holders := s.Lab.Holders(vip); slices.Contains(holders, third) {
-				s.Fatalf("%s is held by %v", vip, holders)
-			}
-		}
+		s.holdsNone(third)
 		for _, name := range others {
-			if err := errors.Join(s.vote(name, len(others)), s.paired(name)); err != nil {
+			if err := errors.Join(s.vote(name, len(others)), s.records(name, state.EtcdPair)); err != nil {
 				s.Fatal(err)
 			}
 		}
@@ -168,15 +163,6 @@ func (s site) vote(host string, n int) error {
 	out, err := s.Sh(s.Context(), host, votesOf)
 	if out = strings.TrimSpace(out); err == nil && out != strconv.Itoa(n) {
 		err = fmt.Errorf("%s lists %s voters, want %d", host, out, n)
-	}
-	return err
-}
-
-// paired returns an error unless the record of a host says pair.
-func (s site) paired(host string) error {
-	r, err := s.Etcd(s.Context(), host)
-	if err == nil && r.Snapshot.Record.Value.State != state.EtcdPair {
-		err = fmt.Errorf("the record of %s says %s", host, r.Snapshot.Record.Value.State)
 	}
 	return err
 }

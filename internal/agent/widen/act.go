@@ -236,7 +236,7 @@ func (h *here) putPod(_ context.Context, job Job) error {
 // stopEtcd stops the etcd of this host. In the same moment the two others must serve. A leader gives
 // its lead away before, since an election would cost a second of writes.
 func (h *here) stopEtcd(ctx context.Context, job Job) error {
-	if !is(h.serving(ctx, *job.Plan).both()) {
+	if s := h.serving(ctx, *job.Plan); !is(s.peer) || !is(s.third) {
 		return errors.New("one of the two other members of etcd does not serve in this moment")
 	}
 	// A lead that stays costs an election, and nothing else.

@@ -71,7 +71,7 @@ func (p *pair) look(i int, job Job) widen.Facts {
 	f := widen.Facts{
 		Now: noon, Host: names[i], Peer: names[1-i], ControlPlanes: 2, Plan: job.Plan, Wish: job.Wish, Record: state.Known(record), PeerRecord: state.Known(record), Contact: state.Known(p.off < 0), Serves: state.Known(true),
 		StandIn: state.Known(false), Voters: state.Known(voters), Learner: state.Known(p.learner), LearnerName: name, Behind: state.Known(uint64(0)), Word: state.Known(p.words[i]),
-		OthersServe: state.Known(!p.burnt), PeerServes: state.Known(p.off < 0), ThirdServes: state.Known(!p.burnt), Silent: time.Hour, Asks: newcomer, AskedAt: noon, Arch: state.Known(true), Ready: state.Known(p.voters == 3 && !p.burnt), Pod: is(widen.PutPod), Boots: is(widen.KubeletBoot),
+		PeerServes: state.Known(p.off < 0), ThirdServes: state.Known(!p.burnt), Silent: time.Hour, Asks: newcomer, AskedAt: noon, Arch: state.Known(true), Ready: state.Known(p.voters == 3 && !p.burnt), Pod: is(widen.PutPod), Boots: is(widen.KubeletBoot),
 		Runs: state.Known(!p.done[i][widen.EndRing]), Paired: state.Known(!p.done[i][widen.EndPair]), Kubelets: is(widen.GivePod), Podmans: state.Known(!p.done[i][widen.StopEtcd]), Halted: is(widen.StopEtcd),
 		Maintained: state.Known(p.done[0][widen.Maintain]), Dressed: is(widen.Dress), Target: state.Known(true), Room: state.Known(true), Ships: state.Known(true), Lock: state.Known(p.lock), Told: state.Known(p.told),
 		Given: state.Known(p.node), Node: state.Known(p.node), Work: state.Known(""), Moves: state.Known(""),

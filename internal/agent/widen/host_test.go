@@ -377,8 +377,8 @@ func TestALostVoterIsRemovedWhileTheOtherHostServes(t *testing.T) {
 	}
 	job.Plan.Gone = true
 	delete(l.others, "cp-3")
-	if f := l.look(t.Context(), job); f.PeerServes != state.Known(true) || f.ThirdServes != state.Known(false) || f.OthersServe != state.Known(false) {
-		t.Errorf("%+v, %+v, %+v", f.PeerServes, f.ThirdServes, f.OthersServe)
+	if f := l.look(t.Context(), job); f.PeerServes != state.Known(true) || f.ThirdServes != state.Known(false) {
+		t.Errorf("%+v, %+v", f.PeerServes, f.ThirdServes)
 	}
 	l.now = func() time.Time { return noon.Add(50 * time.Second) }
 	if f := l.look(t.Context(), job); f.Silent != 50*time.Second {
@@ -498,7 +498,7 @@ func TestKubeletsFileNamesAllThreeMembersAndOnceItIsGivenTheKeeperIsNotAsked(t *
 	l.ring.status.Members = append(l.ring.status.Members, state.EtcdMember{ID: 7, Name: "cp-3"})
 	l.do(widen.PutWord, job) // there is no keeper to wait for
 	f := l.look(t.Context(), job)
-	if !state.Is(f.Kubelets, true) || !state.Is(f.Serves, true) || !state.Is(f.Voters, 3) || !state.Is(f.OthersServe, true) || f.Word.Value != job.Plan.Word() {
+	if !state.Is(f.Kubelets, true) || !state.Is(f.Serves, true) || !state.Is(f.Voters, 3) || !state.Is(f.PeerServes, true) || !state.Is(f.ThirdServes, true) || f.Word.Value != job.Plan.Word() {
 		t.Errorf("%+v", f)
 	}
 }

@@ -152,7 +152,7 @@ func (h *here) others(ctx context.Context, f *widen.Facts) {
 		return
 	}
 	s := h.serving(ctx, *p)
-	f.OthersServe, f.PeerServes, f.ThirdServes = s.both(), s.peer, s.third
+	f.PeerServes, f.ThirdServes = s.peer, s.third
 	f.Silent = h.silent(s.third)
 }
 
@@ -171,11 +171,6 @@ func (h *here) silent(serves state.Fact[bool]) time.Duration {
 
 // served says which of the other members serve.
 type served struct{ peer, third state.Fact[bool] }
-
-// both is known once both are.
-func (s served) both() state.Fact[bool] {
-	return state.Fact[bool]{Known: s.peer.Known && s.third.Known, Value: s.peer.Value && s.third.Value}
-}
 
 // serving asks both in this moment. Who does not answer does not serve.
 func (h *here) serving(ctx context.Context, p widen.Plan) served {

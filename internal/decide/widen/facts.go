@@ -32,8 +32,8 @@ type Facts struct {
 	Word        state.Fact[state.EtcdThirdWord]
 
 	// PeerServes and ThirdServes are true if the etcd of that member answered a moment ago, as a voter
-	// that knows the leader. OthersServe is true if both did.
-	OthersServe, PeerServes, ThirdServes state.Fact[bool]
+	// that knows the leader.
+	PeerServes, ThirdServes state.Fact[bool]
 	// Silent is how long the third member has not served, as far as this host has watched.
 	Silent time.Duration
 
@@ -116,6 +116,9 @@ func no(f state.Fact[bool]) bool  { return state.Is(f, false) }
 func (f Facts) carries() bool {
 	return f.Plan.Survivor == f.Host || f.alone() && (Handing.After(f.Plan.Stage) || f.Plan.Stage == Aborted)
 }
+
+// othersServe reports whether both other members of etcd serve.
+func (f Facts) othersServe() bool { return yes(f.PeerServes) && yes(f.ThirdServes) }
 
 func (f Facts) waits() bool {
 	return f.Asks.Machine.UUID+f.Asks.Machine.Serial != "" && f.Now.Sub(f.AskedAt).Abs() <= asking

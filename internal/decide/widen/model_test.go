@@ -167,7 +167,7 @@ func (w wide) facts(i int) Facts {
 		f.Behind = state.Known(uint64(0))
 	}
 	f.PeerServes, f.ThirdServes = state.Known(w.serves() && w.runs(1-i)), state.Known(w.serves() && w.runs(2))
-	f.OthersServe, f.Silent = state.Known(f.PeerServes.Value && f.ThirdServes.Value), time.Hour
+	f.Silent = time.Hour
 	if w.serves() {
 		c := Copy{}
 		if w.lock != "" {

@@ -296,7 +296,7 @@ var lettingRules = concat(leaveRules, copyRules, wordRules, lostRules, []rule{
 	{
 		Step: "W4", ID: "letting.votes", Act: Wait,
 		When: func(f Facts) bool {
-			return !state.Is(f.Voters, 3) || !state.Is(f.Record, state.EtcdMajority) || f.Told.Value.Record != state.EtcdMajority || !f.far() || !yes(f.OthersServe)
+			return !state.Is(f.Voters, 3) || !state.Is(f.Record, state.EtcdMajority) || f.Told.Value.Record != state.EtcdMajority || !f.far() || !f.othersServe()
 		},
 		Words: says("waits until %s votes, and both etcd keepers know it", next), Way: explainEtcd,
 	},
@@ -438,7 +438,7 @@ var handRules = []rule{
 		// Only while the two other members carry the cluster.
 		Step: "W5", ID: "hand.stop", Act: StopEtcd,
 		When: func(f Facts) bool {
-			return no(f.Kubelets) && yes(f.Boots) && (no(f.Halted) && yes(f.Maintained) && yes(f.OthersServe) && state.Is(f.Voters, 3) && state.Is(f.Record, state.EtcdMajority) || yes(f.Halted) && yes(f.Podmans))
+			return no(f.Kubelets) && yes(f.Boots) && (no(f.Halted) && yes(f.Maintained) && f.othersServe() && state.Is(f.Voters, 3) && state.Is(f.Record, state.EtcdMajority) || yes(f.Halted) && yes(f.Podmans))
 		},
 		Words: says("etcd of %s goes from Pacemaker to kubelet: the other two serve meanwhile", here),
 	},

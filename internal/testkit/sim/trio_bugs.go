@@ -50,7 +50,7 @@ var thirdsOut = []Bug{
 	{
 		Name: "bothatonce", Seed: 12, thirds: true, What: "both hosts give etcd to kubelet at once, and nobody asks whether the other two serve", Origin: "hand.turn and hand.stop, docs/adr/0097, decision 7", blind: true,
 		wide: func(_ *world, _ int, f *widen.Facts) {
-			f.OthersServe, f.Told.Value.Kubelets = state.Known(true), true
+			f.PeerServes, f.ThirdServes, f.Told.Value.Kubelets = state.Known(true), state.Known(true), true
 		},
 	},
 	{

@@ -62,7 +62,7 @@ func (w *world) wideFacts(i int) widen.Facts {
 	w.wideHands(i, &f)
 	if p := f.Plan; p != nil && (p.Stage == widen.LettingIn || p.Stage == widen.Handing || p.Stage == widen.TakingBack && p.Gone) {
 		f.PeerServes, f.ThirdServes = state.Known(w.votes(i, 1-i)), state.Known(w.votes(i, third))
-		f.OthersServe, f.Silent = state.Known(f.PeerServes.Value && f.ThirdServes.Value), time.Hour
+		f.Silent = time.Hour
 	}
 	if !state.Is(f.Halted, true) || state.Is(f.Kubelets, true) {
 		w.wideCluster(i, &f)
@@ -168,7 +168,7 @@ func (w *world) wideBlur(f *widen.Facts) {
 	case 6:
 		f.Boots, f.Runs, f.Paired, f.Pod = state.Fact[bool]{}, state.Fact[bool]{}, state.Fact[bool]{}, state.Fact[bool]{}
 	case 7:
-		f.OthersServe, f.PeerServes, f.ThirdServes, f.Behind = state.Fact[bool]{}, state.Fact[bool]{}, state.Fact[bool]{}, state.Fact[uint64]{}
+		f.PeerServes, f.ThirdServes, f.Behind = state.Fact[bool]{}, state.Fact[bool]{}, state.Fact[uint64]{}
 	case 8:
 		f.Word = state.Fact[state.EtcdThirdWord]{}
 	case 9:
