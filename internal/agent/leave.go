@@ -31,7 +31,7 @@ drain' does, and waits at most 25 seconds. It does not wait where no other host 
 pods, where the host is empty already, and where the API does not know it.
 
 Then it asks the agent to do what it does before boots of its own: other hosts get the
-virtual IPs, and the API server ends, within 14 seconds. The agent does so only while
+virtual IPs and etcd's lead, and the API server ends, within 16 seconds. The agent does so only while
 systemd carries a shutdown out and the cluster carries on without this host. Where another
 control plane shuts down too, neither waits for anything.
 

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/holdfast/holdfast/internal/adapter/etcd"
+	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/agent/machineconfig"
 	pacemakerstate "github.com/holdfast/holdfast/internal/agent/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
@@ -35,6 +36,9 @@ type spare struct {
 	// members asks the members of etcd, by their addresses, for what they say of
 	// themselves. Who does not answer is not in the result.
 	members func(ctx context.Context, addresses map[string]string) map[string]etcd.MemberStatus
+	// lead has another member of etcd lead, and reports whether one does; nil where the etcd
+	// keeper does that, and on a site of one control plane.
+	lead func(ctx context.Context, self string, addresses map[string]string) (bool, error)
 	// keeper asks the etcd keeper of this host on two control planes, else nil.
 	keeper func(ctx context.Context) (state.EtcdReport, error)
 	// own asks etcd of this host, which has an address, whether it runs, and whether it
@@ -44,7 +48,8 @@ type spare struct {
 
 // newSpare returns it for a host of a site.
 func newSpare(s *site.Site, view func() state.NetworkView, pacemaker *pacemakerstate.Collector) spare {
-	out := spare{view: view, now: time.Now, members: etcdMembers().Statuses, own: ownEtcd}
+	members := etcdMembers()
+	out := spare{view: view, now: time.Now, members: members.Statuses, own: ownEtcd}
 	if s.Role.ControlPlane() {
 		out.controlPlanes = s.Topology().ControlPlanes
 	}
@@ -53,12 +58,42 @@ func newSpare(s *site.Site, view func() state.NetworkView, pacemaker *pacemakers
 		out.keeper = func(ctx context.Context) (state.EtcdReport, error) {
 			return keeperclient.Report(ctx, state.EtcdSocketPath)
 		}
+	} else if out.controlPlanes > 1 {
+		out.lead = members.GiveLead
 	}
 	return out
 }
 
 // tell has a host ask it before it boots.
-func (s spare) tell(c *machineconfig.Cluster) { c.MayBoot, c.Idle = s.mayBoot, s.idle }
+func (s spare) tell(c *machineconfig.Cluster) {
+	c.MayBoot, c.Idle, c.GiveLead = s.mayBoot, s.idle, s.giveLead
+}
+
+// The move of etcd's lead takes some milliseconds. A host that boots does so without it.
+const (
+	leadLimit = 2 * time.Second
+	leadLook  = 50 * time.Millisecond
+)
+
+// giveLead has another member of etcd lead before this one ends. Members that lose their
+// leader without a word wait for a second or more before they elect another one, and nobody
+// can write meanwhile.
+func (s spare) giveLead(ctx context.Context) {
+	if s.lead == nil {
+		return
+	}
+	ctx, stop := context.WithTimeout(ctx, leadLimit)
+	defer stop()
+	_, addresses := s.controls()
+	for {
+		if gone, err := s.lead(ctx, s.view().Host.NodeName, addresses); gone && err == nil {
+			return
+		}
+		if host.Sleep(ctx, leadLook) != nil {
+			return
+		}
+	}
+}
 
 // etcdMembers returns a way to the members of etcd, with the pair of the operator
 // that each control plane keeps.
@@ -140,22 +175,31 @@ func ownEtcd(ctx context.Context, address netip.Addr) (runs, serves state.Fact[b
 
 // serves asks each control plane whether its etcd serves as a voter.
 func (s spare) serves(ctx context.Context) (map[string]state.Fact[bool], string) {
-	addresses, out := map[string]string{}, map[string]state.Fact[bool]{}
-	var named []string
-	for _, n := range s.view().Nodes.Value {
-		if !n.ControlPlane() {
-			continue
-		}
-		out[n.Name], named = state.Fact[bool]{}, append(named, n.Name)
-		if len(n.Addresses) > 0 {
-			addresses[n.Name] = n.Addresses[0].String()
-		}
+	named, addresses := s.controls()
+	if len(named) < s.controlPlanes {
+		return nil, fmt.Sprintf("of %d control planes it knows %d: %s", s.controlPlanes, len(named), strings.Join(named, ", "))
 	}
-	if len(out) < s.controlPlanes {
-		return nil, fmt.Sprintf("of %d control planes it knows %d: %s", s.controlPlanes, len(out), strings.Join(named, ", "))
+	out := map[string]state.Fact[bool]{}
+	for _, name := range named {
+		out[name] = state.Fact[bool]{}
 	}
 	for name, member := range s.members(ctx, addresses) {
 		out[name] = state.Known(member.Votes())
 	}
 	return out, ""
+}
+
+// controls returns the names of the control planes that the view knows, and their addresses.
+func (s spare) controls() (named []string, addresses map[string]string) {
+	addresses = map[string]string{}
+	for _, n := range s.view().Nodes.Value {
+		if !n.ControlPlane() {
+			continue
+		}
+		named = append(named, n.Name)
+		if len(n.Addresses) > 0 {
+			addresses[n.Name] = n.Addresses[0].String()
+		}
+	}
+	return named, addresses
 }

@@ -2,9 +2,11 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	etcdv1 "github.com/openshift/api/etcd/v1"
@@ -140,4 +142,39 @@ func TestAHostThatSeesNobodyKnowsWhetherItCarriesAnything(t *testing.T) {
 			t.Errorf("%s: %t", c.sentence, got)
 		}
 	}
+}
+
+// TestAHostThatBootsHasAnotherOneLead: it asks until another member leads, and boots without an
+// answer too.
+func TestAHostThatBootsHasAnotherOneLead(t *testing.T) {
+	for name, c := range map[string]struct {
+		fails, moves int // the first answers: errors, then looks at a member that still leads
+		calls        int // 0: as many as there is time for
+		takes        time.Duration
+	}{
+		"another one leads": {0, 0, 1, 0},
+		"it leads":          {0, 1, 2, leadLook},
+		"etcd is slow":      {2, 1, 4, 3 * leadLook},
+		"etcd is silent":    {1 << 20, 0, 0, leadLimit},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				calls, began := 0, time.Now()
+				s := spare{view: viewOf("cp-1", "cp-2", "cp-3"), lead: func(_ context.Context, self string, addresses map[string]string) (bool, error) {
+					if self != "cp-1" || len(addresses) != 3 {
+						t.Errorf("it asks %q for %s", addresses, self)
+					}
+					if calls++; calls <= c.fails {
+						return false, errors.New("no leader")
+					}
+					return calls > c.fails+c.moves, nil
+				}}
+				s.giveLead(t.Context())
+				if took := time.Since(began); c.calls > 0 && calls != c.calls || took != c.takes {
+					t.Errorf("%d calls in %s, want %d in %s", calls, took, c.calls, c.takes)
+				}
+			})
+		})
+	}
+	spare{view: viewOf("cp-1")}.giveLead(t.Context()) // nobody to ask
 }

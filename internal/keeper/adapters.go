@@ -130,6 +130,11 @@ func (p *process) wanted() (podman.Spec, error) {
 	return spec, err
 }
 
+// sharesOfEtcd has etcd come before pods and daemons where a host has more to do than it has
+// processors: as much as all pods of ten processors have together. An etcd that gets none
+// acknowledges nothing, and each pod that starts or ends asks the API server for much.
+const sharesOfEtcd = 10 * 1024
+
 func (p *process) readManifest() (podman.Spec, error) {
 	text, err := os.ReadFile(p.parameters.PodManifest)
 	if err != nil {
@@ -139,7 +144,7 @@ func (p *process) readManifest() (podman.Spec, error) {
 	if err != nil {
 		return podman.Spec{}, err
 	}
-	spec := podman.Spec{Container: container}
+	spec := podman.Spec{Container: container, CPUShares: sharesOfEtcd}
 	restricted, err := p.restrictOOM()
 	if !restricted || p.parameters.OOM >= 0 {
 		spec.OOMScore = &p.parameters.OOM

@@ -229,6 +229,13 @@ func TestTheScoreOfEtcdIsLoweredOnlyWhereTheHostMay(t *testing.T) {
 	}
 }
 
+// TestEtcdComesBeforeAllPodsOfAFewProcessors: 1024 is what the pods of one processor have.
+func TestEtcdComesBeforeAllPodsOfAFewProcessors(t *testing.T) {
+	if spec, err := starting(t).wanted(); err != nil || spec.CPUShares < 8*1024 {
+		t.Errorf("etcd has %d shares: %v", spec.CPUShares, err)
+	}
+}
+
 // TestAnEtcdOfAnotherManifestIsOutdated: one that does not run is not. Of one without a
 // note podman is asked, and what podman does not say is unknown.
 func TestAnEtcdOfAnotherManifestIsOutdated(t *testing.T) {

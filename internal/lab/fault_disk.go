@@ -38,7 +38,11 @@ func (b *Lab) mountEtcdDisk(ctx context.Context, h Host) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	image := filepath.Join(b.hostDir(h), "etcd.img")
+	place, err := b.placeOfDisk(ctx, h)
+	if err != nil {
+		return fmt.Errorf("etcd's disk of %s: %w", h.Name, err)
+	}
+	image := filepath.Join(place, "etcd.img")
 	if err := makeFileSystem(ctx, image, b.Layout.Spec.etcdDisk()); err != nil {
 		return fmt.Errorf("etcd's disk of %s: %w", h.Name, err)
 	}
@@ -48,6 +52,24 @@ func (b *Lab) mountEtcdDisk(ctx context.Context, h Host) error {
 	// etcd refuses to start in a directory that others may read, and is
 	// irritated by lost+found.
 	return errors.Join(os.Chmod(dir, 0o700), os.RemoveAll(filepath.Join(dir, "lost+found")))
+}
+
+// placeOfDisk returns the directory for the image of etcd's disk. One in memory takes what etcd
+// has written there, and is gone once the lab unmounts it.
+func (b *Lab) placeOfDisk(ctx context.Context, h Host) (string, error) {
+	if b.Layout.Spec.EtcdDisk != DiskInMemory {
+		return b.hostDir(h), nil
+	}
+	place := filepath.Join(b.hostDir(h), "memory")
+	if mounted(place) {
+		return place, nil
+	}
+	if err := os.MkdirAll(place, 0o700); err != nil {
+		return "", err
+	}
+	size := b.Layout.Spec.etcdDisk() + 16<<20
+	_, err := host.Run(ctx, host.Command("mount", "-t", "tmpfs", "-o", fmt.Sprintf("mode=0700,size=%d", size), "holdfast-lab", place))
+	return place, err
 }
 
 // makeFileSystem makes an image file of so many bytes, under another name until it is whole.

@@ -14,7 +14,7 @@ import (
 )
 
 func TestEveryMistakeOfASpecIsReportedAtOnce(t *testing.T) {
-	bad := Spec{Name: "No-Good", ControlPlanes: 4, Workers: 99, Families: []Family{V4, V4}, POSTDelay: -1, Platform: "cloud", FarWorkers: 100, FarIngress: true, RouterAdvertisements: true}
+	bad := Spec{Name: "No-Good", ControlPlanes: 4, Workers: 99, Families: []Family{V4, V4}, POSTDelay: -1, Platform: "cloud", FarWorkers: 100, FarIngress: true, RouterAdvertisements: true, EtcdDisk: "network"}
 	err := bad.Validate()
 	if err == nil {
 		t.Fatal("accepted")
@@ -27,7 +27,8 @@ POST delay: -1ns: must not be negative
 platform: "cloud": must be none or baremetal
 far workers: 100: must be 0 to the number of workers, 99
 far ingress: needs far workers, and hosts that hold virtual IPs
-router advertisements: need the family v6`
+router advertisements: need the family v6
+etcd disk: "network": must be memory or machine`
 	if diff := cmp.Diff(want, err.Error()); diff != "" {
 		t.Error(diff)
 	}
@@ -320,6 +321,20 @@ func TestSecretsDoNotReachTheLogsOfAFailure(t *testing.T) {
 	}
 	if plain := "etcd started at 10.98.0.11:2379"; redact(plain) != plain {
 		t.Errorf("%q was changed", plain)
+	}
+}
+
+// TestEtcdsDiskIsInMemoryUnlessItsDataAreLarge: the machine's memory holds no disk for a quota.
+func TestEtcdsDiskIsInMemoryUnlessItsDataAreLarge(t *testing.T) {
+	for want, s := range map[Disk][]Spec{
+		DiskInMemory:  {{}, {EtcdQuota: 5, EtcdDisk: DiskInMemory}},
+		DiskOfMachine: {{EtcdQuota: 2}, {EtcdDisk: DiskOfMachine}},
+	} {
+		for _, s := range s {
+			if got := s.WithDefaults().EtcdDisk; got != want {
+				t.Errorf("%+v: %s, want %s", s, got, want)
+			}
+		}
 	}
 }
 

@@ -74,6 +74,9 @@ type Spec struct {
 	CertificateValidity string `json:"certificateValidity,omitempty"`
 	// EtcdQuota is etcdQuotaGiB of the install-config, in GiB; 0 leaves it out.
 	EtcdQuota int `json:"etcdQuota,omitempty"`
+	// EtcdDisk is where the lab keeps the disk that each control plane has for etcd;
+	// default DiskInMemory, and DiskOfMachine with a quota.
+	EtcdDisk Disk `json:"etcdDisk,omitempty"`
 	// Pull makes the hosts pull their release from a registry of the lab, as at
 	// a disconnected site.
 	Pull bool `json:"pull,omitempty"`
@@ -84,6 +87,16 @@ type Spec struct {
 	// was made: it is there while the number is odd. 'lab move' counts.
 	Moves int `json:"moves,omitempty"`
 }
+
+// Disk is where the lab keeps the disk of a host. On a site each host has a disk of its own.
+// The hosts of a lab share that of the machine: while one of them booted, etcd of another one
+// waited for 1.1 s until a write was on the disk (2026-11-29).
+type Disk string
+
+const (
+	DiskInMemory  Disk = "memory"
+	DiskOfMachine Disk = "machine"
+)
 
 // maxGrown is the number of control planes that a site has after it has grown, at most.
 const maxGrown = 3
@@ -105,6 +118,12 @@ func (s Spec) WithDefaults() Spec {
 		s.Platform = PlatformBareMetal
 		if s.ControlPlanes == 1 && s.SpareControlPlanes == 0 {
 			s.Platform = PlatformNone
+		}
+	}
+	if s.EtcdDisk == "" {
+		s.EtcdDisk = DiskInMemory
+		if s.EtcdQuota > 0 {
+			s.EtcdDisk = DiskOfMachine
 		}
 	}
 	return s
@@ -138,6 +157,9 @@ func (s Spec) String() string {
 	if s.EtcdQuota > 0 {
 		words += fmt.Sprintf(", etcd up to %d GiB", s.EtcdQuota)
 	}
+	if s.EtcdDisk == DiskOfMachine {
+		words += ", etcd on the machine's disk"
+	}
 	if s.Bare {
 		words += ", bare"
 	}
@@ -165,6 +187,7 @@ func (s Spec) Validate() error {
 		check(s.FarWorkers >= 0 && s.FarWorkers <= s.Workers, "far workers: %d: must be 0 to the number of workers, %d", s.FarWorkers, s.Workers),
 		check(!s.FarIngress || s.FarWorkers > 0 && s.Platform == PlatformBareMetal, "far ingress: needs far workers, and hosts that hold virtual IPs"),
 		check(!s.RouterAdvertisements || slices.Contains(s.Families, V6), "router advertisements: need the family v6"),
+		check(s.EtcdDisk == DiskInMemory || s.EtcdDisk == DiskOfMachine, "etcd disk: %q: must be memory or machine", s.EtcdDisk),
 		check(!s.Pull || !s.Bare, "pull: bare hosts install nothing"),
 		s.validateSwaps(),
 		s.validateMoves(),

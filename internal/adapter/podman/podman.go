@@ -56,6 +56,10 @@ type Spec struct {
 	// when memory runs out; nil leaves it unchanged. A negative value needs a
 	// host that may lower it (state.HostFacts.RestrictOOM is false).
 	OOMScore *int `json:"oomScore,omitempty"`
+	// CPUShares is the weight of the container where processes wait for a processor,
+	// in the unit of cgroup v1: everything else beside it at the root of the host's
+	// groups has 1024, and the pods together 1024 for each processor. 0 leaves podman's.
+	CPUShares int `json:"cpuShares,omitempty"`
 }
 
 // Hash identifies the content of a spec.
@@ -181,6 +185,9 @@ func (m machine) runArgs(s Spec) []string {
 	}
 	if s.OOMScore != nil {
 		args = append(args, "--oom-score-adj", strconv.Itoa(*s.OOMScore))
+	}
+	if s.CPUShares > 0 { // in podman's own parent the weight would count among podman's containers alone
+		args = append(args, "--cgroup-parent", "/", "--cpu-shares", strconv.Itoa(s.CPUShares))
 	}
 	for _, e := range s.Env {
 		args = append(args, "--env", e)

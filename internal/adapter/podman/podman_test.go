@@ -239,11 +239,11 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 
 func TestTheArgumentsOfPodmanRun(t *testing.T) {
 	s := etcd()
-	s.OOMScore = new(-997)
+	s.OOMScore, s.CPUShares = new(-997), 10240
 	got := strings.Join(onHost.runArgs(s), " ")
 	want := "run --detach --replace --name etcd --pull never --restart no --network host --cgroups no-conmon " +
 		"--pidfile /run/holdfast/etcd/etcd.pid --ulimit host --security-opt label=disable --sdnotify ignore " +
-		"--label holdfast.spec=" + s.Hash() + " --oom-score-adj -997 --env A=b --volume /pki:/certs:ro --volume /data:/data " +
+		"--label holdfast.spec=" + s.Hash() + " --oom-score-adj -997 --cgroup-parent / --cpu-shares 10240 --env A=b --volume /pki:/certs:ro --volume /data:/data " +
 		"--entrypoint etcd here --name=cp-1"
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

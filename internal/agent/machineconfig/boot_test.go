@@ -91,7 +91,7 @@ func TestTheLastQuestionBeforeTheRebootCounts(t *testing.T) {
 func TestAHostLeavesBeforeItBoots(t *testing.T) {
 	w := at(t, one)
 	w.agent.reboot(t.Context())
-	if want := []string{"leave", "end API", "reboot"}; !slices.Equal(w.orders, want) {
+	if want := []string{"leave", "give lead", "end API", "reboot"}; !slices.Equal(w.orders, want) {
 		t.Errorf("it orders %q, want %q", w.orders, want)
 	}
 	w = at(t, one)
@@ -103,7 +103,7 @@ func TestAHostLeavesBeforeItBoots(t *testing.T) {
 	w = at(t, one)
 	w.refused = "reboot"
 	w.agent.reboot(t.Context())
-	if want := []string{"leave", "end API", "stay"}; !slices.Equal(w.orders, want) || w.agent.failed == "" {
+	if want := []string{"leave", "give lead", "end API", "stay"}; !slices.Equal(w.orders, want) || w.agent.failed == "" {
 		t.Errorf("it orders %q, want %q: %s", w.orders, want, w.agent.failed)
 	}
 }

@@ -33,8 +33,8 @@ type departure struct {
 // The times of a shutdown.
 const (
 	// departLimit bounds what the agent does for a host that shuts down. The virtual IPs
-	// leave within 8 s, and the API server is waited for 1 s.
-	departLimit = 13 * time.Second
+	// leave within 8 s, etcd's lead within 2 s, and the API server is waited for 1 s.
+	departLimit = 15 * time.Second
 	// shutdownBegins is the time in which a shutdown begins that was ordered. Programs may
 	// delay it at logind, by 5 s, or 30 s with unattended-upgrades.
 	shutdownBegins = time.Minute
@@ -42,9 +42,9 @@ const (
 	shutdownLimit  = 20 * time.Second
 )
 
-// depart gives the virtual IPs away, then ends the API server, so that clients go to
-// other hosts before etcd leaves: they would otherwise wait for what the shutdown has
-// ended already. It asks whether the cluster carries on, and once more right before the
+// depart gives the virtual IPs away, then etcd's lead, then ends the API server, so that
+// clients go to other hosts before etcd leaves: they would otherwise wait for what the
+// shutdown has ended already, and for an election. It asks whether the cluster carries on, and once more right before the
 // API server ends. It returns why the host stays, empty if it departed. The caller holds
 // the lock.
 func (a *Agent) depart(ctx context.Context, may func(context.Context) (state.Fact[bool], string)) (stays string) {
@@ -57,6 +57,7 @@ func (a *Agent) depart(ctx context.Context, may func(context.Context) (state.Fac
 		stay()
 		return cmp.Or(why, unknown)
 	}
+	a.cluster.GiveLead(ctx)
 	a.cluster.EndAPI(ctx)
 	a.out.stay = stay
 	a.out.wake.Kick()

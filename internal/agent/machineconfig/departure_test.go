@@ -36,10 +36,10 @@ func (w *world) shutdownLooks() loop.Result {
 func TestAHostThatAPersonShutsDownLeavesAsBeforeABootOfItsOwn(t *testing.T) {
 	w := at(t, one)
 	w.down = true
-	if said, want := w.agent.Depart(t.Context()), []string{"leave", "end API"}; said != departed || !slices.Equal(w.orders, want) {
+	if said, want := w.agent.Depart(t.Context()), []string{"leave", "give lead", "end API"}; said != departed || !slices.Equal(w.orders, want) {
 		t.Errorf("%s, it orders %q, want %q", said, w.orders, want)
 	}
-	if said := w.agent.Depart(t.Context()); said != departed+" before" || len(w.orders) != 2 {
+	if said := w.agent.Depart(t.Context()); said != departed+" before" || len(w.orders) != 3 {
 		t.Errorf("asked once more: %s, %q", said, w.orders)
 	}
 }
@@ -50,7 +50,7 @@ func TestAShutdownFindsAHostThatBootsByItselfGone(t *testing.T) {
 	w := at(t, one)
 	w.agent.reboot(t.Context())
 	w.down = true
-	if said, want := w.agent.Depart(t.Context()), []string{"leave", "end API", "reboot"}; said != departed+" before" || !slices.Equal(w.orders, want) {
+	if said, want := w.agent.Depart(t.Context()), []string{"leave", "give lead", "end API", "reboot"}; said != departed+" before" || !slices.Equal(w.orders, want) {
 		t.Errorf("%s, it orders %q, want %q", said, w.orders, want)
 	}
 	w = at(t, one)
@@ -60,7 +60,7 @@ func TestAShutdownFindsAHostThatBootsByItselfGone(t *testing.T) {
 	}
 	w.agent.Depart(t.Context())
 	w.down = false // it was cancelled, and nobody has looked since
-	if w.agent.reboot(t.Context()); !slices.Equal(w.orders, []string{"leave", "end API"}) {
+	if w.agent.reboot(t.Context()); !slices.Equal(w.orders, []string{"leave", "give lead", "end API"}) {
 		t.Errorf("it orders %q", w.orders)
 	}
 }
@@ -114,7 +114,7 @@ func TestAShutdownThatWasCancelledIsTakenBack(t *testing.T) {
 	}
 	w.refused = ""
 	w.shutdownLooks()
-	if want := []string{"leave", "end API", "stay", unitRuns}; !slices.Equal(w.orders, want) {
+	if want := []string{"leave", "give lead", "end API", "stay", unitRuns}; !slices.Equal(w.orders, want) {
 		t.Errorf("it orders %q, want %q", w.orders, want)
 	}
 	w.settle(hour)

@@ -125,6 +125,9 @@ type Cluster struct {
 	// Leave gives the virtual IPs of this host away, as far as another host takes
 	// them, within a few seconds. stay lets the host have them again.
 	Leave func(ctx context.Context) (stay func())
+	// GiveLead has another member of etcd lead, as far as one serves as a voter, within
+	// two seconds. On two hosts the etcd keeper does that as it leaves.
+	GiveLead func(ctx context.Context)
 	// EndAPI asks this host's API server, if it has one, to end in order, so that
 	// clients go to another one before etcd leaves. It waits a short time for requests
 	// that are being answered. kubelet starts the API server again.

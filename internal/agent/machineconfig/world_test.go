@@ -214,9 +214,10 @@ func (w *world) start() {
 	}})
 	w.agent.Join(Cluster{
 		API: w, View: func() state.NetworkView { return w.view },
-		MayBoot: func(context.Context) (state.Fact[bool], string) { return state.Known(!w.needed), "cp-2 is absent" },
-		Idle:    func(context.Context) bool { return w.idle },
-		EndAPI:  func(context.Context) { w.does("end API", w.gone) },
+		MayBoot:  func(context.Context) (state.Fact[bool], string) { return state.Known(!w.needed), "cp-2 is absent" },
+		Idle:     func(context.Context) bool { return w.idle },
+		GiveLead: func(context.Context) { w.does("give lead", w.gone) },
+		EndAPI:   func(context.Context) { w.does("end API", w.gone) },
 		Leave: func(context.Context) func() {
 			w.does("leave", true)
 			if w.leaving != nil {

@@ -68,6 +68,7 @@ nothing.`,
 	flags.BoolVar(&f.spec.SecondNIC, "second-nic", false, "each host has another NIC in its machine network")
 	flags.StringVar(&f.spec.CertificateValidity, "certificate-validity", "", "the install-config's certificateValidityPeriod, for example 12m")
 	flags.IntVar(&f.spec.EtcdQuota, "etcd-quota", 0, "the install-config's etcdQuotaGiB, 2 to 8 (default: left out)")
+	flags.StringVar((*string)(&f.spec.EtcdDisk), "etcd-disk", "", "where etcd of each control plane has its disk: memory, as fast as one that no other host uses, or machine, which all hosts share (default memory, and machine with --etcd-quota)")
 	flags.BoolVar(&f.spec.Bare, "bare", false, "boot the hosts without installing anything")
 	flags.BoolVar(&f.spec.Pull, "pull", false, "hosts pull the release from a registry that the lab serves, instead of bringing it along")
 	flags.StringVar(&f.release, "release", "", "directory of the release payload (default: beside this program, as 'make release' builds it)")
