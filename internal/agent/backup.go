@@ -20,7 +20,8 @@ import (
 )
 
 func newBackup(streams command.Streams) *cobra.Command {
-	return &cobra.Command{
+	var stopped bool
+	cmd := &cobra.Command{
 		Use:   "backup",
 		Short: "Take the backup of this control plane that the agent asks for",
 		Long: `Takes the backup that the agent has described in /run/holdfast/backup/request.yaml: a
@@ -31,7 +32,12 @@ living etcd before anything counts as a backup. It then lies in
 recipients, and read back there. Nothing of etcd or the host is changed.
 
 The agent starts holdfast-backup.service, which runs this command. If a run is cut off, nothing
-of it counts as a backup, and the next run removes what is left.`,
+of it counts as a backup, and the next run removes what is left.
+
+With --stopped-etcd a person takes a backup on the last control plane of three whose others
+are lost for good. Its etcd serves nobody, but has what was written last. The command copies
+the data of the stopped etcd, starts an etcd over the copy alone, and takes the backup of
+that one. It sends it nowhere. 'holdfast restore' makes a new site of it.`,
 		Example: `  # how far the backup is, or why it failed
   sudo jq . /run/holdfast/backup/state.json
 
@@ -39,7 +45,11 @@ of it counts as a backup, and the next run removes what is left.`,
   sudo sh -c "jq -c '[.id, .good]' /var/lib/holdfast/backups/*/entry.json"
 
   # the log of the runs
-  sudo journalctl -u holdfast-backup`,
+  sudo journalctl -u holdfast-backup
+
+  # two of three control planes are lost for good: take what the last one has
+  sudo mv /etc/kubernetes/manifests/etcd.yaml /root/etcd.yaml
+  sudo holdfast-agent backup --stopped-etcd`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if os.Geteuid() != 0 {
@@ -52,9 +62,14 @@ of it counts as a backup, and the next run removes what is left.`,
 			if !s.Role.ControlPlane() {
 				return &command.UsageError{Err: errors.New("this host is a worker: run it on a control plane")}
 			}
+			if stopped {
+				return backupStopped(cmd.Context(), streams, s)
+			}
 			return takeBackup(cmd.Context(), streams)
 		},
 	}
+	cmd.Flags().BoolVar(&stopped, "stopped-etcd", false, "take a backup of the data of this host's etcd, which is stopped")
+	return cmd
 }
 
 func takeBackup(ctx context.Context, streams command.Streams) error {

@@ -28,11 +28,13 @@ survivor remove that member, and end.
 
 Usage: etcd-standin [-v] < request.json
        etcd-standin settle -data-dir DIR
+       etcd-standin settle-all -data-dir DIR
        etcd-standin inspect -data-dir DIR
 
 Settle is for an etcd that is down, before it is started again: it records up to
 which index the database proves the log to be committed, and refuses a log that
-lost its end. Inspect describes the data directory as JSON and changes nothing;
+lost its end. Settle-all records the end of the log, for a copy of the data of the last
+member, which goes on without all others. Inspect describes the data directory as JSON and changes nothing;
 it refuses while etcd runs.
 
 The request is JSON on stdin, the result is JSON on stdout. Exit codes: 0 done
@@ -61,11 +63,13 @@ func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) 
 	flags.SetOutput(errs)
 	flags.Usage = func() { say(errs, usage); flags.PrintDefaults() }
 	verbose := flags.Bool("v", false, "write the log of etcd's transport to stderr")
-	dir := flags.String("data-dir", "", "etcd's data directory, for settle and inspect")
+	dir := flags.String("data-dir", "", "etcd's data directory, for settle, settle-all and inspect")
 	showVersion := flags.Bool("version", false, "print the version of etcd whose protocol this program speaks, and exit")
 	var examine func(dir string, out, errs io.Writer) int
 	if len(args) > 0 {
-		examine = map[string]func(string, io.Writer, io.Writer) int{"settle": settleCopy, "inspect": inspectCopy}[args[0]]
+		examine = map[string]func(string, io.Writer, io.Writer) int{
+			"settle": settles(settle.Settle), "settle-all": settles(settle.All), "inspect": inspectCopy,
+		}[args[0]]
 	}
 	if examine != nil {
 		args = args[1:]
@@ -85,17 +89,19 @@ func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) 
 	return takeOver(ctx, in, out, errs, *verbose)
 }
 
-// settleCopy runs `etcd-standin settle`.
-func settleCopy(dir string, out, errs io.Writer) int {
-	log, err := settle.Settle(dir)
-	if err != nil {
-		say(errs, fmt.Sprintf("etcd-standin: settle %s: %v\n", dir, err))
-		if errors.Is(err, settle.ErrLogShort) {
-			return takeover.ExitLogShort
+// settles runs `etcd-standin settle` and `settle-all`.
+func settles(raise func(dir string) (settle.Log, error)) func(dir string, out, errs io.Writer) int {
+	return func(dir string, out, errs io.Writer) int {
+		log, err := raise(dir)
+		if err != nil {
+			say(errs, fmt.Sprintf("etcd-standin: settle %s: %v\n", dir, err))
+			if errors.Is(err, settle.ErrLogShort) {
+				return takeover.ExitLogShort
+			}
+			return takeover.ExitRefused
 		}
-		return takeover.ExitRefused
+		return write(log, takeover.ExitDone, out, errs)
 	}
-	return write(log, takeover.ExitDone, out, errs)
 }
 
 // inspectCopy runs `etcd-standin inspect`.

@@ -20,6 +20,7 @@ var looks = map[string]string{
 	"network":   "cat " + network.StatusPath,
 	"addresses": "ip -br address; ip route; ip -6 route; nft list ruleset",
 	"haproxy":   "curl -s http://127.0.0.1:29445/metrics | grep -E 'server_status|server_check'",
+	"etcd-log":  "tail -qn 5000 /var/lib/etcd/log/etcd.log /var/log/pods/kube-system_etcd-*/etcd/*.log 2>/dev/null | grep -E 'slow fdatasync|elected leader|lost leader|new election|apply request took too long'; true",
 	"pods":      "crictl ps -a 2>/dev/null || ctr -n k8s.io containers list",
 }
 

@@ -201,6 +201,12 @@ func (s site) backup(dir string) string {
 	began := time.Now()
 	s.on(cp, "holdfast backup now --host "+cp+" --reason test")
 	s.Logf("a backup was taken in %.0f s", time.Since(began).Seconds())
+	return s.fetches(cp, dir)
+}
+
+// fetches copies the newest backup of a host to the machine.
+func (s site) fetches(cp, dir string) string {
+	s.Helper()
 	taken := s.on(cp, "ls -1t "+backup.Dir+"/*/*"+backup.ArchiveSuffix+" | head -1")
 	data, err := s.ReadFile(s.Context(), cp, taken)
 	if err != nil {

@@ -52,8 +52,10 @@ func Inspect(ctx context.Context, dataDir string) (state.EtcdData, error) {
 
 // Settle records how much of the log is committed, as far as the database of an
 // etcd that is down proves it. Call it before every plain start.
-func Settle(ctx context.Context, dataDir string) error {
-	_, err := host.Run(ctx, host.Command(program, "settle", "-data-dir", dataDir))
+func Settle(ctx context.Context, dataDir string) error { return settle(ctx, "settle", dataDir) }
+
+func settle(ctx context.Context, how, dataDir string) error {
+	_, err := host.Run(ctx, host.Command(program, how, "-data-dir", dataDir))
 	if host.ExitCode(err) == exitLogShort {
 		return fmt.Errorf("settle %s: %w: %w", dataDir, ErrLogShort, err)
 	}

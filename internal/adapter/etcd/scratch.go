@@ -26,6 +26,8 @@ type Scratch struct {
 	DataDir, Name, PeerURL string
 	// Log receives etcd's output.
 	Log io.Writer
+	// only makes it the only member, whoever else the data name.
+	only bool
 }
 
 // Alone is an etcd over the data of no running cluster. Only this process reaches it. The
@@ -60,19 +62,22 @@ func OpenScratch(ctx context.Context, s Scratch) (*Alone, error) {
 		return nil, err
 	}
 	client, peer := "unix://"+filepath.Join(dir, "client.sock"), "unix://"+filepath.Join(dir, "peer.sock")
+	args := []string{
+		"--data-dir", s.DataDir, "--name", s.Name, "--log-level", "warn",
+		"--listen-client-urls", client, "--listen-peer-urls", peer,
+		"--advertise-client-urls", "http://localhost:2379", // it must be one with a port; nobody asks it
+		"--initial-advertise-peer-urls", s.PeerURL, "--initial-cluster", s.Name + "=" + s.PeerURL,
+		"--quota-backend-bytes", fmt.Sprint(scratchQuota),
+	}
+	if s.only {
+		args = append(args, "--force-new-cluster")
+	}
 	running, end := context.WithCancel(context.WithoutCancel(ctx))
 	a := &Alone{dir: dir, end: end, ended: make(chan struct{})}
 	go func() {
 		defer close(a.ended)
 		_, a.err = host.Run(running, host.Cmd{
-			Name: cmp.Or(s.Program, "etcd"), Dir: dir, Stdout: s.Log, Grace: scratchGrace,
-			Args: []string{
-				"--data-dir", s.DataDir, "--name", s.Name, "--log-level", "warn",
-				"--listen-client-urls", client, "--listen-peer-urls", peer,
-				"--advertise-client-urls", "http://localhost:2379", // it must be one with a port; nobody asks it
-				"--initial-advertise-peer-urls", s.PeerURL, "--initial-cluster", s.Name + "=" + s.PeerURL,
-				"--quota-backend-bytes", fmt.Sprint(scratchQuota),
-			},
+			Name: cmp.Or(s.Program, "etcd"), Dir: dir, Stdout: s.Log, Grace: scratchGrace, Args: args,
 		})
 	}()
 	conn, err := grpc.NewClient(client, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithNoProxy(),

@@ -82,6 +82,7 @@ const (
 	BeforeUpgrade = "before-upgrade"
 	BeforeCommit  = "before-commit"
 	BeforeReplace = "before-replace"
+	OfStopped     = "stopped-etcd" // of an etcd that serves nobody
 )
 
 // Phase is a phase of the work on a request.

@@ -48,6 +48,7 @@ var timers = map[string]string{
 	"internal/agent/network/keepalived/around.go":         ownNetwork,
 	"internal/agent/network/resolver/source.go":           ownNetwork,
 	"internal/agent/network/leave.go":                     inAStep,
+	"internal/agent/spare.go":                             inAStep,
 	"internal/agent/network/mayhold/mayhold.go":           ownNetwork,
 	"internal/agent/network/stage/stage.go":               ownNetwork,
 	"internal/agent/network/firewall/firewall.go":         ownNetwork,

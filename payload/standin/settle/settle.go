@@ -45,7 +45,7 @@ type Log struct {
 	// index of the last entry in the database.
 	Committed uint64 `json:"committed"`
 	Applied   uint64 `json:"applied"`
-	// Settled is true if Committed was raised to Applied, on disk.
+	// Settled is true if Committed was raised, on disk: to Applied, or by All to Last.
 	Settled bool `json:"settled"`
 }
 
@@ -53,7 +53,15 @@ type Log struct {
 // directory to the index that its database proves. It may run any number of
 // times, before every start of etcd. It fails if etcd runs, and never changes
 // an entry or a term.
-func Settle(dir string) (Log, error) {
+func Settle(dir string) (Log, error) { return raise(dir, func(l Log) uint64 { return l.Applied }) }
+
+// All raises the commit index to the end of the log. It is for a copy of the data of
+// the last member, which goes on without all others: an entry at the end may be one
+// that they acknowledged, and none of them can say so any more. A member that has
+// others must not be started on such data.
+func All(dir string) (Log, error) { return raise(dir, func(l Log) uint64 { return l.Last }) }
+
+func raise(dir string, to func(Log) uint64) (Log, error) {
 	var l Log
 	logged := wal.Exist(filepath.Join(dir, "member/wal"))
 	applied, unlock, err := readApplied(filepath.Join(dir, "member/snap/db"))
@@ -66,24 +74,24 @@ func Settle(dir string) (Log, error) {
 	defer unlock()
 	l.Applied = applied
 	if !logged {
-		return l, settle(nil, raftpb.HardState{}, &l)
+		return l, settle(nil, raftpb.HardState{}, &l, l.Applied)
 	}
 	w, state, err := open(dir, &l)
 	if err != nil {
 		return l, err
 	}
-	err = settle(w, state, &l)
+	err = settle(w, state, &l, to(l))
 	return l, errors.Join(err, w.Close())
 }
 
-func settle(w *wal.WAL, state raftpb.HardState, l *Log) error {
+func settle(w *wal.WAL, state raftpb.HardState, l *Log, commit uint64) error {
 	switch {
 	case l.Applied > l.Last:
 		return fmt.Errorf("%w: it ends at index %d, but the database holds index %d", ErrLogShort, l.Last, l.Applied)
-	case l.Applied <= l.Committed:
+	case commit <= l.Committed:
 		return nil
 	}
-	state.Commit = l.Applied
+	state.Commit = commit
 	if err := w.Save(state, nil); err != nil {
 		return fmt.Errorf("write the commit index: %w", err)
 	}

@@ -146,3 +146,17 @@ func TestWithoutALogThereIsNothingToSettle(t *testing.T) {
 		t.Errorf("a log that has lost its database: %v", err)
 	}
 }
+
+// TestAllSettlesTheEndOfTheLog: also where the database proves less, and never a log that lost its end.
+func TestAllSettlesTheEndOfTheLog(t *testing.T) {
+	dir := data(t, 9, 4, 6)
+	if l, err := All(dir); err != nil || !l.Settled {
+		t.Errorf("%+v, %v", l, err)
+	}
+	if l, err := All(dir); err != nil || l.Settled || l.Committed != 9 {
+		t.Errorf("once more: %+v, %v", l, err)
+	}
+	if _, err := All(data(t, 5, 4, 6)); !errors.Is(err, ErrLogShort) {
+		t.Errorf("a log that lost its end: %v", err)
+	}
+}

@@ -1,0 +1,100 @@
+package narrow
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// TestASiteThatNarrowsEndsWithTwoHostsOrServesAsThree visits every state that power cuts of any of the
+// three hosts, one that never comes back, BMCs that fall silent, acts cut halfway and a person who takes
+// the plan back can bring about. In each one etcd of each host that has power starts without a person, or
+// its host waits for its peer as two hosts do; no host has the rules of two while three vote; and the
+// third member leaves only a pair that can fence each other. From each one the plan can end.
+func TestASiteThatNarrowsEndsWithTwoHostsOrServesAsThree(t *testing.T) {
+	used, states, bad := visit(t, int8(*cuts), false)
+	if bad != "" {
+		t.Fatal(bad)
+	}
+	t.Logf("%d states", states)
+	for _, r := range allRules() {
+		if used[r.ID] == 0 && !slices.Contains(elsewhere, r.ID) {
+			t.Errorf("rule %s was never used", r.ID)
+		}
+	}
+}
+
+// TestAPersonWhoEndsTheMaintenanceDoesNotStopTheNarrowingPlan has somebody do at any moment what a page
+// about the alert says.
+func TestAPersonWhoEndsTheMaintenanceDoesNotStopTheNarrowingPlan(t *testing.T) {
+	used, states, bad := visit(t, 1, true)
+	if bad != "" {
+		t.Fatal(bad)
+	}
+	t.Logf("%d states", states)
+	for _, id := range []string{"maintain", "hand.maintained"} {
+		if used[id] == 0 {
+			t.Errorf("rule %s was never used", id)
+		}
+	}
+	changed(t, "maintain", func(r *rule) { r.When = func(Facts) bool { return false } })
+	if _, _, bad := visit(t, 1, true); bad == "" {
+		t.Error("nothing shows that the maintenance has to begin again")
+	}
+}
+
+// TestEachNeedOfTheNarrowingPlanIsNecessary takes one rule out, or one need of a rule, and shows that the
+// model finds a mistake then, or a state without an end.
+func TestEachNeedOfTheNarrowingPlanIsNecessary(t *testing.T) {
+	off := func(r *rule) { r.When = func(Facts) bool { return false } }
+	need := func(when func(Facts) bool) func(*rule) { return func(r *rule) { r.When = when } }
+	for name, c := range map[string]struct {
+		rule   string
+		change func(*rule)
+		also   string // a rule that is off, too
+	}{
+		"files change before the BMCs were tested":        {"prepare.tested", off, ""},
+		"files change before the peer is prepared":        {"prepare.far", off, ""},
+		"Corosync begins before the peer is dressed":      {"dress.await", off, ""},
+		"the keeper begins without the word":              {"word", off, ""},
+		"the BMCs are not tested again before etcd moves": {"pairing.tested", off, ""},
+		"nobody asks the keepers":                         {"ask", off, ""},
+		"etcd moves before the records":                   {"pairing.record", off, ""},
+		"Pacemaker is never in maintenance":               {"set-up", func(r *rule) { r.Act = Manage }, ""},
+		"nobody waits for the other two":                  {"hand.take", need(func(f Facts) bool { return yes(f.Kubelets) && f.mayHand() }), ""},
+		"both go at once": {"hand.take", need(func(f Facts) bool {
+			return yes(f.Kubelets) && yes(f.Maintained) && state.Is(f.Record, state.EtcdMajority)
+		}), "hand.turn"},
+		"the maintenance ends before both have etcd":       {"hand.kept", off, ""},
+		"kubelet leaves the boot in maintenance":           {"hand.unmanaged", off, "hand.tell"},
+		"the word stays":                                   {"unword", off, ""},
+		"the third leaves before both are there":           {"part.both", off, ""},
+		"the third leaves, and nobody can fence":           {"part.tested", off, ""},
+		"the third leaves with its pods":                   {"part.empty", off, ""},
+		"the third leaves before the peer's kubelet moved": {"hand.far", off, ""},
+		"nobody waits for the pair":                        {"part.pair", off, "part.leave"},
+		"a host that votes is forgotten":                   {"part.leave", off, "part.pair"},
+		"the ring stays":                                   {"back.ring", off, ""},
+		"the files of two stay":                            {"back.pair", off, ""},
+		"the objects of two stay":                          {"back.dress", off, ""},
+		"nobody waits for the peer's way back":             {"back.far", off, ""},
+		"a copy without a plan stays":                      {"gone", off, ""},
+		"a survivor waits for a lost host":                 {"over.await", need(func(f Facts) bool { return f.Lock.Known && f.Lock.Value.ID == f.Plan.ID && !f.sight().FarOver() }), ""},
+		"nobody hears that the host is gone":               {"amend", off, ""},
+		"the cluster's copy stays old":                     {"copy", off, ""},
+		"the other host does not tell":                     {"tell", off, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			changed(t, c.rule, c.change)
+			if c.also != "" {
+				changed(t, c.also, off)
+			}
+			if _, n, bad := visit(t, 1, false); bad == "" {
+				t.Errorf("none of %d states shows that it is needed", n)
+			} else {
+				t.Log(bad[:min(len(bad), 200)])
+			}
+		})
+	}
+}
