@@ -93,6 +93,7 @@ type Spec struct {
 // waited for 1.1 s until a write was on the disk (2026-11-29).
 type Disk string
 
+// The places.
 const (
 	DiskInMemory  Disk = "memory"
 	DiskOfMachine Disk = "machine"
