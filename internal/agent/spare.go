@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/holdfast/holdfast/internal/adapter/etcd"
-	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/agent/machineconfig"
 	pacemakerstate "github.com/holdfast/holdfast/internal/agent/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
@@ -85,14 +84,9 @@ func (s spare) giveLead(ctx context.Context) {
 	ctx, stop := context.WithTimeout(ctx, leadLimit)
 	defer stop()
 	_, addresses := s.controls()
-	for {
-		if gone, err := s.lead(ctx, s.view().Host.NodeName, addresses); gone && err == nil {
-			return
-		}
-		if host.Sleep(ctx, leadLook) != nil {
-			return
-		}
-	}
+	_ = etcd.LeadGiven(ctx, leadLook, func(ctx context.Context) (bool, error) {
+		return s.lead(ctx, s.view().Host.NodeName, addresses)
+	})
 }
 
 // etcdMembers returns a way to the members of etcd, with the pair of the operator

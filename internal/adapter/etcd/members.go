@@ -2,8 +2,12 @@ package etcd
 
 import (
 	"context"
+	"errors"
 	"net"
 	"sync"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/adapter/host"
 )
 
 // clientPort is the port at which etcd serves clients.
@@ -41,6 +45,20 @@ func (m *Members) client(address string) (*Client, error) {
 	}
 	m.clients[address] = c
 	return c, nil
+}
+
+// LeadGiven calls give, which is GiveLead of a member, until another member leads. It returns
+// the last error and the context's cause if that ends first.
+func LeadGiven(ctx context.Context, every time.Duration, give func(context.Context) (bool, error)) error {
+	for {
+		gave, err := give(ctx)
+		if gave {
+			return nil
+		}
+		if ended := host.Sleep(ctx, every); ended != nil {
+			return errors.Join(err, ended)
+		}
+	}
 }
 
 // GiveLead moves the leadership from the member of a host to another one that serves

@@ -1,52 +1,38 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
-	"os"
-	"path/filepath"
 )
 
 // ErrNoData is returned if a data directory holds no member.
 var ErrNoData = errors.New("there are no data of etcd")
 
-// OpenStopped copies the data of a member that is down into a folder, and starts an etcd over the
+// OpenStopped copies the data of a member that is down below a folder, and starts an etcd over the
 // copy as the only member, whoever else was one. It has all that the member had taken in, also what
 // it had not heard to be committed: some of that may be acknowledged, and some not. The data themselves
-// stay as they are. OpenStopped removes what lies in the folder before; the caller removes the copy.
+// stay as they are. OpenStopped removes earlier copies there; the caller removes the folder.
 func OpenStopped(ctx context.Context, s Scratch, folder string) (*Alone, error) {
-	if err := copyStopped(ctx, s.DataDir, folder); err != nil {
-		return nil, fmt.Errorf("copy etcd's data from %s to %s: %w", s.DataDir, folder, err)
+	if running, err := Locked(s.DataDir); err != nil || running {
+		return nil, cmp.Or(err, ErrRuns)
 	}
-	// etcd would throw away what the log does not know to be committed.
-	if err := settle(ctx, "settle-all", folder); err != nil {
+	data, err := Backup(ctx, s.DataDir, folder, 1, math.MaxInt64)
+	if err == nil && data == "" {
+		err = fmt.Errorf("%w in %s", ErrNoData, s.DataDir)
+	}
+	if err != nil {
 		return nil, err
 	}
-	s.DataDir, s.only = folder, true
+	// etcd would throw away what the log does not know to be committed.
+	if err := settle(ctx, "settle-all", data); err != nil {
+		return nil, err
+	}
+	s.DataDir, s.only = data, true
 	return OpenScratch(ctx, s)
-}
-
-func copyStopped(ctx context.Context, dataDir, folder string) error {
-	running, err := Locked(dataDir)
-	if err != nil {
-		return err
-	}
-	if running {
-		return ErrRuns
-	}
-	files, size, err := measure(filepath.Join(dataDir, "member"))
-	if err != nil {
-		return err
-	}
-	if len(files) == 0 {
-		return ErrNoData
-	}
-	if err := errors.Join(os.RemoveAll(folder), os.MkdirAll(folder, 0o700), room(folder, size)); err != nil {
-		return err
-	}
-	return copyAll(ctx, files, dataDir, folder)
 }
 
 // Client returns a client of it, which ends with it.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/adapter/etcd"
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/replacement"
 	"github.com/holdfast/holdfast/internal/agent/carry"
@@ -323,15 +324,9 @@ const (
 func (h *here) giveLead(ctx context.Context, of string, at map[string]string) {
 	ctx, stop := context.WithTimeoutCause(ctx, leadTime, errors.New("not within "+leadTime.String()))
 	defer stop()
-	for {
-		moved, err := h.lead(ctx, of, at)
-		if moved {
-			return
-		}
-		if sleep := host.Sleep(ctx, leadEvery); sleep != nil {
-			h.Log.Printf("the lead of etcd may stay at %s: %v", of, errors.Join(err, sleep))
-			return
-		}
+	err := etcd.LeadGiven(ctx, leadEvery, func(ctx context.Context) (bool, error) { return h.lead(ctx, of, at) })
+	if err != nil {
+		h.Log.Printf("the lead of etcd may stay at %s: %v", of, err)
 	}
 }
 
