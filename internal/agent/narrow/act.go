@@ -93,7 +93,7 @@ func (h *here) shared(ctx context.Context) error {
 		return err
 	}
 	if len(data[targetKey]) == 0 {
-		return fmt.Errorf("Secret %s/%s has no site of two control planes yet", replace.LockNamespace, targetSecret)
+		return fmt.Errorf("the Secret %s/%s has no site of two control planes yet", replace.LockNamespace, targetSecret)
 	}
 	t, err := replacement.UnmarshalNarrowTarget(data[targetKey])
 	if err != nil {

@@ -40,13 +40,13 @@ func TestTheFactsOfOneOfThreeOpenEveryGate(t *testing.T) {
 	}
 	for gate, change := range map[string]func(l *lab){
 		"old":     func(l *lab) { delete(l.api.nodes, "cp-3") },
-		"work":    func(l *lab) { l.api.place.Readdress = `{"id":"m1","by":"ada"}` },
+		"work":    func(l *lab) { l.api.Infra.Readdress = `{"id":"m1","by":"ada"}` },
 		"hands":   func(l *lab) { l.put(state.FencingDir+"/cp-2.json", "{}") },
 		"serve":   func(l *lab) { delete(l.others, "cp-3") },
 		"fencing": func(l *lab) { l.tests["cp-2"] = fence.Report{Identity: fence.IdentityUnknown} },
 		"volumes": func(l *lab) { l.api.volumes = []string{"pvc-1"} },
 		"target":  func(l *lab) { l.Possible = func(*site.Site) error { return errors.New("no way") } },
-		"members": func(l *lab) { l.ring.status.Members[1].Learner, l.ring.status.Members[1].Name = true, "cp-2" },
+		"members": func(l *lab) { l.ring.Now.Members[1].Learner, l.ring.Now.Members[1].Name = true, "cp-2" },
 	} {
 		l = newLab(t)
 		change(l)
@@ -58,7 +58,7 @@ func TestTheFactsOfOneOfThreeOpenEveryGate(t *testing.T) {
 
 func TestWhatCannotBeFoundOutIsUnknown(t *testing.T) {
 	l := newLab(t)
-	l.api.fails, l.ring.fails = errors.New("no route"), errors.New("no answer")
+	l.api.Fails, l.ring.Fails = errors.New("no route"), errors.New("no answer")
 	l.boot = func() (string, error) { return "", errors.New("no boot") }
 	l.put(state.EtcdRecordPath, "{")
 	l.put(replacement.NarrowTracePath, "{")
@@ -80,13 +80,13 @@ func TestTheOtherHostGetsTheAccountsWithThePlanAndLosesThemWithIt(t *testing.T) 
 	l := newLab(t)
 	job := l.job(narrow.Planned)
 	l.do(narrow.CopyPlan, job)
-	if len(l.api.secrets) > 0 || l.api.marks["cp-1 "+Annotation] != "p1" {
-		t.Errorf("%v, %v", l.api.secrets, l.api.marks)
+	if len(l.api.Secrets) > 0 || l.api.marks["cp-1 "+Annotation] != "p1" {
+		t.Errorf("%v, %v", l.api.Secrets, l.api.marks)
 	}
 	job.Plan.Stage = narrow.Preparing
 	l.do(narrow.CopyPlan, job)
-	text := string(l.api.secrets[replace.LockNamespace+"/"+targetSecret][targetKey])
-	if !strings.Contains(text, "hush-2") || strings.Contains(text, "PRIVATE KEY") || strings.Contains(l.api.maps[replace.LockNamespace+"/"+replace.LockName][replace.LockCopy], "hush") {
+	text := string(l.api.Secrets[replace.LockNamespace+"/"+targetSecret][targetKey])
+	if !strings.Contains(text, "hush-2") || strings.Contains(text, "PRIVATE KEY") || strings.Contains(l.api.Maps[replace.LockNamespace+"/"+replace.LockName][replace.LockCopy], "hush") {
 		t.Errorf("the Secret has %d bytes: %s", len(text), text)
 	}
 	peer := newLab(t)
@@ -110,8 +110,8 @@ func TestTheOtherHostGetsTheAccountsWithThePlanAndLosesThemWithIt(t *testing.T) 
 		t.Errorf("%+v, %+v", f.Told, f.Lock)
 	}
 	l.do(narrow.DropLock, job)
-	if len(l.api.secrets) > 0 || len(l.api.maps) > 0 || len(l.api.marks) > 0 {
-		t.Errorf("%v, %v, %v", l.api.secrets, l.api.maps, l.api.marks)
+	if len(l.api.Secrets) > 0 || len(l.api.Maps) > 0 || len(l.api.marks) > 0 {
+		t.Errorf("%v, %v, %v", l.api.Secrets, l.api.Maps, l.api.marks)
 	}
 }
 
@@ -164,10 +164,10 @@ func TestOnlyTheCarrierChangesTheClusterAndThatItBeganIsWrittenFirst(t *testing.
 		t.Errorf("%+v, %q", f.Plain, l.did)
 	}
 	delete(l.fails, "dress")
-	first := string(l.api.secrets[manifests.NamespaceEtcd+"/"+tokenSecret][tokenKey])
+	first := string(l.api.Secrets[manifests.NamespaceEtcd+"/"+tokenSecret][tokenKey])
 	l.token = func() string { return "another-one" }
 	l.do(narrow.Dress, job)
-	if again := string(l.api.secrets[manifests.NamespaceEtcd+"/"+tokenSecret][tokenKey]); again != first || first == "" {
+	if again := string(l.api.Secrets[manifests.NamespaceEtcd+"/"+tokenSecret][tokenKey]); again != first || first == "" {
 		t.Errorf("the secret of the hosts' trust is made twice: %q, %q", first, again)
 	}
 	l.ControlPlanes = 2 // the agent begins anew
@@ -190,8 +190,8 @@ func TestOnlyTheCarrierChangesTheClusterAndThatItBeganIsWrittenFirst(t *testing.
 	peer := newLab(t)
 	peer.Host = "cp-2"
 	peer.do(narrow.Dress, job)
-	if len(peer.api.secrets) > 0 {
-		t.Errorf("the other host changes the cluster: %v", peer.api.secrets)
+	if len(peer.api.Secrets) > 0 {
+		t.Errorf("the other host changes the cluster: %v", peer.api.Secrets)
 	}
 }
 
@@ -206,7 +206,7 @@ func TestBothHostsEnterTheRingByTheSameSecretAndTheKeeperIsAskedInThisBoot(t *te
 		t.Errorf("%+v, %+v", f.Word, f.Ring)
 	}
 	l.corosync()
-	l.api.fails = errors.New("no route") // the nodes are Corosync's by now
+	l.api.Fails = errors.New("no route") // the nodes are Corosync's by now
 	f := l.look(t.Context(), job)
 	if !is(f.Ring) || !is(f.Contact) || !state.Is(f.SetUp, false) || !state.Is(f.Maintained, false) || !is(f.PeerHere) || !is(f.ThirdHere) || !state.Is(f.Asked, false) {
 		t.Errorf("%+v", f)
@@ -253,7 +253,7 @@ func TestEtcdLeavesKubeletOnlyWhileTheTwoOthersServeInThatMoment(t *testing.T) {
 		"the peer knows no leader":        {func(l *lab, _ Job) { l.others["cp-2"] = etcd.MemberStatus{Serves: true} }, false},
 		"the one that goes is silent":     {func(l *lab, _ Job) { delete(l.others, "cp-3") }, false},
 		"and somebody said that it is so": {func(l *lab, job Job) { delete(l.others, "cp-3"); job.Plan.Accepts.Gone = true }, true},
-		"nobody knows where they are":     {func(l *lab, _ Job) { l.api.fails = errors.New("no route") }, false},
+		"nobody knows where they are":     {func(l *lab, _ Job) { l.api.Fails = errors.New("no route") }, false},
 	} {
 		l := newLab(t)
 		job := l.job(narrow.Handing)
@@ -279,8 +279,8 @@ func TestTheThirdMemberLeavesWithoutTheLeadWhileThePeerServes(t *testing.T) {
 		l := newLab(t)
 		c.change(l)
 		err := l.leave(t.Context(), l.job(narrow.Parting))
-		if (err == nil) != (c.did != nil) || !slices.Equal(l.ring.did, c.did) || slices.Contains(l.did, "lead of cp-3") != c.led {
-			t.Errorf("%s: %v, %q, %q", sentence, err, l.ring.did, l.did)
+		if (err == nil) != (c.did != nil) || !slices.Equal(l.ring.Did, c.did) || slices.Contains(l.did, "lead of cp-3") != c.led {
+			t.Errorf("%s: %v, %q, %q", sentence, err, l.ring.Did, l.did)
 		}
 	}
 	l := newLab(t)
@@ -306,16 +306,16 @@ func TestAHostThatGoesIsEmptiedAndForgottenAndItsNameIsClosed(t *testing.T) {
 		}
 	}
 	l.do(narrow.DropOld, job)
-	if want := []string{"pods of cp-3", "node cp-3 u3"}; !slices.Equal(l.api.did, want) {
-		t.Errorf("%q", l.api.did)
+	if want := []string{"pods of cp-3", "node cp-3 u3"}; !slices.Equal(l.api.Did, want) {
+		t.Errorf("%q", l.api.Did)
 	}
-	if g := l.api.graves["cp-3"]; !g.Open() || g.UID != "u3" || g.System != "m3" || g.Machine != "id3" || !g.ControlPlane {
+	if g := l.api.Graves["cp-3"]; !g.Open() || g.UID != "u3" || g.System != "m3" || g.Machine != "id3" || !g.ControlPlane {
 		t.Errorf("%+v", g)
 	}
 	if f := l.look(t.Context(), job); !state.Is(f.Node, false) {
 		t.Errorf("%+v", f.Node)
 	}
-	delete(l.api.graves, "cp-3") // a Node that somebody else deleted has no tombstone
+	delete(l.api.Graves, "cp-3") // a Node that somebody else deleted has no tombstone
 	if f := l.look(t.Context(), job); !is(f.Node) {
 		t.Errorf("%+v", f.Node)
 	}

@@ -5,16 +5,13 @@ import (
 	"errors"
 	"io"
 	"log"
-	"maps"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/etcd"
 	"github.com/holdfast/holdfast/internal/adapter/host"
-	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/adapter/pacemaker"
 	"github.com/holdfast/holdfast/internal/adapter/podman"
 	"github.com/holdfast/holdfast/internal/adapter/records"
@@ -23,53 +20,19 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/narrow"
 	decide "github.com/holdfast/holdfast/internal/decide/twonode"
 	"github.com/holdfast/holdfast/internal/fence"
-	"github.com/holdfast/holdfast/internal/model/retired"
 	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/testkit/plantest"
 	"github.com/holdfast/holdfast/internal/testkit/powercut"
 	"github.com/holdfast/holdfast/internal/testkit/sitetest"
 )
 
 // cluster is an API of values.
 type cluster struct {
-	maps    map[string]map[string]string
-	secrets map[string]map[string][]byte
+	plantest.API
 	marks   map[string]string // annotations, by name and key
-	graves  map[string]retired.Host
 	nodes   map[string]Node
 	volumes []string
-	did     []string
-	fails   error
-	place   kube.Infrastructure
-}
-
-func (c *cluster) Place(context.Context) (kube.Infrastructure, error) { return c.place, c.fails }
-
-func (c *cluster) ConfigMap(_ context.Context, ns, name string) (map[string]string, error) {
-	return c.maps[ns+"/"+name], c.fails
-}
-
-func (c *cluster) Lock(_ context.Context, ns, name string, data map[string]string) error {
-	if c.maps[ns+"/"+name] == nil {
-		c.maps[ns+"/"+name] = data
-	}
-	return c.fails
-}
-
-func (c *cluster) SetLocked(_ context.Context, ns, name, key, value string, data map[string]string) error {
-	m := c.maps[ns+"/"+name]
-	if m[key] != value {
-		return errors.New("of another plan")
-	}
-	maps.Copy(m, data)
-	return nil
-}
-
-func (c *cluster) Unlock(_ context.Context, ns, name, key, value string) error {
-	if c.maps[ns+"/"+name][key] == value {
-		delete(c.maps, ns+"/"+name)
-	}
-	return nil
 }
 
 func (c *cluster) SetAnnotations(_ context.Context, node string, values map[string]*string) error {
@@ -82,67 +45,22 @@ func (c *cluster) SetAnnotations(_ context.Context, node string, values map[stri
 	return nil
 }
 
-func (c *cluster) Secret(_ context.Context, ns, name string) (map[string][]byte, error) {
-	return c.secrets[ns+"/"+name], c.fails
-}
-
-func (c *cluster) PutSecret(_ context.Context, ns, name string, data map[string][]byte) error {
-	c.secrets[ns+"/"+name] = data
-	return c.fails
-}
-
-func (c *cluster) DeleteSecret(_ context.Context, ns, name string) error {
-	delete(c.secrets, ns+"/"+name)
-	return c.fails
-}
-
-func (c *cluster) Retired(_ context.Context, name string) (retired.List, error) {
-	if h, there := c.graves[name]; there {
-		return retired.List{h}, nil
-	}
-	return nil, nil
-}
-
-func (c *cluster) Retire(_ context.Context, h retired.Host) error { c.graves[h.Name] = h; return nil }
-
-func (c *cluster) DeletePodsOn(_ context.Context, node string) error {
-	c.did = append(c.did, "pods of "+node)
-	return nil
-}
-
 func (c *cluster) DeleteNode(_ context.Context, name, uid string) error {
-	c.did = append(c.did, "node "+name+" "+uid)
+	c.Did = append(c.Did, "node "+name+" "+uid)
 	delete(c.nodes, name)
 	return nil
 }
 
-func (c *cluster) NodeOf(_ context.Context, name string) (Node, error) { return c.nodes[name], c.fails }
+func (c *cluster) NodeOf(_ context.Context, name string) (Node, error) { return c.nodes[name], c.Fails }
 
-func (c *cluster) VolumesOf(context.Context, string) ([]string, error) { return c.volumes, c.fails }
-
-// ring is an etcd of values.
-type ring struct {
-	status etcd.MemberStatus
-	fails  error
-	did    []string
-}
-
-func (r *ring) Status(context.Context) (etcd.MemberStatus, error) { return r.status, r.fails }
-
-func (r *ring) RemoveMember(_ context.Context, id state.MemberID) error {
-	r.did = append(r.did, "removes "+id.String())
-	r.status.Members = slices.DeleteFunc(r.status.Members, func(m state.EtcdMember) bool { return m.ID == id })
-	return nil
-}
-
-func (r *ring) Close() error { return nil }
+func (c *cluster) VolumesOf(context.Context, string) ([]string, error) { return c.volumes, c.Fails }
 
 // lab is cp-1 of values, of a site of three.
 type lab struct {
 	*here
 	t        *testing.T
 	api      *cluster
-	ring     *ring
+	ring     *plantest.Ring
 	others   map[string]etcd.MemberStatus
 	cib      string
 	commands []string
@@ -179,12 +97,12 @@ func newLab(t *testing.T) *lab {
 	l := &lab{
 		t: t, clock: noon, fails: map[string]error{}, units: map[string]bool{"corosync.service": true, "pacemaker.service": true},
 		api: &cluster{
-			maps: map[string]map[string]string{}, secrets: map[string]map[string][]byte{}, marks: map[string]string{}, graves: map[string]retired.Host{},
+			API: plantest.NewAPI(), marks: map[string]string{},
 			nodes: map[string]Node{
 				"cp-1": {There: true, UID: "u1", Address: "192.0.2.11"}, "cp-2": {There: true, UID: "u2", Address: "192.0.2.12"}, "cp-3": {There: true, UID: "u3", MachineID: "id3", Address: "192.0.2.13"},
 			},
 		},
-		ring:   &ring{status: etcd.MemberStatus{Member: 1, Leader: 1, Serves: true, Members: []state.EtcdMember{{ID: 1, Name: "cp-1"}, {ID: 2, Name: "cp-2"}, {ID: 7, Name: "cp-3"}}}},
+		ring:   &plantest.Ring{Now: etcd.MemberStatus{Member: 1, Leader: 1, Serves: true, Members: []state.EtcdMember{{ID: 1, Name: "cp-1"}, {ID: 2, Name: "cp-2"}, {ID: 7, Name: "cp-3"}}}},
 		others: map[string]etcd.MemberStatus{"cp-2": voting, "cp-3": voting}, cib: `<cib/>`,
 		tests: map[string]fence.Report{"cp-1": {Identity: fence.IdentityMatches}, "cp-2": {Identity: fence.IdentityMatches}},
 	}

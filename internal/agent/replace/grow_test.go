@@ -112,7 +112,7 @@ func TestTheGatesOfAGrowingSiteNeedNoKeeper(t *testing.T) {
 	order := order
 	order.Wish = replace.Wish{ID: "p2", Grows: true, New: job.Plan.New, At: noon, By: "ada", Accepts: replace.Accepts{NoBackup: true}}
 	job = Job{Order: &order}
-	delete(l.api.maps, system+"/"+lockName)
+	delete(l.api.Maps, system+"/"+lockName)
 	f := l.look(t.Context(), job)
 	for _, g := range replace.Closed(replace.GrowGates(f, order.Wish)) {
 		if g.ID != "release" { // there is none in this folder
@@ -126,7 +126,7 @@ func TestTheGatesOfAGrowingSiteNeedNoKeeper(t *testing.T) {
 	if f.Serves.Known || f.Record.Known {
 		t.Error("nobody runs etcd here, and something is known of it")
 	}
-	if _, there := l.api.secrets[etcdSpace+"/"+tokenName]; there || len(l.commands) > 0 && strings.HasPrefix(l.commands[0], pacemaker.Reload().String()) {
+	if _, there := l.api.Secrets[etcdSpace+"/"+tokenName]; there || len(l.commands) > 0 && strings.HasPrefix(l.commands[0], pacemaker.Reload().String()) {
 		t.Error("a look changed something")
 	}
 }

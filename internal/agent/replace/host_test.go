@@ -41,8 +41,8 @@ func TestNothingIsTakenAwayFromAHostThatMayRun(t *testing.T) {
 				t.Errorf("%s: %s: %v", name, act, err)
 			}
 		}
-		if len(l.commands)+len(l.api.did) > 0 {
-			t.Errorf("%s: %v, %v", name, l.commands, l.api.did)
+		if len(l.commands)+len(l.api.Did) > 0 {
+			t.Errorf("%s: %v, %v", name, l.commands, l.api.Did)
 		}
 	}
 }
@@ -72,8 +72,8 @@ func TestAHostThatIsOffIsTakenOutOfEverything(t *testing.T) {
 	if !slices.Contains(l.commands, pacemaker.Forget("cp-2").String()) || !slices.Contains(l.commands, pacemaker.Reload().String()) {
 		t.Error(l.commands)
 	}
-	if grave, there := l.api.graves["cp-2"]; !there || grave.UID != "u" || grave.Machine != "m-old" || grave.System != "old" {
-		t.Errorf("%+v", l.api.graves)
+	if grave, there := l.api.Graves["cp-2"]; !there || grave.UID != "u" || grave.Machine != "m-old" || grave.System != "old" {
+		t.Errorf("%+v", l.api.Graves)
 	}
 	if err := l.giveName(t.Context(), job); err != nil {
 		t.Fatal(err)
@@ -112,9 +112,9 @@ func TestPodsThatComeBackForTheNameAreToldAndKeepNoNewcomerOut(t *testing.T) {
 	if d.Rule != "newcomer.install" || !strings.Contains(d.Words, "pod shop/till-5f-* (of ReplicaSet till-5f)") || !strings.Contains(d.Words, "pod shop/db-0: it is deleted, and waits for example.com/data") {
 		t.Errorf("%+v", d)
 	}
-	grave := l.api.graves["cp-2"]
+	grave := l.api.Graves["cp-2"]
 	grave.UID = "of-another-life"
-	l.api.graves["cp-2"] = grave
+	l.api.Graves["cp-2"] = grave
 	if f := l.look(t.Context(), job); !state.Is(f.Pods, 1) {
 		t.Errorf("by the tombstone of another life %+v hold the plan", f.Pods)
 	}
@@ -169,7 +169,7 @@ func TestANewcomerOfAnotherNameGetsAnotherNumber(t *testing.T) {
 // L5: the other host began one, too.
 func TestOfTwoThatReplaceEachOtherOneHasTheLock(t *testing.T) {
 	l, job := newLab(t)
-	l.api.maps["kube-system/holdfast-replace"] = map[string]string{lockKey: "p2"}
+	l.api.Maps["kube-system/holdfast-replace"] = map[string]string{lockKey: "p2"}
 	if err := l.copyPlan(t.Context(), job); err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +179,7 @@ func TestOfTwoThatReplaceEachOtherOneHasTheLock(t *testing.T) {
 	if d := replace.Decide(f); d.Rule != "lock.lost" || d.Plan.Stage != replace.Aborted {
 		t.Errorf("%+v", d)
 	}
-	if err := l.dropLock(t.Context(), job); err != nil || l.api.maps["kube-system/holdfast-replace"] == nil {
+	if err := l.dropLock(t.Context(), job); err != nil || l.api.Maps["kube-system/holdfast-replace"] == nil {
 		t.Error("somebody else's lock was taken", err)
 	}
 }
@@ -187,17 +187,17 @@ func TestOfTwoThatReplaceEachOtherOneHasTheLock(t *testing.T) {
 func TestALockThatSomebodyDeletesIsWrittenAgain(t *testing.T) {
 	const name = system + "/" + lockName
 	l, job := newLab(t)
-	delete(l.api.maps, name)
+	delete(l.api.Maps, name)
 	if d := l.decides(t, job); d.Rule != "lock.again" || d.Act != replace.CopyPlan {
 		t.Fatalf("%+v", d)
 	}
-	if err := l.world().Do[replace.CopyPlan](t.Context(), job); err != nil || replace.InForce(l.api.maps[name]) == "" {
-		t.Errorf("%v: %q", err, l.api.maps[name])
+	if err := l.world().Do[replace.CopyPlan](t.Context(), job); err != nil || replace.InForce(l.api.Maps[name]) == "" {
+		t.Errorf("%v: %q", err, l.api.Maps[name])
 	}
 	if d := l.decides(t, job); d.Rule != "retired.key" {
 		t.Errorf("%+v", d)
 	}
-	l.api.maps[name] = map[string]string{lockKey: "p2"}
+	l.api.Maps[name] = map[string]string{lockKey: "p2"}
 	if d := l.decides(t, job); d.Rule != "retired.key" {
 		t.Errorf("another plan has the lock: %+v", d)
 	}

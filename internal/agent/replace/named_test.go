@@ -33,7 +33,7 @@ func newRenaming(t *testing.T) (l *lab, job Job, named *int) {
 		*named++
 		return nil
 	}
-	l.api.secrets["openshift-etcd/fencing-credentials-cp-2"] = map[string][]byte{"password": []byte("old")}
+	l.api.Secrets["openshift-etcd/fencing-credentials-cp-2"] = map[string][]byte{"password": []byte("old")}
 	if _, err := l.files.WriteDevice(state.FencingDevice{Target: "cp-2", Address: "https://old", Username: "u", Password: "p"}); err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func TestTheSiteNamesTheNewHostOnceNothingOfTheOldOneIsLeft(t *testing.T) {
 	if d := l.decides(t, job); d.Rule != "newcomer.install" || !strings.Contains(d.Words, "cp-3") || *named != 2 {
 		t.Errorf("%+v, named %d times", d, *named)
 	}
-	if _, left := l.api.secrets["openshift-etcd/fencing-credentials-cp-2"]; left {
+	if _, left := l.api.Secrets["openshift-etcd/fencing-credentials-cp-2"]; left {
 		t.Error("the cluster has the account of the old host's BMC")
 	}
 	if f := l.look(t.Context(), job); !state.Is(f.OldDevice, true) {
@@ -133,12 +133,12 @@ func TestTheNameOfANewHostIsLookedForInTheClusterAndTheSite(t *testing.T) {
 	}{
 		"a new name":              {func(*lab, *replacement.Order) {}, ""},
 		"one that the site names": {func(l *lab, _ *replacement.Order) { l.Hosts = append(l.Hosts, "cp-3") }, "Duplicate"},
-		"one that was taken out":  {func(l *lab, _ *replacement.Order) { l.api.graves["cp-3"] = retired.Host{Name: "cp-3", When: noon} }, "stays retired"},
+		"one that was taken out":  {func(l *lab, _ *replacement.Order) { l.api.Graves["cp-3"] = retired.Host{Name: "cp-3", When: noon} }, "stays retired"},
 		"one that a plan for a second family does not name": {func(l *lab, _ *replacement.Order) {
-			l.api.place.DualStack = `{"id":"f1","by":"ada","hosts":{"cp-1":{"controlPlane":true},"cp-2":{"controlPlane":true}}}`
+			l.api.Infra.DualStack = `{"id":"f1","by":"ada","hosts":{"cp-1":{"controlPlane":true},"cp-2":{"controlPlane":true}}}`
 		}, "does not name cp-3"},
 		"one that it names": {func(l *lab, _ *replacement.Order) {
-			l.api.place.DualStack = `{"id":"f1","by":"ada","hosts":{"cp-1":{"controlPlane":true},"cp-3":{"controlPlane":true}}}`
+			l.api.Infra.DualStack = `{"id":"f1","by":"ada","hosts":{"cp-1":{"controlPlane":true},"cp-3":{"controlPlane":true}}}`
 		}, ""},
 		"one that is no node name": {func(_ *lab, o *replacement.Order) { o.Wish.New.Name = "cp_3" }, "must be a DNS name"},
 	} {

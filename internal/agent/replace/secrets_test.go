@@ -23,14 +23,14 @@ func TestAnotherKeyOfJoinSecretsStaysWhileTheNewMachineIsWaitedFor(t *testing.T)
 	l, job := newLab(t)
 	job.Secrets.JoinKey, job.Secrets.FormerJoinKey = joinKeyOf("plan"), joinKeyOf("former")
 	job.Plan.Reloaded = true
-	l.api.graves["cp-2"] = retired.Host{Name: "cp-2", UID: "u"}
+	l.api.Graves["cp-2"] = retired.Host{Name: "cp-2", UID: "u"}
 	for _, act := range []replace.Act{replace.ChangeKey, replace.PutToken} {
 		if err := l.world().Do[act](t.Context(), job); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for word, want := range map[string]bool{"former": false, "plan": true, "person": true} {
-		l.api.secrets["kube-system/holdfast-join-key"] = map[string][]byte{"key": joinKeyOf(word)}
+		l.api.Secrets["kube-system/holdfast-join-key"] = map[string][]byte{"key": joinKeyOf(word)}
 		f := l.look(t.Context(), job)
 		f.Plan = job.Plan
 		if d := replace.Decide(f); !state.Is(f.JoinKey, want) || (d.Act == replace.ChangeJoin) == want {
@@ -38,7 +38,7 @@ func TestAnotherKeyOfJoinSecretsStaysWhileTheNewMachineIsWaitedFor(t *testing.T)
 		}
 	}
 	for what, data := range map[string]map[string][]byte{"no Secret": nil, "no key": {}, "a short key": {"key": []byte("short")}} {
-		l.api.secrets["kube-system/holdfast-join-key"] = data
+		l.api.Secrets["kube-system/holdfast-join-key"] = data
 		if f := l.look(t.Context(), job); !state.Is(f.JoinKey, false) {
 			t.Errorf("%s: %+v", what, f.JoinKey)
 		}
@@ -46,7 +46,7 @@ func TestAnotherKeyOfJoinSecretsStaysWhileTheNewMachineIsWaitedFor(t *testing.T)
 	// An earlier release began the plan: nothing but its own key is known to shut the old host out.
 	job.Secrets.FormerJoinKey = nil
 	for word, want := range map[string]bool{"former": false, "plan": true} {
-		l.api.secrets["kube-system/holdfast-join-key"] = map[string][]byte{"key": joinKeyOf(word)}
+		l.api.Secrets["kube-system/holdfast-join-key"] = map[string][]byte{"key": joinKeyOf(word)}
 		if f := l.look(t.Context(), job); !state.Is(f.JoinKey, want) {
 			t.Errorf("the key %s, without that of the old host: %+v", word, f.JoinKey)
 		}
@@ -67,6 +67,6 @@ func TestWhichKeyOfJoinSecretsTheOldHostHas(t *testing.T) {
 		t.Fatal(err)
 	}
 	want("somebody deleted the Secret", "kept")
-	l.api.secrets["kube-system/holdfast-join-key"] = map[string][]byte{"key": joinKeyOf("cluster")}
+	l.api.Secrets["kube-system/holdfast-join-key"] = map[string][]byte{"key": joinKeyOf("cluster")}
 	want("the cluster has one", "cluster")
 }

@@ -19,7 +19,7 @@ func TestU17_APlanReadsHowFarTheHostThatStaysIs(t *testing.T) {
 	if f := l.look(t.Context(), job); !f.Upgrade.Known || f.Upgrade.Value.Retire+f.Upgrade.Value.Install != "" {
 		t.Fatalf("no upgrade: %+v", f.Upgrade)
 	}
-	l.api.maps[annotation.RecordNamespace+"/"+annotation.RecordName] = map[string]string{annotation.RecordKey: record}
+	l.api.Maps[annotation.RecordNamespace+"/"+annotation.RecordName] = map[string]string{annotation.RecordKey: record}
 	if f := l.look(t.Context(), job); !strings.Contains(f.Upgrade.Value.Retire, "nobody knows") {
 		t.Errorf("it says nothing: %+v", f.Upgrade)
 	}
@@ -39,7 +39,7 @@ func TestAPlanReadsWhetherAMoveOfTheSiteIsAnnounced(t *testing.T) {
 	if f := l.look(t.Context(), job); !state.Is(f.Moves, "") {
 		t.Fatalf("no move: %+v", f.Moves)
 	}
-	l.api.place.Readdress = `{"id":"m1","by":"ada"}`
+	l.api.Infra.Readdress = `{"id":"m1","by":"ada"}`
 	if f := l.look(t.Context(), job); !strings.Contains(f.Moves.Value, "the move m1 of ada is announced") {
 		t.Errorf("announced: %+v", f.Moves)
 	}

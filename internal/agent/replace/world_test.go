@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
-	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/adapter/pacemaker"
 	"github.com/holdfast/holdfast/internal/adapter/podman"
 	"github.com/holdfast/holdfast/internal/adapter/records"
@@ -24,70 +23,19 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
 	"github.com/holdfast/holdfast/internal/fence"
 	"github.com/holdfast/holdfast/internal/model/corosync"
-	"github.com/holdfast/holdfast/internal/model/retired"
 	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/testkit/plantest"
 	"github.com/holdfast/holdfast/internal/testkit/powercut"
 )
 
 // cluster is an API of values.
 type cluster struct {
-	maps    map[string]map[string]string
-	secrets map[string]map[string][]byte
-	graves  map[string]retired.Host
-	node    NodeFacts
-	pods    int
-	pinned  []corev1.Pod // are made again as often as they are deleted
-	lease   time.Time
-	did     []string
-	said    *annotation.Host // of cp-1
-	place   kube.Infrastructure
-}
-
-func (c *cluster) Place(context.Context) (kube.Infrastructure, error) { return c.place, nil }
-
-func (c *cluster) ConfigMap(_ context.Context, ns, name string) (map[string]string, error) {
-	return c.maps[ns+"/"+name], nil
-}
-
-func (c *cluster) Secret(_ context.Context, ns, name string) (map[string][]byte, error) {
-	return c.secrets[ns+"/"+name], nil
-}
-
-func (c *cluster) PutSecret(_ context.Context, ns, name string, data map[string][]byte) error {
-	c.secrets[ns+"/"+name] = data
-	return nil
-}
-
-func (c *cluster) DeleteSecret(_ context.Context, ns, name string) error {
-	delete(c.secrets, ns+"/"+name)
-	return nil
-}
-
-func (c *cluster) Retired(_ context.Context, name string) (retired.List, error) {
-	if h, there := c.graves[name]; there {
-		return retired.List{h}, nil
-	}
-	return nil, nil
-}
-
-func (c *cluster) Retire(_ context.Context, h retired.Host) error {
-	_, err := h.Marshal()
-	c.graves[h.Name] = h
-	return err
-}
-
-func (c *cluster) Lock(_ context.Context, ns, name string, data map[string]string) error {
-	if c.maps[ns+"/"+name] == nil {
-		c.maps[ns+"/"+name] = data
-	}
-	return nil
-}
-
-func (c *cluster) Unlock(_ context.Context, ns, name, key, value string) error {
-	if c.maps[ns+"/"+name][key] == value {
-		delete(c.maps, ns+"/"+name)
-	}
-	return nil
+	plantest.API
+	node   NodeFacts
+	pods   int
+	pinned []corev1.Pod // are made again as often as they are deleted
+	lease  time.Time
+	said   *annotation.Host // of cp-1
 }
 
 func (c *cluster) PodsOn(context.Context, string) ([]corev1.Pod, error) {
@@ -95,12 +43,12 @@ func (c *cluster) PodsOn(context.Context, string) ([]corev1.Pod, error) {
 }
 
 func (c *cluster) DeletePodsOn(context.Context, string) error {
-	c.did, c.pods = append(c.did, "pods"), 0
+	c.Did, c.pods = append(c.Did, "pods"), 0
 	return nil
 }
 
 func (c *cluster) DeleteNode(_ context.Context, _, uid string) error {
-	if c.did = append(c.did, "node"); c.node.UID == uid {
+	if c.Did = append(c.Did, "node"); c.node.UID == uid {
 		c.node = NodeFacts{}
 	}
 	return nil
@@ -150,10 +98,11 @@ func newLab(t *testing.T) (*lab, Job) {
 	}
 	l := &lab{
 		power: state.PowerOff, clock: noon, nodes: []string{"cp-1", "cp-2"},
-		api: &cluster{maps: map[string]map[string]string{system + "/" + lockName: {lockKey: "p1"}}, secrets: map[string]map[string][]byte{}, graves: map[string]retired.Host{}, pods: 3, node: NodeFacts{
+		api: &cluster{API: plantest.NewAPI(), pods: 3, node: NodeFacts{
 			Node: replace.Node{There: true, UID: "u"}, Address: "10.98.0.12", Machine: state.Machine{UUID: "old", Serial: "S2"}, MachineID: "m-old",
 		}},
 	}
+	l.api.Maps[system+"/"+lockName] = map[string]string{lockKey: "p1"}
 	l.here = &here{
 		Options: Options{Host: "cp-1", Cluster: "site-1", ControlPlanes: 2, Log: log.New(io.Discard, "", 0), NamedIn: func(replace.Plan) bool { return true }}, root: root, files: records.Files{Root: root}, now: func() time.Time { return l.clock },
 		report: func(context.Context) (state.EtcdReport, error) { return l.said(), nil },

@@ -31,16 +31,16 @@ func TestTheFactsOfATwoThatMayBecomeThreeOpenEveryGate(t *testing.T) {
 		t.Errorf("a name that is taken: %+v", shut)
 	}
 	l.api.node = Node{}
-	l.api.place.Readdress = `{"id":"m1","by":"ada"}`
+	l.api.Infra.Readdress = `{"id":"m1","by":"ada"}`
 	if shut := replace.Closed(widen.Gates(l.look(t.Context(), Job{Wish: &wish}), wish)); !slices.ContainsFunc(shut, func(g replace.Gate) bool { return g.ID == "work" }) {
 		t.Errorf("a move that is announced: %+v", shut)
 	}
-	l.api.place.Readdress = ""
+	l.api.Infra.Readdress = ""
 	if !state.Is(f.PeerRecord, state.EtcdPair) || !state.Is(f.Behind, 3) || f.Now != noon {
 		t.Errorf("%+v", f)
 	}
 	// An unknown fact leads to no step.
-	l.mute, l.api.fails = true, errors.New("no route")
+	l.mute, l.api.Fails = true, errors.New("no route")
 	if f := l.look(t.Context(), Job{}); f.Record.Known || f.Voters.Known || f.Word.Known || f.Lock.Known || f.Told.Known || f.Work.Known || f.Moves.Known {
 		t.Errorf("%+v", f)
 	}
@@ -64,7 +64,7 @@ func TestTheLockHasThePlanAndWhatTheOtherHostTells(t *testing.T) {
 	if p := f.Told.Value; p.Stage != widen.LettingIn || p.Word != job.Plan.Word() || p.Record != state.EtcdPair || !p.Target {
 		t.Errorf("%+v", f.Told)
 	}
-	if words := replace.InForce(l.api.maps[replace.LockNamespace+"/"+replace.LockName]); !strings.Contains(words, "brings cp-3 as the third control plane; to follow it, on cp-1: sudo holdfast topology apply") {
+	if words := replace.InForce(l.api.Maps[replace.LockNamespace+"/"+replace.LockName]); !strings.Contains(words, "brings cp-3 as the third control plane; to follow it, on cp-1: sudo holdfast topology apply") {
 		t.Error(words)
 	}
 	l.do(widen.DropLock, job)
@@ -83,7 +83,7 @@ func TestTheLockHasThePlanAndWhatTheOtherHostTells(t *testing.T) {
 	}
 	// Another plan's lock is only known by its ID, and is not written into.
 	text, _ := json.Marshal(replace.Plan{ID: "p9", New: replace.New{Name: "cp-2"}})
-	l.api.maps[replace.LockNamespace+"/"+replace.LockName] = map[string]string{replace.LockKey: "p9", replace.LockCopy: string(text)}
+	l.api.Maps[replace.LockNamespace+"/"+replace.LockName] = map[string]string{replace.LockKey: "p9", replace.LockCopy: string(text)}
 	f = l.look(t.Context(), job)
 	if f.Lock.Value != (widen.Copy{ID: "p9"}) {
 		t.Errorf("%+v", f.Lock)
@@ -127,25 +127,25 @@ func TestOnlyALearnerOfThePlanComesAndGoes(t *testing.T) {
 		t.Errorf("another learner is added: %v", err)
 	}
 	l.do(widen.DropLearner, job)
-	if want := []string{"adds https://192.0.2.13:2380", "removes 7"}; !slices.Equal(l.ring.did, want) {
-		t.Errorf("%q", l.ring.did)
+	if want := []string{"adds https://192.0.2.13:2380", "removes 7"}; !slices.Equal(l.ring.Did, want) {
+		t.Errorf("%q", l.ring.Did)
 	}
 	for sentence, m := range map[string]state.EtcdMember{
 		"a voter":                    {ID: 7, Name: "cp-3"},
 		"the other host's":           {ID: 8, Name: "cp-2", Learner: true},
 		"one that is not the plan's": {ID: 8, Learner: true},
 	} {
-		l.ring.status.Members = []state.EtcdMember{{ID: 1, Name: "cp-1"}, {ID: 2, Name: "cp-2"}, m}
+		l.ring.Now.Members = []state.EtcdMember{{ID: 1, Name: "cp-1"}, {ID: 2, Name: "cp-2"}, m}
 		if err := l.dropLearner(t.Context(), job); !errors.Is(err, errMembers) {
 			t.Errorf("%s is removed: %v", sentence, err)
 		}
 	}
 	// The copy of the other host may be older than the member: it knows it by its name.
-	job.Plan.Third, l.ring.did = 0, nil
-	l.ring.status.Members[2] = state.EtcdMember{ID: 7, Name: "cp-3", Learner: true}
+	job.Plan.Third, l.ring.Did = 0, nil
+	l.ring.Now.Members[2] = state.EtcdMember{ID: 7, Name: "cp-3", Learner: true}
 	l.do(widen.DropLearner, job)
-	if want := []string{"removes 7"}; !slices.Equal(l.ring.did, want) {
-		t.Errorf("%q", l.ring.did)
+	if want := []string{"removes 7"}; !slices.Equal(l.ring.Did, want) {
+		t.Errorf("%q", l.ring.Did)
 	}
 }
 
@@ -153,7 +153,7 @@ func TestALostVoterIsRemovedWhileTheOtherHostServes(t *testing.T) {
 	l := newLab(t)
 	job := l.job(widen.TakingBack)
 	three := []state.EtcdMember{{ID: 1, Name: "cp-1"}, {ID: 2, Name: "cp-2"}, {ID: 7, Name: "cp-3"}}
-	l.ring.status.Members = three
+	l.ring.Now.Members = three
 	if f := l.look(t.Context(), job); f.PeerServes.Known || f.ThirdServes.Known {
 		t.Errorf("a plan without a lost voter asks: %+v, %+v", f.PeerServes, f.ThirdServes)
 	}
@@ -175,21 +175,21 @@ func TestALostVoterIsRemovedWhileTheOtherHostServes(t *testing.T) {
 		t.Errorf("silent for %s, from this look on", f.Silent)
 	}
 	l.do(widen.DropVoter, job)
-	if want := []string{"removes 7"}; !slices.Equal(l.ring.did, want) {
-		t.Errorf("%q", l.ring.did)
+	if want := []string{"removes 7"}; !slices.Equal(l.ring.Did, want) {
+		t.Errorf("%q", l.ring.Did)
 	}
-	l.ring.did = nil
+	l.ring.Did = nil
 	if err := l.dropVoter(t.Context(), job); !errors.Is(err, errMembers) {
 		t.Errorf("it is removed once more: %v", err)
 	}
-	l.ring.status.Members = []state.EtcdMember{{ID: 1, Name: "cp-1"}, {ID: 2, Name: "cp-2"}, {ID: 7, Name: "cp-3", Learner: true}}
+	l.ring.Now.Members = []state.EtcdMember{{ID: 1, Name: "cp-1"}, {ID: 2, Name: "cp-2"}, {ID: 7, Name: "cp-3", Learner: true}}
 	if err := l.dropVoter(t.Context(), job); !errors.Is(err, errMembers) {
 		t.Errorf("a learner is removed: %v", err)
 	}
-	l.ring.status.Members = three
+	l.ring.Now.Members = three
 	delete(l.others, "cp-2")
-	if err := l.dropVoter(t.Context(), job); err == nil || len(l.ring.did) > 0 {
-		t.Errorf("the other host does not serve: %v, %q", err, l.ring.did)
+	if err := l.dropVoter(t.Context(), job); err == nil || len(l.ring.Did) > 0 {
+		t.Errorf("the other host does not serve: %v, %q", err, l.ring.Did)
 	}
 }
 
@@ -198,10 +198,10 @@ func TestWhatTheClusterHasOfTheThirdHostGoesAndItsNameIsClosed(t *testing.T) {
 	job := l.job(widen.TakingBack)
 	l.api.node = Node{There: true, UID: "u3"}
 	l.do(widen.DropNew, job)
-	if want := []string{"pods of cp-3", "node cp-3 u3"}; !slices.Equal(l.api.did, want) {
-		t.Errorf("%q", l.api.did)
+	if want := []string{"pods of cp-3", "node cp-3 u3"}; !slices.Equal(l.api.Did, want) {
+		t.Errorf("%q", l.api.Did)
 	}
-	if g := l.api.graves["cp-3"]; !g.Open() || g.UID != "u3" || g.System != "new" || !g.ControlPlane {
+	if g := l.api.Graves["cp-3"]; !g.Open() || g.UID != "u3" || g.System != "new" || !g.ControlPlane {
 		t.Errorf("%+v", g)
 	}
 	if f := l.look(t.Context(), job); !state.Is(f.Given, false) || !state.Is(f.Node, false) {
@@ -232,11 +232,11 @@ func TestEtcdStopsOnlyWhileTheTwoOthersServeInThatMoment(t *testing.T) {
 		l.others = was
 		l.put(state.EtcdParametersPath, `{"nodes":{"cp-1":"192.0.2.11","cp-2":"192.0.2.12"}}`)
 	}
-	l.ring.status.Members = append(l.ring.status.Members, state.EtcdMember{ID: 7, Name: "cp-3"})
-	l.ring.did = nil
+	l.ring.Now.Members = append(l.ring.Now.Members, state.EtcdMember{ID: 7, Name: "cp-3"})
+	l.ring.Did = nil
 	l.do(widen.StopEtcd, job)
-	if l.halted != 1 || !slices.Equal(l.ring.did, []string{"moves the lead to 2"}) {
-		t.Errorf("stopped %d times, %q", l.halted, l.ring.did)
+	if l.halted != 1 || !slices.Equal(l.ring.Did, []string{"moves the lead to 2"}) {
+		t.Errorf("stopped %d times, %q", l.halted, l.ring.Did)
 	}
 }
 
@@ -277,7 +277,7 @@ func TestKubeletsFileNamesAllThreeMembersAndOnceItIsGivenTheKeeperIsNotAsked(t *
 	}
 	l.do(widen.GivePod, job)
 	l.mute = true
-	l.ring.status.Members = append(l.ring.status.Members, state.EtcdMember{ID: 7, Name: "cp-3"})
+	l.ring.Now.Members = append(l.ring.Now.Members, state.EtcdMember{ID: 7, Name: "cp-3"})
 	l.do(widen.PutWord, job) // there is no keeper to wait for
 	f := l.look(t.Context(), job)
 	if !state.Is(f.Kubelets, true) || !state.Is(f.Serves, true) || !state.Is(f.Voters, 3) || !state.Is(f.PeerServes, true) || !state.Is(f.ThirdServes, true) || f.Word.Value != job.Plan.Word() {
@@ -301,7 +301,7 @@ func TestAComingMemberIsMeasuredByThePlan(t *testing.T) {
 		"this etcd serves not":   {7, 0, nil, 0, state.Fact[uint64]{}},
 	} {
 		l := newLab(t)
-		l.ring.status.RaftIndex = c.own
+		l.ring.Now.RaftIndex = c.own
 		l.applied = func(_ context.Context, url string) (state.MemberID, uint64, error) {
 			if url != "https://192.0.2.13:2379" {
 				t.Errorf("asked %s", url)

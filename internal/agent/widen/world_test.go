@@ -6,16 +6,13 @@ import (
 	"fmt"
 	"io"
 	"log"
-	"maps"
 	"net/netip"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/etcd"
 	"github.com/holdfast/holdfast/internal/adapter/host"
-	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/adapter/podman"
 	"github.com/holdfast/holdfast/internal/adapter/records"
 	"github.com/holdfast/holdfast/internal/adapter/replacement"
@@ -24,50 +21,17 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/widen"
 	"github.com/holdfast/holdfast/internal/install/configserver"
 	"github.com/holdfast/holdfast/internal/model/jointoken"
-	"github.com/holdfast/holdfast/internal/model/retired"
 	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/testkit/plantest"
 	"github.com/holdfast/holdfast/internal/testkit/powercut"
 )
 
 // cluster is an API of values.
 type cluster struct {
-	maps   map[string]map[string]string
-	marks  map[string]string // annotations of cp-1 and cp-2
-	lost   string            // a host whose Node is gone
-	graves map[string]retired.Host
-	node   Node
-	did    []string
-	fails  error
-	place  kube.Infrastructure
-}
-
-func (c *cluster) Place(context.Context) (kube.Infrastructure, error) { return c.place, c.fails }
-
-func (c *cluster) ConfigMap(_ context.Context, ns, name string) (map[string]string, error) {
-	return c.maps[ns+"/"+name], c.fails
-}
-
-func (c *cluster) Lock(_ context.Context, ns, name string, data map[string]string) error {
-	if c.maps[ns+"/"+name] == nil {
-		c.maps[ns+"/"+name] = data
-	}
-	return c.fails
-}
-
-func (c *cluster) SetLocked(_ context.Context, ns, name, key, value string, data map[string]string) error {
-	m := c.maps[ns+"/"+name]
-	if m[key] != value {
-		return errors.New("of another plan")
-	}
-	maps.Copy(m, data)
-	return nil
-}
-
-func (c *cluster) Unlock(_ context.Context, ns, name, key, value string) error {
-	if c.maps[ns+"/"+name][key] == value {
-		delete(c.maps, ns+"/"+name)
-	}
-	return nil
+	plantest.API
+	marks map[string]string // annotations of cp-1 and cp-2
+	lost  string            // a host whose Node is gone
+	node  Node
 }
 
 func (c *cluster) SetAnnotations(_ context.Context, node string, values map[string]*string) error {
@@ -82,30 +46,16 @@ func (c *cluster) SetAnnotations(_ context.Context, node string, values map[stri
 	return nil
 }
 
-func (c *cluster) Retired(_ context.Context, name string) (retired.List, error) {
-	if h, there := c.graves[name]; there {
-		return retired.List{h}, nil
-	}
-	return nil, nil
-}
-
-func (c *cluster) Retire(_ context.Context, h retired.Host) error { c.graves[h.Name] = h; return nil }
-
 func (c *cluster) GiveAgain(_ context.Context, name string, now time.Time) error {
-	if h, there := c.graves[name]; there {
+	if h, there := c.Graves[name]; there {
 		h.Again = now
-		c.graves[name] = h
+		c.Graves[name] = h
 	}
-	return nil
-}
-
-func (c *cluster) DeletePodsOn(_ context.Context, node string) error {
-	c.did = append(c.did, "pods of "+node)
 	return nil
 }
 
 func (c *cluster) DeleteNode(_ context.Context, name, uid string) error {
-	c.did = append(c.did, "node "+name+" "+uid)
+	c.Did = append(c.Did, "node "+name+" "+uid)
 	c.node = Node{}
 	return nil
 }
@@ -118,31 +68,18 @@ func (c *cluster) NodeOf(_ context.Context, name string) (Node, error) {
 }
 
 // ring is an etcd of values.
-type ring struct {
-	status etcd.MemberStatus
-	did    []string
-}
-
-func (r *ring) Status(context.Context) (etcd.MemberStatus, error) { return r.status, nil }
+type ring struct{ plantest.Ring }
 
 func (r *ring) AddLearner(_ context.Context, url string) (state.MemberID, error) {
-	r.did = append(r.did, "adds "+url)
-	r.status.Members = append(r.status.Members, state.EtcdMember{ID: 7, Learner: true})
+	r.Did = append(r.Did, "adds "+url)
+	r.Now.Members = append(r.Now.Members, state.EtcdMember{ID: 7, Learner: true})
 	return 7, nil
 }
 
-func (r *ring) RemoveMember(_ context.Context, id state.MemberID) error {
-	r.did = append(r.did, "removes "+id.String())
-	r.status.Members = slices.DeleteFunc(r.status.Members, func(m state.EtcdMember) bool { return m.ID == id })
-	return nil
-}
-
 func (r *ring) MoveLeader(_ context.Context, to state.MemberID) error {
-	r.did = append(r.did, "moves the lead to "+to.String())
+	r.Did = append(r.Did, "moves the lead to "+to.String())
 	return nil
 }
-
-func (r *ring) Close() error { return nil }
 
 // lab is cp-1 of values, of a site of two.
 type lab struct {
@@ -163,8 +100,8 @@ func newLab(t *testing.T) *lab {
 	two := []state.EtcdMember{{ID: 1, Name: "cp-1"}, {ID: 2, Name: "cp-2"}}
 	votes := etcd.MemberStatus{Serves: true, Leader: 1}
 	l := &lab{
-		t: t, api: &cluster{maps: map[string]map[string]string{}, marks: map[string]string{}, graves: map[string]retired.Host{}},
-		ring: &ring{status: etcd.MemberStatus{Member: 1, Leader: 1, Serves: true, Members: two}}, others: map[string]etcd.MemberStatus{"cp-2": votes, "cp-3": votes}, cib: cib("false"),
+		t: t, api: &cluster{API: plantest.NewAPI(), marks: map[string]string{}},
+		ring: &ring{plantest.Ring{Now: etcd.MemberStatus{Member: 1, Leader: 1, Serves: true, Members: two}}}, others: map[string]etcd.MemberStatus{"cp-2": votes, "cp-3": votes}, cib: cib("false"),
 	}
 	l.here = &here{
 		Options: Options{
@@ -216,7 +153,7 @@ func (l *lab) said() (state.EtcdReport, error) {
 	return state.EtcdReport{Snapshot: state.EtcdSnapshot{
 		Host: "cp-1", Peer: "cp-2", Record: state.Known(state.EtcdRecord{State: state.EtcdPair}), Pacemaker: state.EtcdPacemaker{Contact: state.Known(true), Ring: 5},
 		Statement: state.Known(state.EtcdStatement{Ring: 5, Record: state.EtcdRecord{State: state.EtcdPair}}),
-		Local:     state.EtcdLocal{Running: state.Known(true), Leader: state.Known(l.ring.status.Leader), Members: state.Known(l.ring.status.Members), StandIn: state.Known(state.MemberID(0))},
+		Local:     state.EtcdLocal{Running: state.Known(true), Leader: state.Known(l.ring.Now.Leader), Members: state.Known(l.ring.Now.Members), StandIn: state.Known(state.MemberID(0))},
 		Third:     state.EtcdThird{Word: word, Behind: state.Known(uint64(3))},
 	}}, err
 }

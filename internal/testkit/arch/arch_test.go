@@ -126,6 +126,7 @@ var layers = map[string]layer{
 	"internal/testkit/netnstest":    lab,
 	"internal/testkit/porttest":     lab,
 	"internal/testkit/explore":      lab,
+	"internal/testkit/plantest":     lab,
 	"internal/testkit/powercut":     lab,
 	"internal/testkit/sshdtest":     lab,
 	"cmd":                           binary,
