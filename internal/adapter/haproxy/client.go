@@ -3,6 +3,7 @@
 package haproxy
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -24,6 +25,10 @@ const Answer = 3 * time.Second
 
 // answerSize bounds one answer in bytes; a hundred servers need 100 kB.
 const answerSize = 4 << 20
+
+// usualAnswer is the room in bytes that an answer of a small cluster needs: it is read in
+// one piece four times a second.
+const usualAnswer = 16 << 10
 
 // ErrStopping is returned for a haproxy that was told to stop: it still
 // answers, and still serves its present connections.
@@ -186,11 +191,11 @@ func (c Client) ask(ctx context.Context, line string) (string, error) {
 			return "", fmt.Errorf("ask haproxy: %w", err)
 		}
 	}
-	answer, err := io.ReadAll(io.LimitReader(conn, answerSize))
-	if err != nil {
+	answer := bytes.NewBuffer(make([]byte, 0, usualAnswer))
+	if _, err := answer.ReadFrom(io.LimitReader(conn, answerSize)); err != nil {
 		return "", fmt.Errorf("wait for haproxy's answer: %w", err)
 	}
-	return string(answer), nil
+	return answer.String(), nil
 }
 
 // parseInfo reads the lines "key: value" of show info.

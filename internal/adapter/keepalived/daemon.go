@@ -47,7 +47,7 @@ func (d Daemon) runs() bool {
 	if err != nil || strings.TrimSpace(string(name)) != command {
 		return false
 	}
-	data, err := os.ReadFile(d.proc("status"))
+	data, err := d.status()
 	if err != nil {
 		return false
 	}
@@ -66,9 +66,24 @@ type ProcessState struct {
 	Wants bool
 }
 
-// ReadState reads the state of the process: one small read.
+// statusSize is more than the kernel writes about a process, about 1.5 kB.
+const statusSize = 8 << 10
+
+// status returns what the kernel says of the process, by one read: it is asked five times a second.
+func (d Daemon) status() ([]byte, error) {
+	file, err := unix.Open(d.proc("status"), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = unix.Close(file) }()
+	data := make([]byte, statusSize)
+	n, err := unix.Read(file, data)
+	return data[:max(n, 0)], err
+}
+
+// ReadState reads the state of the process.
 func (d Daemon) ReadState() (ProcessState, error) {
-	data, err := os.ReadFile(d.proc("status"))
+	data, err := d.status()
 	if err != nil {
 		return ProcessState{}, err
 	}

@@ -110,13 +110,16 @@ func blocks(text []byte) (out [][]byte) {
 	return out
 }
 
-// Client returns a client. It does not connect yet.
+// Client returns a client. It does not connect yet. The same access gets the same client
+// until its kubeconfig changes.
 func (a Access) Client() (*Client, error) {
-	cfg, err := a.Config()
-	if err != nil {
-		return nil, err
-	}
-	return newClient(cfg)
+	return lastClients.get(a, func() (*Client, error) {
+		cfg, err := a.Config()
+		if err != nil {
+			return nil, err
+		}
+		return newClient(cfg)
+	})
 }
 
 func newClient(cfg *rest.Config) (*Client, error) {

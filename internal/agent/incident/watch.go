@@ -28,14 +28,13 @@ func watch(ctx context.Context, wake func()) {
 	defer func() { _ = w.Close() }()
 	retry := time.NewTicker(retryInterval)
 	defer retry.Stop()
+	addFolders(w)
 	for {
-		for _, path := range happens {
-			_ = w.Add(filepath.Dir(path)) // adding a watched folder again changes nothing
-		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-retry.C:
+			addFolders(w)
 		case _, open := <-w.Errors:
 			if !open {
 				return
@@ -48,6 +47,13 @@ func watch(ctx context.Context, wake func()) {
 				wake()
 			}
 		}
+	}
+}
+
+// addFolders watches the folders that exist. Adding a watched one again changes nothing.
+func addFolders(w *fsnotify.Watcher) {
+	for _, path := range happens {
+		_ = w.Add(filepath.Dir(path))
 	}
 }
 
