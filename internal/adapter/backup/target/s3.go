@@ -162,7 +162,7 @@ func (b *bucket) put(ctx context.Context, way checksum, name string, from io.Rea
 	}
 	_, err := client.PutObject(ctx, b.Bucket, b.key(name), from, size, options)
 	if err != nil && ctx.Err() == nil && size > 0 {
-		_ = b.plain.RemoveIncompleteUpload(ctx, b.Bucket, b.key(name)) // else the bucket's own rules do
+		_ = b.plain.RemoveIncompleteUpload(ctx, b.Bucket, b.key(name)) // else the next backup does
 	}
 	return b.words(err)
 }
@@ -207,7 +207,8 @@ func (o object) Seek(offset int64, whence int) (int64, error) {
 	return n, o.b.words(err)
 }
 
-// List implements Target.
+// List implements Target. An upload of several parts that was cut off is listed as a half file: it
+// costs room as long as nobody ends it, and is no object.
 func (b *bucket) List(ctx context.Context, under string, see func(name string, size int64)) error {
 	root := b.key(under)
 	if root != "" {
@@ -219,13 +220,27 @@ func (b *bucket) List(ctx context.Context, under string, see func(name string, s
 		if o.Err != nil {
 			return b.words(o.Err)
 		}
-		see(strings.TrimPrefix(strings.TrimPrefix(o.Key, strings.Trim(b.Prefix, "/")), "/"), o.Size)
+		see(b.name(o.Key), o.Size)
+	}
+	for u := range b.plain.ListIncompleteUploads(ctx, b.Bucket, root, true) {
+		if u.Err != nil {
+			return nil //nolint:nilerr // many accounts may not see uploads: the bucket's own rules end them then
+		}
+		see(b.name(u.Key)+backup.HalfSuffix, u.Size)
 	}
 	return nil
 }
 
+// name is the reverse of key.
+func (b *bucket) name(key string) string {
+	return strings.TrimPrefix(strings.TrimPrefix(key, strings.Trim(b.Prefix, "/")), "/")
+}
+
 // Remove implements Target.
 func (b *bucket) Remove(ctx context.Context, name string) error {
+	if whole, half := strings.CutSuffix(name, backup.HalfSuffix); half {
+		return b.words(b.plain.RemoveIncompleteUpload(ctx, b.Bucket, b.key(whole)))
+	}
 	return b.words(b.plain.RemoveObject(ctx, b.Bucket, b.key(name), minio.RemoveObjectOptions{}))
 }
 
