@@ -118,7 +118,8 @@ get the file with which a new machine is installed.
 You can take the plan back with --abort until this host becomes one of two, the third member
 votes, etcd goes to the etcd keepers, or the other host is retired. Then it only goes forward.
 A third machine that votes, and is lost for good before its API server answers, is taken out by
---abort and --is-gone with its serial number.
+--abort and --is-gone with its serial number. If it is lost after that, while etcd moves to
+kubelet, --is-gone alone lets the plan go on without it; writes stop for some seconds, twice.
 Until the second host was let in you can still name another BMC or machine for it, by the same
 command with the edited file. If it is lost for good after that, --abort ends the plan, and
 'holdfast host replace' gives its place to another machine.
@@ -159,7 +160,7 @@ not confirmed; 1 it failed; 2 wrong usage, or the file is refused.`,
 	flags.StringVar(&f.ownUser, "own-bmc-username", "", fewer+"user at this host's own BMC, whose password was changed")
 	flags.StringVar(&f.ownPassword, "own-bmc-password-file", "", fewer+"file with the new password of this host's own BMC: the other host knows the old one")
 	flags.BoolVar(&f.keepAccount, "keep-bmc-account", false, fewer+"keep the account with which the other host could switch this host off")
-	flags.StringVar(&f.gone, "is-gone", "", "serial number of the machine that goes, or, with --abort, of the third one that came, if you have seen that it has no power and will not come back")
+	flags.StringVar(&f.gone, "is-gone", "", "serial number of the machine that goes, or of the third one that came, if you have seen that it has no power and will not come back")
 	flags.StringSliceVar(&f.lost, "accept-lost", nil, fewer+"volumes whose data are lost with the other host")
 	return cmd
 }

@@ -147,14 +147,39 @@ func (g *growth) runThree(ctx context.Context, plan *widen.Plan) error {
 		return g.takeBackThree(ctx, plan)
 	case g.file != "":
 		return coded(command.ExitRefused, "refused: the plan for %s has begun: run the command without --install-config to follow it", g.name)
+	case g.gone != "":
+		if err := g.sayThirdGone(plan); err != nil {
+			return err
+		}
 	}
 	return g.followThree(ctx, plan.ID)
+}
+
+// sayThirdGone tells the agent that the third machine, which votes, will not come back, so that the plan
+// goes on without it.
+func (g *growth) sayThirdGone(plan *widen.Plan) error {
+	switch {
+	case widen.Handing.After(plan.Stage):
+		return coded(command.ExitRefused, "refused: the plan can still be taken back: add --abort")
+	case plan.Stage.After(widen.Handing):
+		return coded(command.ExitRefused, "refused: the plan does not wait for %s any more: once it is whole, holdfast host replace %[1]s --is-gone %s", g.name, g.gone)
+	}
+	if why := g.lostThird(plan); why != "" {
+		return coded(command.ExitRefused, "refused: %s", why)
+	}
+	wish := g.wideWish(plan.ID)
+	wish.New, wish.Gone = plan.New, true
+	return g.store.PutWidenWish(wish)
 }
 
 // takeBackThree asks the agent to take the plan back, and waits for it.
 func (g *growth) takeBackThree(ctx context.Context, plan *widen.Plan) error {
 	if plan.Stage.After(widen.TakingBack) {
-		return coded(command.ExitRefused, "refused: %s votes, so there is only the way forward: %s", g.name, g.again())
+		way := g.again()
+		if g.gone != "" {
+			way = "leave --abort out"
+		}
+		return coded(command.ExitRefused, "refused: %s votes, so there is only the way forward: %s", g.name, way)
 	}
 	wish := g.wideWish(plan.ID)
 	wish.New, wish.Abort = plan.New, true

@@ -177,6 +177,46 @@ func TestAThirdControlPlaneThatVotesIsSaidToBeLostByItsSerialNumber(t *testing.T
 	}
 }
 
+func TestAThirdControlPlaneThatIsLostWhileEtcdMovesIsSaidToBeLostByItsSerialNumber(t *testing.T) {
+	p := widePlan("p1", widen.Handing)
+	p.Third, p.Newcomer.Machine.Serial = 7, "S3"
+	g := newThreeRun(t, func(_ int, g *growthRun) {
+		if w := wishOf(t, g); w.Gone && !w.Abort && w.ID == "p1" && w.New == p.New {
+			whole := p
+			whole.Stage = widen.Whole
+			put(t, g.store.PutWidenPlan(whole))
+		}
+	})
+	g.file = ""
+	for sentence, c := range map[string]struct {
+		stage        widen.Stage
+		serial, want string
+	}{
+		"it can be taken back": {widen.LettingIn, "S3", "add --abort"},
+		"another machine":      {widen.Handing, "S9", "S9 is not the serial number of cp-3"},
+		"nobody waits for it":  {widen.Ending, "S3", "holdfast host replace cp-3 --is-gone S3"},
+	} {
+		p.Stage, g.gone = c.stage, c.serial
+		put(t, g.store.PutWidenPlan(p))
+		if err := g.run(t.Context()); exitOfReplace(err) != command.ExitRefused || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", sentence, err)
+		}
+		if w, err := g.store.WidenWish(); w != nil || err != nil {
+			t.Errorf("%s: there is a wish: %v", sentence, err)
+		}
+	}
+	p.Stage, g.gone, g.abort = widen.Handing, "S3", true
+	put(t, g.store.PutWidenPlan(p))
+	if err := g.run(t.Context()); exitOfReplace(err) != command.ExitRefused || !strings.Contains(err.Error(), "leave --abort out") {
+		t.Errorf("taken back: %v", err)
+	}
+	g.abort = false
+	put(t, g.run(t.Context()))
+	if out := g.r.out.String(); !strings.Contains(out, "cp-3 is the third control plane") {
+		t.Error(out)
+	}
+}
+
 func TestAWishWhoseGatesAreClosedIsRefusedAndDropped(t *testing.T) {
 	g := newThreeRun(t, func(_ int, g *growthRun) {
 		w, err := g.store.WidenWish()

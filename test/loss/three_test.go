@@ -111,6 +111,61 @@ func TestAThirdControlPlaneThatIsLostRightAfterItsVoteIsTakenOut(t *testing.T) {
 	w.judge()
 }
 
+// movesPause is for how long clients may be without a write while etcd of one of two hosts moves to
+// kubelet without a third member.
+const movesPause = 20 * time.Second
+
+// TestAThirdControlPlaneThatIsLostWhileEtcdMovesIsNotWaitedFor takes the power from the third machine
+// once the plan only goes forward. By a person's word the two become two of three, which write on. The
+// word was wrong: the machine comes back, and is one of three.
+func TestAThirdControlPlaneThatIsLostWhileEtcdMovesIsNotWaitedFor(t *testing.T) {
+	s := up(t, 2, "--spare-control-planes=1")
+	const first, second, third = "cp-1", "cp-2", "cp-3"
+	w := s.writeAt("vip", s.Lab.Layout.APIVIPs[0])
+	s.bringsThird(first, third)
+	s.eventually(threeWithin, "the plan only goes forward", func() error {
+		if stage := s.widening(first).Stage; stage != widen.Handing {
+			return fmt.Errorf("the plan is at %s", stage)
+		}
+		return nil
+	})
+	s.power(third, "cut")
+	cut, plan := time.Now(), s.widening(first)
+	const follow = "holdfast topology apply --by test --timeout 5s"
+	s.eventually(wholeWithin, "the command says that the third machine does not answer", func() error {
+		out, err := s.Sh(t.Context(), first, follow)
+		if said := fmt.Sprint(out, err); !strings.Contains(said, "etcd of "+third+" does not answer, and the plan waits for it") {
+			return fmt.Errorf("%s, %w", out, err)
+		}
+		return nil
+	})
+	for what, c := range map[string]struct{ flags, want string }{
+		"another serial number": {"--is-gone another", "is not the serial number of " + third},
+		"taken back":            {"--abort --is-gone " + plan.Newcomer.Machine.Serial, "leave --abort out"},
+	} {
+		if out, err := s.Sh(t.Context(), first, follow+" "+c.flags); err == nil || !strings.Contains(fmt.Sprint(out, err), c.want) {
+			t.Errorf("%s: %s, %v", what, out, err)
+		}
+	}
+	said := time.Now()
+	out, err := s.Sh(t.Context(), first, "holdfast topology apply --by test --timeout 3s --is-gone "+plan.Newcomer.Machine.Serial)
+	t.Logf("the word is given: %s, %v", out, err)
+	s.followThree(first)
+	t.Logf("three control planes %.0f s after the power cut, %.0f s after the word", time.Since(cut).Seconds(), time.Since(said).Seconds())
+	w.paused("until then", movesPause)
+	for _, name := range []string{first, second} {
+		if err := s.vote(name, 3); err != nil {
+			t.Error(err)
+		}
+	}
+	s.power(third, "on")
+	s.eventually(wholeWithin, "the site is whole", func() error { return s.Whole(t.Context()) })
+	for _, name := range []string{first, second, third} {
+		s.eventually(wholeWithin, name+" says that it is healthy", func() error { return s.healthy(name) })
+	}
+	w.judge()
+}
+
 // outFor is how long a third machine that was taken out, and wakes up, is watched.
 const outFor = time.Minute
 

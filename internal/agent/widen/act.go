@@ -233,26 +233,28 @@ func (h *here) putPod(_ context.Context, job Job) error {
 	return h.steps().PutPod(pod)
 }
 
-// stopEtcd stops the etcd of this host. In the same moment the two others must serve. A leader gives
-// its lead away before, since an election would cost a second of writes.
+// stopEtcd stops the etcd of this host. In the same moment the two others must serve, unless somebody
+// said that the third one never will. A leader gives its lead away before, since an election would cost
+// a second of writes.
 func (h *here) stopEtcd(ctx context.Context, job Job) error {
-	if s := h.serving(ctx, *job.Plan); !is(s.peer) || !is(s.third) {
+	if s := h.serving(ctx, *job.Plan); !is(s.peer) || !is(s.third) && !job.Plan.Gone {
 		return errors.New("one of the two other members of etcd does not serve in this moment")
 	}
 	// A lead that stays costs an election, and nothing else.
-	if err := h.change(ctx, h.giveLead); err != nil {
+	if err := h.change(ctx, job.giveLead); err != nil {
 		h.Log.Printf("the lead of etcd stays here until it stops: %v", err)
 	}
 	return h.halt(ctx)
 }
 
-func (h *here) giveLead(ctx context.Context, c Etcd, _ []state.EtcdMember) error {
+// giveLead moves the lead of etcd away from this host, and not to a member that is lost.
+func (j Job) giveLead(ctx context.Context, c Etcd, _ []state.EtcdMember) error {
 	s, err := c.Status(ctx)
 	if err != nil || s.Leader != s.Member {
 		return err
 	}
 	for _, m := range s.Members {
-		if m.ID != s.Member && !m.Learner {
+		if m.ID != s.Member && !m.Learner && (m.ID != j.Plan.Third || !j.Plan.Gone) {
 			return c.MoveLeader(ctx, m.ID)
 		}
 	}

@@ -285,6 +285,41 @@ func TestAThirdHostThatIsLostRightAfterItsVoteIsTakenBack(t *testing.T) {
 	}
 }
 
+// TestAThirdHostThatIsLostWhileEtcdMovesIsNotWaitedForOnceSomebodySaysSo, though either of the two hosts
+// is cut anywhere meanwhile.
+func TestAThirdHostThatIsLostWhileEtcdMovesIsNotWaitedForOnceSomebodySaysSo(t *testing.T) {
+	for at := 0; ; at++ {
+		p := newPair(t)
+		if err := p.store(0).PutWidenWish(wish); err != nil {
+			t.Fatal(err)
+		}
+		p.play(t, func() bool {
+			p.burnt = p.burnt || p.done[0][widen.KubeletBoot]
+			d, err := p.store(0).WidenDoing()
+			return err == nil && d != nil && d.Rule == "hand.lost"
+		})
+		if p.done[0][widen.StopEtcd] || p.done[1][widen.StopEtcd] {
+			t.Fatalf("etcd moves while a member is lost: %v", p.log)
+		}
+		said := wish
+		said.Gone = true
+		if err := p.store(0).PutWidenWish(said); err != nil {
+			t.Fatal(err)
+		}
+		p.cut = powercut.Cut{At: at}
+		p.play(t, func() bool { return p.over(t) })
+		if a, b := p.plan(t, 0), p.plan(t, 1); a.Stage != widen.Whole || !a.Gone || !b.Gone || p.voters != 3 {
+			t.Fatalf("cut %d: %+v, %+v: %v", at, a, b, p.log)
+		}
+		if at > 0 && p.cut.At == at { // the run ended before the cut
+			if at < 20 {
+				t.Fatalf("only %d effects", at)
+			}
+			return
+		}
+	}
+}
+
 // lose takes the power from a host at a stage of its plan's copy; the other one goes on alone.
 func (p *pair) lose(t *testing.T, i int, at widen.Stage) {
 	t.Helper()

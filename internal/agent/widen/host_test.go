@@ -240,6 +240,24 @@ func TestEtcdStopsOnlyWhileTheTwoOthersServeInThatMoment(t *testing.T) {
 	}
 }
 
+func TestEtcdStopsWithoutAThirdMemberOnceSomebodySaidThatItIsLost(t *testing.T) {
+	l := newLab(t)
+	job := l.job(widen.Handing)
+	job.Plan.Gone, job.Plan.Third = true, 7
+	l.ring.Now.Members = append([]state.EtcdMember{{ID: 7, Name: "cp-3"}}, l.ring.Now.Members...)
+	was := l.others
+	l.others = nil
+	if err := l.stopEtcd(t.Context(), job); err == nil || l.halted > 0 {
+		t.Errorf("the peer is silent, too: %v, stopped %d times", err, l.halted)
+	}
+	l.others = map[string]etcd.MemberStatus{"cp-2": was["cp-2"]}
+	l.ring.Did = nil
+	l.do(widen.StopEtcd, job)
+	if l.halted != 1 || !slices.Equal(l.ring.Did, []string{"moves the lead to 2"}) {
+		t.Errorf("stopped %d times, %q", l.halted, l.ring.Did)
+	}
+}
+
 func TestAStopIsThePlansOnlyInMaintenance(t *testing.T) {
 	l := newLab(t)
 	job := l.job(widen.Handing)

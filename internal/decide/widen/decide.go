@@ -70,7 +70,7 @@ var carrierTable = map[Stage][]rule{
 	Coming:     comingRules,
 	LettingIn:  lettingRules,
 	TakingBack: backRules,
-	Handing:    slices.Concat(bootRules, copyRules, maintainRules, turnRules, handRules, handedRules),
+	Handing:    slices.Concat(amendRules, bootRules, copyRules, maintainRules, lostHandRules, turnRules, handRules, handedRules),
 	Ending:     slices.Concat(copyRules, farHandedRules, endRules, endedRules),
 	Dressing:   slices.Concat(copyRules, dressRules, dressedRules),
 	Whole:      overCarrierRules,

@@ -117,8 +117,12 @@ func (f Facts) carries() bool {
 	return f.Plan.Survivor == f.Host || f.alone() && (Handing.After(f.Plan.Stage) || f.Plan.Stage == Aborted)
 }
 
-// othersServe reports whether both other members of etcd serve.
-func (f Facts) othersServe() bool { return yes(f.PeerServes) && yes(f.ThirdServes) }
+// othersServe reports whether both other members of etcd serve. One that is lost for good is not
+// waited for: writes stop then until etcd of this host is back.
+func (f Facts) othersServe() bool { return yes(f.PeerServes) && (yes(f.ThirdServes) || f.Plan.Gone) }
+
+// stopped reports whether the plan has stopped etcd of this host, which comes before all else.
+func (f Facts) stopped() bool { return yes(f.Halted) && !yes(f.Kubelets) }
 
 func (f Facts) waits() bool {
 	return f.Asks.Machine.UUID+f.Asks.Machine.Serial != "" && f.Now.Sub(f.AskedAt).Abs() <= asking

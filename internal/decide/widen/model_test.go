@@ -53,6 +53,7 @@ type wide struct {
 	given      bool
 	abort      bool
 	says       bool // the person takes the plan back, and says that the third host is lost for good
+	goes       bool // the person says that, and the plan goes on
 	cuts       int8
 }
 
@@ -177,7 +178,11 @@ func (w wide) facts(i int) Facts {
 	if w.asks {
 		f.Asks, f.AskedAt = machine, noon
 	}
-	if (w.abort || w.says) && i == 0 {
+	switch {
+	case i != 0:
+	case w.goes:
+		f.Wish = &Wish{ID: "p1", Gone: true}
+	case w.abort || w.says:
 		f.Wish = &Wish{ID: "p1", Abort: true, Gone: w.says}
 	}
 	return f
@@ -304,6 +309,9 @@ func (w wide) happens() []wide {
 	// It votes, and its machine is lost for good, or a person believes so.
 	add(!w.third && !w.says && w.member == votes && a.stage == LettingIn, func(n *wide) { n.says = true })
 	add(!w.third && !w.says && w.member == votes && a.stage == LettingIn, func(n *wide) { n.says, n.burnt = true, true })
+	// The same while etcd moves.
+	add(!w.third && !w.goes && w.member == votes && a.stage == Handing, func(n *wide) { n.goes = true })
+	add(!w.third && !w.goes && w.member == votes && a.stage == Handing, func(n *wide) { n.goes, n.burnt = true, true })
 	add(w.third && w.member == votes && !w.ready && w.serves(), func(n *wide) { n.ready = true })
 	add(!w.abort && !a.dead && Handing.After(a.stage), func(n *wide) { n.abort = true })
 	return out
@@ -328,6 +336,7 @@ func (w wide) mistakes() (out []string) {
 	is(w.maintained && w.member != votes, "Pacemaker takes over no more, and two vote")
 	a, b := w.hosts[0], w.hosts[1]
 	is(a.noted && !a.named, "the plan names a member, and not the machine that may start it")
+	is(w.says && !w.goes && a.gone && a.stage.After(TakingBack) && a.stage != Aborted, "the person takes the plan back, and it goes forward")
 	is(a.stage == Aborted && (w.member != none || w.given), "the plan is taken back, and the third host is left")
 	is(a.stage == Whole && (!a.dressed || !b.dressed || !a.static || !b.static || a.ring || b.ring || a.paired || b.paired || w.member != votes), "whole, and something is missing")
 	is(w.member == votes && w.hosts[0].stage == Aborted, "three vote, and the plan was taken back")
@@ -338,7 +347,7 @@ func (w wide) mistakes() (out []string) {
 func (w wide) mistaken(i int, d Decision) string {
 	h := w.hosts[i]
 	switch {
-	case d.Act == StopEtcd && !h.halted && (!w.serves() || !w.runs(1-i) || !w.runs(2) || w.member != votes):
+	case d.Act == StopEtcd && !h.halted && (!w.serves() || !w.runs(1-i) || !w.runs(2) && !h.gone || w.member != votes):
 		return names[i] + " stops etcd, and the other two do not serve"
 	case d.Act == DropVoter && (w.member != votes || !h.gone || !w.runs(0) || !w.runs(1)):
 		return names[i] + " removes a voter, and the two do not serve"

@@ -37,7 +37,9 @@ func visit(t *testing.T, cuts int8) (used map[string]int, states int, bad string
 	before, wrong, found := explore.Visit(first, func(w wide) ([]wide, []string) {
 		next, wrong := w.next(t, used)
 		return next, append(w.mistakes(), wrong...)
-	}, func(from, to wide) bool { return from.abort == to.abort && from.says == to.says })
+	}, func(from, to wide) bool {
+		return from.abort == to.abort && from.says == to.says && from.goes == to.goes
+	})
 	if len(found) > 0 {
 		return used, len(before), fmt.Sprintf("%v: %+v", found, wrong)
 	}
@@ -81,6 +83,15 @@ func TestEachNeedOfThePlanIsNecessary(t *testing.T) {
 		"the learner stays":             {"back.learner", off, ""},
 		"a voter that is lost stays":    {"back.voter", off, ""},
 		"nobody asks a person about it": {"back.lost", off, ""},
+		"nobody goes on without a third host that is lost while etcd moves": {"hand.gone", off, ""},
+		"the other host does not learn that the third one is lost": {"take", func(r *rule) {
+			was := r.When
+			r.When = func(f Facts) bool { return was(f) && (f.Plan == nil || f.Lock.Value.Plan.Stage != f.Plan.Stage) }
+		}, ""},
+		"the cluster does not learn that the third one is lost": {"copy", func(r *rule) {
+			was := r.When
+			r.When = func(f Facts) bool { return was(f) && f.Lock.Value.Plan.Stage != f.Plan.Stage }
+		}, ""},
 		"a plan whose third host is lost goes forward": {"back.late", func(r *rule) {
 			r.When = func(f Facts) bool { return state.Is(f.Voters, 3) && state.Is(f.Record, state.EtcdMajority) }
 		}, ""},

@@ -67,7 +67,8 @@ type Plan struct {
 	Newcomer replace.Newcomer `json:"newcomer,omitzero"`
 	Third    state.MemberID   `json:"third,omitempty"`
 	// Ended says why a plan was taken back. Alone is the host that went on alone and took it back. Gone
-	// is true if the administrator said that the third machine is lost for good, although it votes.
+	// is true if the administrator said that the third machine is lost for good, although it votes:
+	// nobody waits for it any more.
 	Ended string `json:"ended,omitempty"`
 	Alone string `json:"alone,omitempty"`
 	Gone  bool   `json:"gone,omitempty"`
@@ -82,7 +83,7 @@ type Wish struct {
 	NoBackup bool        `json:"noBackup,omitempty"`
 	Abort    bool        `json:"abort,omitempty"`
 	// Gone is true if the administrator said, by the serial number of the machine, that the third host
-	// has no power and will not come back.
+	// has no power and will not come back. With Abort the plan is taken back, without it goes on.
 	Gone bool      `json:"gone,omitempty"`
 	Dry  bool      `json:"dry,omitempty"`
 	At   time.Time `json:"at"`

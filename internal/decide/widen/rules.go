@@ -11,7 +11,7 @@ var takeRules = []rule{{
 	Step: "W1", ID: "take", Act: WritePlan,
 	When: func(f Facts) bool {
 		c := f.Lock
-		return c.Known && c.Value.ID != "" && c.Value.Plan.Peer == f.Host && (f.fresh(c.Value.Plan) || f.Plan != nil && newer(c.Value.Plan, *f.Plan))
+		return !f.stopped() && c.Known && c.Value.ID != "" && c.Value.Plan.Peer == f.Host && (f.fresh(c.Value.Plan) || f.Plan != nil && newer(c.Value.Plan, *f.Plan))
 	},
 	Words: func(f Facts) string {
 		return "this host keeps a copy of the plan of " + f.Lock.Value.Plan.Survivor + " for a third control plane"
@@ -25,9 +25,10 @@ func (f Facts) fresh(p Plan) bool {
 	return (f.Plan == nil || f.Plan.Stage.Over() && f.Plan.ID != p.ID) && (!p.Stage.Over() || f.alone())
 }
 
-// newer reports whether a copy is of a later stage, or of a plan that this host took for ended.
+// newer reports whether a copy is of a later stage, says more about the third machine, or is of a plan
+// that this host took for ended.
 func newer(p, own Plan) bool {
-	return p.ID == own.ID && (p.Stage.After(own.Stage) || own.Stage == Aborted && !p.Stage.Over())
+	return p.ID == own.ID && (p.Stage.After(own.Stage) || p.Stage == own.Stage && p.Gone && !own.Gone || own.Stage == Aborted && !p.Stage.Over())
 }
 
 // gone reports whether the cluster has no such plan any more.
@@ -83,9 +84,9 @@ var copyRules = []rule{{
 	Step: "W1", ID: "copy", Act: CopyPlan,
 	When: func(f Facts) bool {
 		if f.gone() {
-			return (yes(f.Kubelets) || !yes(f.Halted)) && (state.Is(f.Voters, 3) || !Handing.After(f.Plan.Stage))
+			return !f.stopped() && (state.Is(f.Voters, 3) || !Handing.After(f.Plan.Stage))
 		}
-		return (yes(f.Kubelets) || !yes(f.Halted)) && f.Lock.Known && f.Lock.Value.Plan.Stage != f.Plan.Stage
+		return !f.stopped() && f.Lock.Known && (f.Lock.Value.Plan.Stage != f.Plan.Stage || f.Plan.Gone && !f.Lock.Value.Plan.Gone)
 	},
 	Words: says("the cluster gets the plan, which is the lock for other work on hosts, too"),
 }}

@@ -35,6 +35,28 @@ var peerMaintainedRules = []rule{{
 	Words: says("waits until %s has put Pacemaker into maintenance", there),
 }}
 
+// amendRules take in that a person said that the third machine will not come back. The word is needed
+// for the writes, which stop while etcd of either host restarts, and for nothing else: raft loses no
+// acknowledged write, whether the machine is really gone or not.
+var amendRules = []rule{{
+	Step: "W5", ID: "hand.gone", Act: WritePlan,
+	When: func(f Facts) bool {
+		return !f.stopped() && f.Wish != nil && !f.Wish.Abort && f.Wish.ID == f.Plan.ID && f.Wish.Gone && !f.Plan.Gone
+	},
+	Words: says("nobody waits for %s any more, as was said: while etcd of a host restarts nobody can write", next),
+	Plan:  func(f Facts) *Plan { return with(f, func(p *Plan) { p.Gone = true }) },
+}}
+
+// lostHandRules ask a person. A host whose etcd was stopped already goes on.
+var lostHandRules = []rule{{
+	Step: "W5", ID: "hand.lost", Act: Wait,
+	When: func(f Facts) bool {
+		return no(f.Kubelets) && !yes(f.Halted) && f.votesLost() && !f.Plan.Gone
+	},
+	Words: says("etcd of %s does not answer, and the plan waits for it. If its machine is lost for good, say so: writes stop for some seconds then, twice", next),
+	Way:   "sudo holdfast topology apply --is-gone SERIAL",
+}}
+
 // turnRules have the other host go first: of three members only one is down at a time.
 var turnRules = []rule{{
 	Step: "W5", ID: "hand.turn", Act: Wait,
@@ -50,12 +72,17 @@ var handRules = []rule{
 		Words: says("kubelet's file of etcd is made on %s", here),
 	},
 	{
-		// Only while the two other members carry the cluster.
+		// Only while the two other members carry the cluster, or a person said that one will never again.
 		Step: "W5", ID: "hand.stop", Act: StopEtcd,
 		When: func(f Facts) bool {
 			return no(f.Kubelets) && yes(f.Boots) && (no(f.Halted) && yes(f.Maintained) && f.othersServe() && state.Is(f.Voters, 3) && state.Is(f.Record, state.EtcdMajority) || yes(f.Halted) && yes(f.Podmans))
 		},
-		Words: says("etcd of %s goes from Pacemaker to kubelet: the other two serve meanwhile", here),
+		Words: func(f Facts) string {
+			if f.Plan.Gone {
+				return "etcd of " + f.Host + " goes from Pacemaker to kubelet: nobody can write meanwhile"
+			}
+			return "etcd of " + f.Host + " goes from Pacemaker to kubelet: the other two serve meanwhile"
+		},
 	},
 	{
 		Step: "W5", ID: "hand.give", Act: GivePod, When: func(f Facts) bool { return no(f.Kubelets) && yes(f.Halted) && no(f.Podmans) },

@@ -154,11 +154,16 @@ func (w *world) again(p *widen.Plan) {
 }
 
 // perhapsBack has the person take the plan back: because of another wish, or since its machine does not
-// come.
+// come. One that only goes forward goes on without a machine that is lost.
 func (w *world) perhapsBack(p *widen.Plan) {
 	t := w.trio
 	m := &t.mates[t.carrier]
 	lost := t.burnt[third] && (w.calm || t.rng.IntN(20) == 0)
+	if lost && p.Stage == widen.Handing && !p.Gone && (m.wish == nil || m.wish.Abort || !m.wish.Gone) {
+		w.trace(t.carrier, "---- the person says that the third machine is gone")
+		m.wish = &widen.Wish{ID: p.ID, Gone: true, At: w.clock(t.carrier)}
+		return
+	}
 	stuck := w.calm && (p.Stage == widen.Coming || p.Stage == widen.LettingIn) && w.now-t.since > patience && t.rng.IntN(20) == 0
 	if m.wish != nil && m.wish.Abort && (m.wish.Gone || !lost) || !widen.Handing.After(p.Stage) {
 		return
@@ -426,8 +431,8 @@ func (w *world) trioSays() bool {
 	majority := a.disk.record.State == state.EtcdMajority || b.disk.record.State == state.EtcdMajority
 	p := t.mates[t.carrier].wide
 	switch {
-	case t.burnt[third] && t.doing == widens && p != nil && p.Stage == widen.LettingIn && w.answers(0) && w.answers(1):
-		return false // the person says so, and the plan is taken back
+	case t.burnt[third] && t.doing == widens && p != nil && (p.Stage == widen.LettingIn || p.Stage.After(widen.TakingBack) && !p.Stage.Over()) && w.answers(0) && w.answers(1):
+		return false // the person says so, and the plan is taken back, or goes on
 	case w.threeVote() && w.knowsThree() && (t.anyBurnt() || w.destroyed):
 		return w.answers(0) || w.answers(1) // a plan goes on once the lost one is replaced
 	case w.lost || w.destroyed && w.unusable():

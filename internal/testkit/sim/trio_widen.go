@@ -353,17 +353,18 @@ func (w *world) endPairOfThree(i int) {
 	w.trace(i, "its record is removed")
 }
 
-// stopForKubelet has the etcd keeper stop etcd, if the two others serve in this moment. A leader gives
-// its lead away before.
+// stopForKubelet has the etcd keeper stop etcd, if the two others serve in this moment, or the peer does
+// and the plan says that the third machine is gone. A leader gives its lead away before.
 func (w *world) stopForKubelet(i int) {
 	h, m := &w.hosts[i], &w.trio.mates[i]
 	blind := w.opt.Bug != nil && w.opt.Bug.blind
-	if m.asked != state.EtcdStopped && !blind && (!w.votes(i, 1-i) || !w.votes(i, third)) {
+	gone := m.wide.Gone
+	if m.asked != state.EtcdStopped && !blind && (!w.votes(i, 1-i) || !gone && !w.votes(i, third)) {
 		return
 	}
 	if h.running && h.role == leader {
 		for _, o := range w.others(i) {
-			if !o.learner {
+			if !o.learner && (o.at != third || !gone) {
 				w.moveLeader(i, o.id)
 				break
 			}
