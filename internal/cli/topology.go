@@ -96,7 +96,8 @@ With a file of three control planes the agents of both hosts let a third one in.
 its etcd gets all data, and then its vote. From that second on the plan only goes forward: etcd of
 one host after the other goes from Pacemaker to kubelet, Pacemaker and Corosync end, and the
 cluster's objects become those of three. Two members of etcd serve all the time. A host of the
-three that is lost meanwhile has to come back before the plan goes on.
+two that is lost meanwhile has to come back before the plan goes on, the third machine unless you
+say that it is lost for good.
 
 With a file of two control planes, on a site of three, the agents of the two that stay set both up as
 two while three vote: packages, BMCs, files, objects, Corosync, Pacemaker. Then etcd of one host
