@@ -157,13 +157,19 @@ not confirmed; 1 it failed; 2 wrong usage, or the file is refused.`,
 	flags.StringVar(&f.reason, "reason", "", "why")
 	flags.BoolVar(&f.yes, "yes", false, "do not ask")
 	flags.BoolVar(&f.abort, "abort", false, "take the plan back, while it can be")
+	f.goes(cmd)
+	return cmd
+}
+
+// goes adds the flags about a host that goes.
+func (f *topologyFlags) goes(cmd *cobra.Command) {
+	flags := cmd.Flags()
 	const fewer = "for one control plane: "
 	flags.StringVar(&f.ownUser, "own-bmc-username", "", fewer+"user at this host's own BMC, whose password was changed")
 	flags.StringVar(&f.ownPassword, "own-bmc-password-file", "", fewer+"file with the new password of this host's own BMC: the other host knows the old one")
 	flags.BoolVar(&f.keepAccount, "keep-bmc-account", false, fewer+"keep the account with which the other host could switch this host off")
 	flags.StringVar(&f.gone, "is-gone", "", "serial number of the machine that goes, or of the third one that came, if you have seen that it has no power and will not come back")
 	flags.StringSliceVar(&f.lost, "accept-lost", nil, fewer+"volumes whose data are lost with the other host")
-	return cmd
 }
 
 func (f *topologyFlags) wish(cmd *cobra.Command) {
