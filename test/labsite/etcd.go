@@ -38,6 +38,30 @@ func (s *Site) EtcdKeys(ctx context.Context) (*tls.Config, error) {
 	return nil, errors.Join(errs...)
 }
 
+// LiveEtcdKeys are the keys of a client of etcd that takes them anew with each connection: certificates are
+// renewed and authorities replaced while it writes.
+func (s *Site) LiveEtcdKeys(ctx context.Context) *tls.Config {
+	return &tls.Config{
+		MinVersion: tls.VersionTLS12,
+		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			keys, err := s.EtcdKeys(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return &keys.Certificates[0], nil
+		},
+		InsecureSkipVerify: true, //nolint:gosec // VerifyConnection does it, by the authorities of that moment
+		VerifyConnection: func(c tls.ConnectionState) error {
+			keys, err := s.EtcdKeys(ctx)
+			if err != nil {
+				return err
+			}
+			_, err = c.PeerCertificates[0].Verify(x509.VerifyOptions{Roots: keys.RootCAs})
+			return err
+		},
+	}
+}
+
 func (s *Site) etcdKeys(ctx context.Context, host string) (*tls.Config, error) {
 	root, err := s.Lab.Root(ctx, s.Power, host)
 	if err != nil {

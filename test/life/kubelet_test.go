@@ -1,6 +1,7 @@
 package life_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -15,15 +16,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/holdfast/holdfast/internal/decide/rollout"
+	"github.com/holdfast/holdfast/internal/decide/standing"
+	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/test/labsite"
 )
 
-// otherMaxPods is a number of pods that no host has by itself.
-const otherMaxPods = 97
+// otherMaxPods is a number of pods that no host has by itself, otherPIDs such a number of processes of a pod.
+const (
+	otherMaxPods = 97
+	otherPIDs    = 2222
+)
 
-// TestKubeletSettings changes how many pods control planes take, and takes that back.
-// Each time they boot, never two of them at once. A setting that is not allowed is
-// refused with its path, and reaches no host.
+// TestKubeletSettings changes how many pods control planes take and how many processes a pod may have,
+// by a KubeletConfig and a ContainerRuntimeConfig, and takes that back. Each time they boot, never two of
+// them at once. A setting that is not allowed is refused with its path, and reaches no host; nor does one
+// while the pool is paused.
 //
 // It takes about 25 minutes.
 func TestKubeletSettings(t *testing.T) {
@@ -35,7 +42,10 @@ func TestKubeletSettings(t *testing.T) {
 			}
 		}
 		given, since := tr.given(), tr.Now()
-		tr.Cleanup(func() { tr.Remove(tr.T, &mcfgv1.KubeletConfig{ObjectMeta: metav1.ObjectMeta{Name: mcName}}) })
+		tr.Cleanup(func() {
+			name := metav1.ObjectMeta{Name: mcName}
+			tr.Remove(tr.T, &mcfgv1.KubeletConfig{ObjectMeta: name}, &mcfgv1.ContainerRuntimeConfig{ObjectMeta: name})
+		})
 		tr.kubelet(`{"cgroupDriver":"cgroupfs","maxPods":0}`)
 		mistakes := []string{"KubeletConfig " + mcName, "spec.kubeletConfig.cgroupDriver", "spec.kubeletConfig.maxPods"}
 		tr.Eventually(time.Minute, "the settings are refused", func() error {
@@ -44,14 +54,33 @@ func TestKubeletSettings(t *testing.T) {
 		tr.tells(3, append(mistakes, "is refused"), "config", "show")
 		tr.remains("no host is given anything", func() error { return errors.Join(tr.stillGiven(given), tr.stillRefused()) })
 
-		began := time.Now()
+		tr.pause(true)
 		tr.kubelet(fmt.Sprintf(`{"maxPods":%d}`, otherMaxPods))
+		tr.containers(otherPIDs)
+		tr.Eventually(time.Minute, "the status says that the pool is paused", func() error {
+			if tr.found(standing.PoolPaused, rollout.Master) == "" {
+				return errors.New("it does not")
+			}
+			return nil
+		})
+		tr.remains("no host of a paused pool is given anything", func() error { return tr.stillGiven(given) })
+
+		began := time.Now()
+		tr.pause(false)
 		tr.eachTakes(func(string) int64 { return otherMaxPods })
+		for _, h := range tr.ControlPlanes() {
+			if got := tr.podPIDs(h); got != otherPIDs {
+				tr.Errorf("kubelet of %s gives a pod %d processes, want %d", h, got, otherPIDs)
+			}
+		}
 		tr.Trial.Took("until all have them", time.Since(began))
 		tr.Noticed("set", began)
 
-		began = time.Now()
+		tr.pause(true) // so that hosts boot once for both
 		tr.noKubelet()
+		tr.Remove(tr.T, &mcfgv1.ContainerRuntimeConfig{ObjectMeta: metav1.ObjectMeta{Name: mcName}})
+		began = time.Now()
+		tr.pause(false)
 		tr.eachTakes(func(host string) int64 { return usual[host] })
 		tr.Trial.Took("until they are taken back", time.Since(began))
 		tr.Noticed("taken back", began)
@@ -64,13 +93,16 @@ func TestKubeletSettings(t *testing.T) {
 	})
 }
 
+// poolLabel is the label by which settings select the pool of the control planes.
+const poolLabel = "pools.operator.machineconfiguration.openshift.io/" + rollout.Master
+
 // kubelet creates or replaces the settings of kubelet for control planes.
 func (tr *trial) kubelet(settings string) {
 	tr.Helper()
 	want := &mcfgv1.KubeletConfig{
 		ObjectMeta: metav1.ObjectMeta{Name: mcName},
 		Spec: mcfgv1.KubeletConfigSpec{
-			MachineConfigPoolSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"pools.operator.machineconfiguration.openshift.io/" + rollout.Master: ""}},
+			MachineConfigPoolSelector: &metav1.LabelSelector{MatchLabels: map[string]string{poolLabel: ""}},
 			KubeletConfig:             &runtime.RawExtension{Raw: []byte(settings)},
 		},
 	}
@@ -86,6 +118,56 @@ func (tr *trial) kubelet(settings string) {
 		now.Spec = want.Spec
 		return tr.API.Update(tr.Context(), &now)
 	})
+}
+
+// containers creates the settings that give pods of control planes so many processes.
+func (tr *trial) containers(pids int64) {
+	tr.Helper()
+	want := &mcfgv1.ContainerRuntimeConfig{
+		ObjectMeta: metav1.ObjectMeta{Name: mcName},
+		Spec: mcfgv1.ContainerRuntimeConfigSpec{
+			MachineConfigPoolSelector: &metav1.LabelSelector{MatchLabels: map[string]string{poolLabel: ""}},
+			ContainerRuntimeConfig:    &mcfgv1.ContainerRuntimeConfiguration{PidsLimit: &pids},
+		},
+	}
+	tr.Eventually(time.Minute, "the API takes the settings of pods", func() error {
+		err := tr.API.Create(tr.Context(), want.DeepCopy())
+		if apierrors.IsAlreadyExists(err) {
+			return nil
+		}
+		return err
+	})
+}
+
+// pause has the pool of the control planes paused, or not.
+func (tr *trial) pause(paused bool) {
+	tr.Helper()
+	tr.Eventually(time.Minute, "the API takes the pool", func() error {
+		var pool mcfgv1.MachineConfigPool
+		if err := tr.API.Get(tr.Context(), client.ObjectKey{Name: rollout.Master}, &pool); err != nil {
+			return err
+		}
+		pool.Spec.Paused = paused
+		return tr.API.Update(tr.Context(), &pool)
+	})
+}
+
+// podPIDs returns how many processes kubelet of a control plane gives a pod.
+func (tr *trial) podPIDs(host string) int64 {
+	tr.Helper()
+	var said struct {
+		Config struct {
+			PIDs int64 `json:"podPidsLimit"`
+		} `json:"kubeletconfig"`
+	}
+	tr.Eventually(time.Minute, "kubelet says its settings", func() error {
+		out, err := tr.Sh(tr.Context(), host, "kubectl --kubeconfig "+state.AdminKubeconfig+" get --raw /api/v1/nodes/"+host+"/proxy/configz")
+		if err != nil {
+			return err
+		}
+		return json.Unmarshal([]byte(out), &said)
+	})
+	return said.Config.PIDs
 }
 
 // noKubelet deletes the settings of kubelet.

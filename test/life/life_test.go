@@ -6,6 +6,7 @@ package life_test
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"net"
@@ -119,9 +120,10 @@ type trial struct {
 	// kubeconfig is the path of one for a person's commands.
 	kubeconfig string
 
-	rec     *client.Recorder
-	writers *client.Load
-	began   time.Time
+	// rec has what was written through API servers, etcdRec what was written to etcd itself.
+	rec, etcdRec         *client.Recorder
+	writers, etcdWriters *client.Load
+	began                time.Time
 }
 
 // play plays a scenario once, while clients send requests and others write.
@@ -164,40 +166,63 @@ func (tr *trial) front(vips []netip.Addr) netip.Addr {
 	return tr.Address(tr.ControlPlanes()[0], lab.V4)
 }
 
-// write starts clients that write through the virtual address and through each
-// control plane.
+// write starts clients that write through the virtual address, through each control plane, and to etcd itself.
 func (tr *trial) write() {
 	tr.Helper()
-	targets := []client.Target{{Name: "vip", Address: net.JoinHostPort(tr.front(tr.Lab.Layout.APIVIPs).String(), "6443")}}
-	for _, h := range tr.ControlPlanes() {
-		targets = append(targets, client.Target{Name: h, Address: net.JoinHostPort(tr.Address(h, lab.V4).String(), "6443")})
-	}
-	tr.rec = client.NewRecorder()
 	run := fmt.Sprintf("l%d", time.Now().UnixMilli())
-	var err error
-	shape := client.Shape{Targets: targets, Writers: 2, Pause: 100 * time.Millisecond}
-	if tr.writers, err = client.StartAPI(tr.Context(), tr.rec, shape, run, tr.Lab.Dial, tr.access); err != nil {
-		tr.Fatal(err)
-	}
-	tr.Eventually(30*time.Second, "a write is acknowledged", func() error {
-		if tr.rec.Last("vip") == 0 {
-			return fmt.Errorf("none was")
+	tr.writeAPI(run)
+	tr.writeEtcd(run)
+	tr.Eventually(30*time.Second, "writes are acknowledged", func() error {
+		if tr.rec.Last("vip") == 0 || tr.etcdRec.Last("") == 0 {
+			return errors.New("none was")
 		}
 		return nil
 	})
 	tr.began = time.Now()
 }
 
+func (tr *trial) writeAPI(run string) {
+	tr.Helper()
+	targets := []client.Target{{Name: "vip", Address: net.JoinHostPort(tr.front(tr.Lab.Layout.APIVIPs).String(), "6443")}}
+	for _, h := range tr.ControlPlanes() {
+		targets = append(targets, client.Target{Name: h, Address: net.JoinHostPort(tr.Address(h, lab.V4).String(), "6443")})
+	}
+	tr.rec = client.NewRecorder()
+	var err error
+	shape := client.Shape{Targets: targets, Writers: 2, Pause: 100 * time.Millisecond}
+	if tr.writers, err = client.StartAPI(tr.Context(), tr.rec, shape, run, tr.Lab.Dial, tr.access); err != nil {
+		tr.Fatal(err)
+	}
+}
+
+func (tr *trial) writeEtcd(run string) {
+	tr.Helper()
+	if err := tr.LetIntoEtcd(tr.Context()); err != nil {
+		tr.Fatal(err)
+	}
+	var targets []client.Target
+	for _, h := range tr.ControlPlanes() {
+		targets = append(targets, client.Target{Name: h, Address: net.JoinHostPort(tr.Address(h, lab.V4).String(), "2379")})
+	}
+	tr.etcdRec = client.NewRecorder()
+	shape := client.Shape{Targets: targets, Pause: 100 * time.Millisecond}
+	tr.Eventually(30*time.Second, "etcd lets its clients in", func() (err error) {
+		tr.etcdWriters, err = client.StartEtcd(tr.Context(), tr.etcdRec, shape, "/holdfast-test/"+run+"/", tr.Lab.Dial, tr.LiveEtcdKeys(tr.Context()))
+		return err
+	})
+}
+
 // endWriters ends the writers, and checks that no acknowledged write is lost.
 func (tr *trial) endWriters() {
 	tr.Helper()
-	if err := tr.writers.Stop(tr.Context()); err != nil {
+	if err := errors.Join(tr.writers.Stop(tr.Context()), tr.etcdWriters.Stop(tr.Context())); err != nil {
 		tr.Error(err)
 	}
-	h := tr.rec.Copy()
-	if err := client.Check(h); err != nil {
+	h, etcd := tr.rec.Copy(), tr.etcdRec.Copy()
+	if err := errors.Join(client.Check(h), client.Check(etcd)); err != nil {
 		tr.Errorf("the cluster broke its word: %v", err)
 	}
+	tr.Logf("%d writes and reads of etcd itself; longest time without an acknowledged write %.1f s", len(etcd.Ops), etcd.Gap("", etcd.End()-time.Since(tr.began), etcd.End()).Length.Seconds())
 	gap := h.Gap("", h.End()-time.Since(tr.began), h.End())
 	tr.Trial.Took("no write by any way", gap.Length)
 	tr.Logf("%d writes and reads; longest time without an acknowledged write by any way %.1f s, at the virtual address %.1f s",

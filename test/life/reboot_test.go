@@ -34,6 +34,7 @@ func TestHostsAreBootedUnderLoad(t *testing.T) {
 
 func (tr *trial) reboot(host string) {
 	tr.Helper()
+	tr.settled("no host is at work", func(string) error { return nil }) // a new site still checks its first configuration
 	before, since := tr.boot(host), tr.Now()
 	if action := tr.On(host, "systemctl show --property JobTimeoutAction,JobTimeoutUSec reboot.target"); !strings.Contains(action, "=reboot-force") || strings.Contains(action, "=infinity") {
 		tr.Errorf("a shutdown of %s that hangs has no end: %s", host, action)

@@ -28,50 +28,15 @@ const (
 func TestASiteGrowsFromOneControlPlaneToTwo(t *testing.T) {
 	s := up(t, 1, "--spare-control-planes=1")
 	const first, second = "cp-1", "cp-2"
-	file := filepath.Join(t.TempDir(), "two.yaml")
-	if _, err := s.Holdfast(t.Context(), "lab", "install-config", "--name", s.LabName(), "--control-planes", "2", "--out", file); err != nil {
-		t.Fatal(err)
-	}
-	s.giveFile(first, file, "/root/two.yaml")
 	w := s.write(first)
 
 	began := time.Now()
-	// Without the new machine the command waits: it is ended early, and asked again how far the plan is.
-	command := fmt.Sprintf("holdfast topology apply --install-config /root/two.yaml --address %s --without-backup --yes --by test --timeout 5s", s.Address(second, lab.V4))
-	if out, err := s.Sh(t.Context(), first, command); err == nil || !strings.Contains(fmt.Sprint(out, err), "to follow it: sudo holdfast topology apply") {
-		t.Fatalf("the plan does not begin: %s, %v", out, err)
-	}
-	s.eventually(widenWithin, "the first host is one of two", func() error {
-		out, err := s.Sh(t.Context(), first, "holdfast topology apply --by test --join-file /root/join.ign --timeout 3s")
-		if strings.Contains(fmt.Sprint(out, err), "install the new machine") {
-			return nil
-		}
-		return fmt.Errorf("%s, %w", out, err)
-	})
+	join := s.becomesOneOfTwo(first, second)
 	t.Logf("the first host was one of two after %.0f s", time.Since(began).Seconds())
 	w.paused("until then", stepPause)
 
-	join := s.on(first, "cat /root/join.ign")
-	s.power(first, "cut")
-	cut := time.Now()
-	s.power(first, "on")
-	s.eventually(aloneWithin, "the first host starts alone, without a person", func() error {
-		if w.rec.Last("") < w.rec.At(cut) {
-			return errors.New("nobody has written since")
-		}
-		return nil
-	})
-	t.Logf("clients wrote again %.0f s after a power cut of the host without a peer", time.Since(cut).Seconds())
-
-	s.install(second, join)
-	if err := s.Reopen(); err != nil {
-		t.Fatal(err)
-	}
-	installed := time.Now()
-	s.on(first, fmt.Sprintf("holdfast topology apply --by test --timeout %s", joinWithin))
-	t.Logf("the new host was whole %.0f s after it was switched on", time.Since(installed).Seconds())
-	s.eventually(wholeWithin, "the site is whole", func() error { return s.Whole(t.Context()) })
-	s.on(first, "holdfast fencing verify")
+	w.startsAlone(first)
+	s.letsIn(first, second, join)
 
 	lost := time.Now()
 	s.power(first, "cut")
@@ -80,6 +45,51 @@ func TestASiteGrowsFromOneControlPlaneToTwo(t *testing.T) {
 	s.power(first, "on")
 	s.eventually(wholeWithin, "the site is whole", func() error { return s.Whole(t.Context()) })
 	w.judge()
+}
+
+// becomesOneOfTwo makes a lone control plane one of two, and returns the join file of the second one.
+func (s site) becomesOneOfTwo(first, second string) (join string) {
+	s.Helper()
+	s.installConfig(first, 2, "/root/two.yaml")
+	// Without the new machine the command waits: it is ended early, and asked again how far the plan is.
+	command := fmt.Sprintf("holdfast topology apply --install-config /root/two.yaml --address %s --without-backup --yes --by test --timeout 5s", s.Address(second, lab.V4))
+	if out, err := s.Sh(s.Context(), first, command); err == nil || !strings.Contains(fmt.Sprint(out, err), "to follow it: sudo holdfast topology apply") {
+		s.Fatalf("the plan does not begin: %s, %v", out, err)
+	}
+	s.eventually(widenWithin, "the first host is one of two", func() error {
+		out, err := s.Sh(s.Context(), first, "holdfast topology apply --by test --join-file /root/join.ign --timeout 3s")
+		if strings.Contains(fmt.Sprint(out, err), "install the new machine") {
+			return nil
+		}
+		return fmt.Errorf("%s, %w", out, err)
+	})
+	return s.on(first, "cat /root/join.ign")
+}
+
+// letsIn installs the second of two control planes, and waits until the site is whole.
+func (s site) letsIn(first, second, join string) {
+	s.Helper()
+	s.install(second, join)
+	installed := time.Now()
+	s.on(first, fmt.Sprintf("holdfast topology apply --by test --timeout %s", joinWithin))
+	s.Logf("the new host was whole %.0f s after it was switched on", time.Since(installed).Seconds())
+	s.eventually(wholeWithin, "the site is whole", func() error { return s.Whole(s.Context()) })
+	s.on(first, "holdfast fencing verify")
+}
+
+// startsAlone cuts the power of a host without a peer, and waits until clients write again.
+func (w *writes) startsAlone(name string) {
+	w.Helper()
+	w.power(name, "cut")
+	cut := time.Now()
+	w.power(name, "on")
+	w.eventually(aloneWithin, name+" starts alone, without a person", func() error {
+		if w.rec.Last("") < w.rec.At(cut) {
+			return errors.New("nobody has written since")
+		}
+		return nil
+	})
+	w.Logf("clients wrote again %.0f s after a power cut of the host without a peer", time.Since(cut).Seconds())
 }
 
 // power switches a host at its power supply, as a person would.

@@ -32,20 +32,10 @@ func TestASiteShrinksFromThreeControlPlanesToTwo(t *testing.T) {
 	w := s.writeAt("vip", s.Lab.Layout.APIVIPs[0])
 
 	began := time.Now()
-	command := "holdfast topology apply --install-config /root/two.yaml --without-backup --yes --by test --timeout 20s"
-	s.eventually(comingWithin, "the plan begins", func() error {
-		out, err := s.Sh(t.Context(), first, command)
-		if strings.Contains(fmt.Sprint(out, err), "to follow it: sudo holdfast topology apply") || strings.Contains(fmt.Sprint(out, err), "has begun") {
-			return nil
-		}
-		return fmt.Errorf("%s, %w", out, err)
-	})
-	s.followNarrowing(first, first, second)
+	s.narrows(first, first, second)
 	t.Logf("two control planes %.0f s after the command", time.Since(began).Seconds())
 	w.paused("until then", stepPause)
-	if out, err := s.Sh(t.Context(), third, "systemctl poweroff --no-block"); err != nil {
-		t.Logf("%s is off already: %s, %v", third, out, err)
-	}
+	s.switchesOff(third)
 
 	for _, name := range []string{first, second} {
 		if n := strings.TrimSpace(s.on(name, votesOf)); n != "2" {
@@ -70,17 +60,7 @@ func TestASiteShrinksFromThreeControlPlanesToTwo(t *testing.T) {
 	s.on(first, "holdfast fencing verify")
 
 	for _, lost := range []string{first, second} {
-		cut := time.Now()
-		s.power(lost, "cut")
-		s.eventually(takesOverWithin, "the other one goes on without "+lost, func() error {
-			if w.rec.Last("") < w.rec.At(cut.Add(5*time.Second)) {
-				return errors.New("nobody has written since")
-			}
-			return nil
-		})
-		gap := w.rec.Copy().Gap("", w.rec.At(cut), w.rec.Since())
-		t.Logf("without %s nobody wrote for %.1f s", lost, gap.Length.Seconds())
-		s.power(lost, "on")
+		w.goesOnWithout(lost)
 		s.eventually(wholeWithin, "the site is a pair with "+lost, func() error { return s.pairOf(first, second, third) })
 	}
 	w.judge()
@@ -100,6 +80,28 @@ func (s site) pairOf(first, second, third string) error {
 		all = append(all, fmt.Errorf("the Node of %s: %s, %w", third, out, err))
 	}
 	return errors.Join(all...)
+}
+
+// narrows takes one of three control planes out, by the install-config that the carrier of the plan has for two.
+func (s site) narrows(carrier string, stay ...string) {
+	s.Helper()
+	command := "holdfast topology apply --install-config /root/two.yaml --without-backup --yes --by test --timeout 20s"
+	s.eventually(comingWithin, "the plan begins", func() error {
+		out, err := s.Sh(s.Context(), carrier, command)
+		if strings.Contains(fmt.Sprint(out, err), "to follow it: sudo holdfast topology apply") || strings.Contains(fmt.Sprint(out, err), "has begun") {
+			return nil
+		}
+		return fmt.Errorf("%s, %w", out, err)
+	})
+	s.followNarrowing(carrier, stay...)
+}
+
+// switchesOff has a host shut down, if it has not by itself.
+func (s site) switchesOff(name string) {
+	s.Helper()
+	if out, err := s.Sh(s.Context(), name, "systemctl poweroff --no-block"); err != nil {
+		s.Logf("%s is off already: %s, %v", name, out, err)
+	}
 }
 
 // followNarrowing follows the plan on the host that carries it to its end, and cuts the power of a host at

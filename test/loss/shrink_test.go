@@ -1,7 +1,6 @@
 package loss_test
 
 import (
-	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -30,28 +29,12 @@ func TestASiteShrinksFromTwoControlPlanesToOneAndGrowsAgain(t *testing.T) {
 	w := s.write(stays)
 
 	began := time.Now()
-	out := s.on(stays, fmt.Sprintf("holdfast topology apply --install-config /root/one.yaml --keep-bmc-account --without-backup --yes --by test --timeout %s", shrinkWithin))
-	if !strings.Contains(out, stays+" is the only control plane") {
-		t.Errorf("the command says %s", out)
-	}
+	s.becomesAlone(stays)
 	t.Logf("one control plane after %.0f s", time.Since(began).Seconds())
 	w.paused("until then", stepPause)
-	s.eventually(wholeWithin, "the site of one says that it is healthy", func() error { return s.healthy(stays) })
-	if left, err := s.Sh(t.Context(), stays, "systemctl is-enabled corosync pacemaker; ls /etc/corosync/corosync.conf /etc/holdfast/fencing /var/lib/etcd/holdfast-record.json 2>/dev/null"); strings.Contains(left, "enabled") || strings.Contains(left, "/") {
-		t.Errorf("left of two hosts: %s, %v", left, err)
-	}
+	s.nothingOfTwo(stays)
 
-	s.power(stays, "cut")
-	cut := time.Now()
-	s.power(stays, "on")
-	s.eventually(aloneWithin, "the only host starts without a person", func() error {
-		if w.rec.Last("") < w.rec.At(cut) {
-			return errors.New("nobody has written since")
-		}
-		return nil
-	})
-	t.Logf("clients wrote again %.0f s after a power cut of the only host", time.Since(cut).Seconds())
-
+	w.startsAlone(stays)
 	s.power(goes, "on")
 	s.staysInert(goes)
 
@@ -70,6 +53,24 @@ func TestASiteShrinksFromTwoControlPlanesToOneAndGrowsAgain(t *testing.T) {
 	s.eventually(wholeWithin, "the site is whole", func() error { return s.Whole(t.Context()) })
 	s.on(stays, "holdfast fencing verify")
 	w.judge()
+}
+
+// becomesAlone makes the host that goes on alone the only control plane, by the install-config that it has for one.
+func (s site) becomesAlone(stays string) {
+	s.Helper()
+	out := s.on(stays, fmt.Sprintf("holdfast topology apply --install-config /root/one.yaml --keep-bmc-account --without-backup --yes --by test --timeout %s", shrinkWithin))
+	if !strings.Contains(out, stays+" is the only control plane") {
+		s.Errorf("the command says %s", out)
+	}
+}
+
+// nothingOfTwo checks that a host which is not one of two is well, and has nothing left of two.
+func (s site) nothingOfTwo(name string) {
+	s.Helper()
+	s.eventually(wholeWithin, name+" says that it is healthy", func() error { return s.healthy(name) })
+	if left, err := s.Sh(s.Context(), name, "systemctl is-enabled corosync pacemaker; ls /etc/corosync/corosync.conf /etc/holdfast/fencing /var/lib/etcd/holdfast-record.json 2>/dev/null"); strings.Contains(left, "enabled") || strings.Contains(left, "/") {
+		s.Errorf("left of two hosts on %s: %s, %v", name, left, err)
+	}
 }
 
 // installConfig gives a host the lab's install-config for a number of control planes.
