@@ -63,6 +63,8 @@ type Agent struct {
 	failed  string
 	whole   state.Fact[[]string]
 	seen    time.Time
+	// abouts is what the releases in whole say of themselves, by digest: that of a digest never changes.
+	abouts map[string]gate.Release
 
 	// Only the loop uses these: the request for which it started the unit and has not
 	// seen the end, and how often that failed in a row.
@@ -116,7 +118,7 @@ func (a *Agent) look(ctx context.Context) state.Fact[[]string] {
 	whole := a.Host.Whole(ctx)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.whole, a.seen = whole, a.Now()
+	a.whole, a.seen, a.abouts = whole, a.Now(), map[string]gate.Release{}
 	return whole
 }
 
@@ -132,8 +134,20 @@ func (a *Agent) Fetching() (how, failed string) {
 	return how, failed
 }
 
-// About is that of Host: what a release that lies here says of itself.
-func (a *Agent) About(digest string) (gate.Release, error) { return a.Host.About(digest) }
+// About is that of Host: what a release that lies here says of itself. It reads each whole release once
+// for each time that Host lists them.
+func (a *Agent) About(digest string) (gate.Release, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if about, read := a.abouts[digest]; read {
+		return about, nil
+	}
+	about, err := a.Host.About(digest)
+	if err == nil && lies([]string{digest}, a.whole) {
+		a.abouts[digest] = about
+	}
+	return about, err
+}
 
 // step looks whether what is wanted lies here, and otherwise has the unit fetch it.
 func (a *Agent) step(ctx context.Context) (loop.Result, error) {

@@ -197,6 +197,7 @@ func (h *controlPlane) begin(name string, of int) {
 			return nil, errors.New("nobody is at " + address)
 		},
 	})
+	h.rest = 0 // files change between two looks
 	h.write = func(path string, data []byte, mode fs.FileMode) error {
 		return h.effect(func() error { return powercut.WriteFile(path, data, mode) })
 	}

@@ -11,6 +11,7 @@
 package rotation
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -35,6 +36,9 @@ const (
 	// looks after which the node is told again: it may have been made anew.
 	every    = 10 * time.Second
 	tellAnew = 30
+	// restFor is for how long the files of authorities are not read again while nobody
+	// replaces one and all is well: only a person changes them then.
+	restFor = time.Minute
 	// limit bounds a run with the restart of an API server, which first ends the
 	// requests that it has. Its last part, tellTime, is left for the report of what the
 	// work did not come to.
@@ -106,11 +110,21 @@ type Keeper struct {
 	told string
 	// looks counts since the node was told.
 	looks int
+	// rest is restFor, and calm what the last look at the files found, if nothing was to be done.
+	rest time.Duration
+	calm calm
+}
+
+// calm is a look at the files that found all as it is to be, by the wishes of that time.
+type calm struct {
+	at     time.Time
+	wishes map[string][]byte
+	said   rotation.Reports
 }
 
 // New returns the Keeper of a control plane.
 func New(o Options) *Keeper {
-	k := &Keeper{Options: o, write: host.WriteFileAtomic, remove: os.Remove, end: host.EndProcess, seen: make(map[rotation.Authority]sighting)}
+	k := &Keeper{Options: o, write: host.WriteFileAtomic, remove: os.Remove, end: host.EndProcess, rest: restFor, seen: make(map[rotation.Authority]sighting)}
 	k.running, k.accepts, k.operator = k.processes, accepted, operatorkey.Keeper{Root: o.Root, Now: o.Now}.Follows
 	k.kubernetes = thisHost(o)
 	return k
@@ -131,6 +145,9 @@ func (k *Keeper) step(ctx context.Context) (loop.Result, error) {
 	if err != nil {
 		return loop.Result{}, err
 	}
+	if k.rests(wishes) {
+		return loop.Result{}, k.tell(ctx, cluster, k.calm.said)
+	}
 	said := rotation.Reports{ControlPlanes: k.ControlPlanes, NoRoot: len(k.Secret) == 0, Authorities: make(map[rotation.Authority]rotation.Report)}
 	var did []string
 	var errs []error
@@ -147,10 +164,30 @@ func (k *Keeper) step(ctx context.Context) (loop.Result, error) {
 		}
 	}
 	k.Gauge.set(late)
+	k.calm = calm{}
+	if len(errs) == 0 && len(did) == 0 && quiet(said) {
+		k.calm = calm{at: k.Now(), wishes: maps.Clone(wishes), said: said}
+	}
 	if err := k.tell(ctx, cluster, said); err != nil {
 		errs = append(errs, err)
 	}
 	return loop.Result{Changed: strings.Join(did, "; ")}, errors.Join(errs...)
+}
+
+// rests reports whether the files need no look yet. Another wish ends the rest.
+func (k *Keeper) rests(wishes map[string][]byte) bool {
+	age := k.Now().Sub(k.calm.at)
+	return age >= 0 && age < k.rest && maps.EqualFunc(wishes, k.calm.wishes, bytes.Equal)
+}
+
+// quiet reports whether nobody replaces an authority, and all programs of the host use what its files say.
+func quiet(r rotation.Reports) bool {
+	for _, a := range r.Authorities {
+		if a.Phase != "" && a.Phase != rotation.Done || a.Problem != "" || len(a.Trusts) == 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // waiting is an error that passes by itself.

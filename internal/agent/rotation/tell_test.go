@@ -48,3 +48,34 @@ func TestWhatIsInAWorkersWayForAWholeRunIsPublished(t *testing.T) {
 		t.Error("nobody is told")
 	})
 }
+
+// TestWhileNobodyReplacesAnAuthorityItsFilesAreReadOnceAMinute: to read them at each look was a fourteenth of what
+// an agent costs while nothing happens. A wish ends the rest.
+func TestWhileNobodyReplacesAnAuthorityItsFilesAreReadOnceAMinute(t *testing.T) {
+	for what, c := range map[string]struct {
+		then func(c *cluster)
+		read bool
+	}{
+		"at the next look":           {func(*cluster) { time.Sleep(every) }, false},
+		"when a minute is over":      {func(*cluster) { time.Sleep(restFor) }, true},
+		"when somebody replaces one": {func(c *cluster) { c.command(rotation.ServiceAccountKey, true) }, true},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cl := newCluster(t, 1)
+				h := cl.hosts[0]
+				h.rest = restFor
+				cl.look()
+				c.then(cl)
+				h.put(marks+string(rotation.FrontProxyCA)+".unread", markLeaf, 0o600)
+				if _, err := h.step(t.Context()); err != nil {
+					t.Error(err)
+				}
+				hosts, _ := rotation.HostsOf(cl.nodes, rotation.FrontProxyCA)
+				if r := hosts[0].Report; r == nil || (len(r.Trusts) == 0) != c.read {
+					t.Errorf("%+v", r)
+				}
+			})
+		})
+	}
+}
