@@ -34,12 +34,17 @@ func TestHostsAreBootedUnderLoad(t *testing.T) {
 
 func (tr *trial) reboot(host string) {
 	tr.Helper()
-	tr.settled("no host is at work", func(string) error { return nil }) // a new site still checks its first configuration
 	before, since := tr.boot(host), tr.Now()
 	if action := tr.On(host, "systemctl show --property JobTimeoutAction,JobTimeoutUSec reboot.target"); !strings.Contains(action, "=reboot-force") || strings.Contains(action, "=infinity") {
 		tr.Errorf("a shutdown of %s that hangs has no end: %s", host, action)
 	}
-	tr.says(0, "host", "reboot", host, "--dry-run")
+	// A new site still checks its first configuration, and the routers of one whose fencing was just tried start.
+	tr.Eventually(settledWithin, "nothing is in the way of a reboot", func() error {
+		if code, err := tr.starts("host", "reboot", host, "--dry-run").wait(); code != 0 {
+			return fmt.Errorf("the dry run ended with code %d: %w", code, err)
+		}
+		return nil
+	})
 	if tr.boot(host) != before {
 		tr.Errorf("%s has booted, though nobody wanted it yet", host)
 	}
@@ -53,6 +58,9 @@ func (tr *trial) reboot(host string) {
 	}
 	tr.asAfterPlannedBoot(host, since)
 }
+
+// settledWithin is the time that a new site gets until a host of it may boot.
+const settledWithin = 3 * time.Minute
 
 // Clients may be without an acknowledged write for this long in a planned reboot. Of a single
 // control plane it is the time until the API takes writes again.

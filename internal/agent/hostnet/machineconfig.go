@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/agent/machineconfig"
+	"github.com/holdfast/holdfast/internal/render/kubeadm"
 )
 
 // Cluster returns what the machine configuration of this host needs, by the account
@@ -19,9 +20,9 @@ func (n *Network) Cluster() machineconfig.Cluster {
 	return machineconfig.Cluster{API: account{n}, View: n.agent.Views.View, Leave: n.agent.Views.Leave, EndAPI: endAPI}
 }
 
-// endLimit bounds the wait for an API server that was asked to end. It takes no new
-// connection from then on, and ends only after the last watch, up to a minute later.
-const endLimit = time.Second
+// endLimit bounds the wait for an API server that was asked to end: until it takes no new
+// connection, and a second for the requests that it has. Then it ends with the last watch.
+const endLimit = kubeadm.ShutdownDelay + time.Second
 
 // endAPI asks the API server of this host to end, and waits a short time.
 func endAPI(ctx context.Context) {

@@ -175,7 +175,7 @@ func apiServer(s *site.Site) controlPlane {
 	args, mounts := files(s)
 	return controlPlane{
 		CertSANs: certSANs(s), ExtraVolumes: mounts,
-		ExtraArgs: slices.Concat([]arg{readyCheck, endsWatches, plugins, verifiesKubelets}, lostAfter(), servers(), args),
+		ExtraArgs: slices.Concat([]arg{readyCheck, leavesFirst, endsWatches, plugins, verifiesKubelets}, lostAfter(), servers(), args),
 	}
 }
 
@@ -198,6 +198,15 @@ func signing(s *site.Site) []arg {
 // Measured with etcd stopped for 8 s: with the default of 2 s the watch was cut
 // after 2 s; with this value it survived.
 var readyCheck = arg{Name: "etcd-readycheck-timeout", Value: "500ms"}
+
+// leavesFirst has an API server that is told to end say that it is not ready, and take
+// connections for so long all the same: balancers, which ask each second and once more after
+// 250 ms, have led new ones elsewhere by then. By default it closes its port at once, and
+// what a balancer had just led there got no answer.
+var leavesFirst = arg{Name: "shutdown-delay-duration", Value: ShutdownDelay.String()}
+
+// ShutdownDelay is for how long an API server that is told to end takes connections.
+const ShutdownDelay = 2 * time.Second
 
 // endsWatches has an API server that ends also end the watches of its clients, which then
 // ask another one. By default it closes its port at once and then waits for connections
