@@ -3,6 +3,9 @@ package releases
 import (
 	"context"
 	"errors"
+	"io/fs"
+	"os"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -100,6 +103,38 @@ func TestContainerdIsAskedSeldomOnceWhatIsOfferedLiesHere(t *testing.T) {
 		if w.asked < c.least || w.asked > c.most {
 			t.Errorf("%s: asked %d times within 20 minutes, want %d to %d", what, w.asked, c.least, c.most)
 		}
+	}
+}
+
+// TestAReleaseIsReadOnceForEachListing: its index is parsed and hashed, twice a minute on each host.
+func TestAReleaseIsReadOnceForEachListing(t *testing.T) {
+	_, next, _ := digests(t)
+	w := newWorld(t)
+	a := follower(w, &unit{}, "")
+	now := time.Unix(1e9, 0)
+	a.Now = func() time.Time { return now }
+	if err := w.Do(t.Context(), wants(t, next)); err != nil {
+		t.Fatal(err)
+	}
+	a.Whole(t.Context())
+	about, err := a.About(next)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := w.open(next)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(store.Dir()); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := a.About(next); err != nil || !reflect.DeepEqual(again, about) {
+		t.Errorf("%+v, %v, before %+v", again, err, about)
+	}
+	now = now.Add(keepEvery)
+	a.Whole(t.Context())
+	if again, err := a.About(next); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a release that is gone: %+v, %v", again, err)
 	}
 }
 

@@ -49,7 +49,7 @@ func TestWhatIsInAWorkersWayForAWholeRunIsPublished(t *testing.T) {
 	})
 }
 
-// TestWhileNobodyReplacesAnAuthorityItsFilesAreReadOnceAMinute: to read them at each look was a fourteenth of what
+// TestWhileNobodyReplacesAnAuthorityItsFilesAreReadOnceAMinute: to read them at each look was a twentieth of what
 // an agent costs while nothing happens. A wish ends the rest.
 func TestWhileNobodyReplacesAnAuthorityItsFilesAreReadOnceAMinute(t *testing.T) {
 	for what, c := range map[string]struct {

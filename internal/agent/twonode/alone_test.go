@@ -60,16 +60,28 @@ func TestAPowerCutNeverLeavesALoneHostWithACorosyncConfOfTwo(t *testing.T) {
 // etcd waits up to 7 s for clients that do not hang up, and nobody can write meanwhile.
 func TestAnEtcdThatDoesNotEndIsKilledOnceAndOnlyWhileItIsKubelets(t *testing.T) {
 	for name, c := range map[string]struct {
-		ends  int // the look at which it ends by itself
-		kills int
-	}{"it ends by itself": {ends: 2}, "it does not": {ends: 5, kills: 1}} {
+		closes, ends int // the pauses of 200 ms until it closes its port, and until it ends by itself
+		kills        int
+		after        time.Duration // until it is killed
+	}{
+		"it ends by itself":        {closes: 9, ends: 9},
+		"it waits for its clients": {closes: 3, ends: 30, kills: 1, after: 600 * time.Millisecond},
+		"kubelet does not ask it":  {closes: 30, ends: 30, kills: 1, after: endTime},
+	} {
 		s := withEtcd(t, pair)
 		looks, kills := 0, 0
-		at := time.Unix(0, 0)
+		began := time.Unix(0, 0)
+		at := began
 		s.Now = func() time.Time { return at }
-		s.programs["kill -KILL 99"] = func([]string) (string, error) { kills++; return "", nil }
-		s.Sleep = func(context.Context, time.Duration) error {
-			at = at.Add(time.Second)
+		s.Listens = func(_ context.Context, address string) bool { return address == etcdServer && looks < c.closes }
+		s.programs["kill -KILL 99"] = func([]string) (string, error) {
+			if kills++; at.Sub(began) != c.after {
+				t.Errorf("%s: it is killed after %s", name, at.Sub(began))
+			}
+			return "", nil
+		}
+		s.Sleep = func(_ context.Context, pause time.Duration) error {
+			at = at.Add(pause)
 			if looks++; looks == c.ends {
 				s.put(fileLocks, "")
 			}
