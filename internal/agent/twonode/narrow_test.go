@@ -12,8 +12,8 @@ import (
 )
 
 // stopping returns a host of two without a peer whose etcd podman runs. The keeper is asked to stop
-// it at the look asked, and etcd ends at the look ends.
-func stopping(t *testing.T, asked, ends int) (s *stand, kills *int) {
+// it at the look asked, and etcd closes its port at the look closes and ends at the look ends.
+func stopping(t *testing.T, asked, closes, ends int) (s *stand, kills *int) {
 	s = withEtcd(t, pair)
 	s.put(staticPod+".gone", "")
 	if err := host.RemoveFile(s.path(staticPod)); err != nil {
@@ -24,6 +24,7 @@ func stopping(t *testing.T, asked, ends int) (s *stand, kills *int) {
 	looks, at, n := 0, time.Unix(0, 0), 0
 	s.Now = func() time.Time { return at }
 	s.programs["kill -KILL"] = func([]string) (string, error) { n++; s.put(fileLocks, ""); return "", nil }
+	s.Listens = func(_ context.Context, address string) bool { return address == etcdServer && looks < closes }
 	s.Report = func(context.Context) (state.EtcdReport, error) {
 		if looks < asked {
 			return state.EtcdReport{Wish: state.EtcdStarted}, nil
@@ -41,24 +42,24 @@ func stopping(t *testing.T, asked, ends int) (s *stand, kills *int) {
 }
 
 func TestAnEtcdThatPacemakerStopsIsKilledOnlyOnceItsKeeperIsToStopIt(t *testing.T) {
-	for name, c := range map[string]struct{ asked, ends, kills int }{
-		"it ends by itself":          {1, 2, 0},
-		"it does not":                {1, 9, 1},
-		"the keeper is asked late":   {5, 6, 0},
-		"asked late, and it remains": {5, 20, 1},
+	for name, c := range map[string]struct{ asked, closes, ends, kills, looks int }{
+		"it ends by itself":                   {asked: 1, closes: 9, ends: 2},
+		"it waits for its clients":            {asked: 1, closes: 1, ends: 9, kills: 1, looks: 1},
+		"it listens on":                       {asked: 1, closes: 9, ends: 9, kills: 1, looks: 3},
+		"the keeper is asked late":            {asked: 5, closes: 9, ends: 6},
+		"asked late, and it remains":          {asked: 5, closes: 6, ends: 20, kills: 1, looks: 6},
+		"the keeper is silent as it stops it": {asked: 99, closes: 4, ends: 20, kills: 1, looks: 4},
 	} {
-		s, kills := stopping(t, c.asked, c.ends)
+		s, kills := stopping(t, c.asked, c.closes, c.ends)
+		began := s.Now()
 		if err := s.StopEtcd(t.Context()); err != nil || *kills != c.kills {
 			t.Errorf("%s: %v, killed %d times", name, err, *kills)
 		}
-		ended := 0
-		for _, line := range s.runs {
-			if strings.HasPrefix(line, "pkill --signal KILL --exact kube-apiserver") {
-				ended++
-			}
+		if after := s.Now().Sub(began); c.kills > 0 && after != time.Duration(c.looks+1)*time.Second {
+			t.Errorf("%s: it is over after %s", name, after)
 		}
-		if ended != 1 {
-			t.Errorf("%s: the API server was ended %d times: %v", name, ended, s.runs)
+		if s.ran("pkill --signal KILL --exact kube-apiserver") {
+			t.Errorf("%s: the API server was ended, too: %v", name, s.runs)
 		}
 		if !s.ran("pcs resource disable etcd-clone") {
 			t.Errorf("%s: Pacemaker may start it again: %v", name, s.runs)
@@ -85,7 +86,7 @@ func TestPacemakerIsNotToldToStopEtcdInMaintenance(t *testing.T) {
 		"half of an answer":              {cib: "<cib>", want: "CIB"},
 		"in maintenance, and it is down": {cib: cib("true"), down: true},
 	} {
-		s, _ := stopping(t, 0, 1)
+		s, _ := stopping(t, 0, 1, 1)
 		s.programs["cibadmin"] = func([]string) (string, error) { return c.cib, c.err }
 		if c.down {
 			s.put(fileLocks, "")
