@@ -138,11 +138,14 @@ func (a *Agent) Fetching() (how, failed string) {
 // for each time that Host lists them.
 func (a *Agent) About(digest string) (gate.Release, error) {
 	a.mu.Lock()
-	defer a.mu.Unlock()
-	if about, read := a.abouts[digest]; read {
+	about, read := a.abouts[digest]
+	a.mu.Unlock()
+	if read {
 		return about, nil
 	}
-	about, err := a.Host.About(digest)
+	about, err := a.Host.About(digest) // without the lock: a disk that hangs must not hold up who hears of nodes
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	if err == nil && lies([]string{digest}, a.whole) {
 		a.abouts[digest] = about
 	}

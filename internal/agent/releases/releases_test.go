@@ -5,10 +5,13 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -136,6 +139,43 @@ func TestAReleaseIsReadOnceForEachListing(t *testing.T) {
 	if again, err := a.About(next); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a release that is gone: %+v, %v", again, err)
 	}
+}
+
+// TestADiskThatHangsHoldsUpNobodyWhoHearsOfNodes: the watch of nodes is the network's, too.
+func TestADiskThatHangsHoldsUpNobodyWhoHearsOfNodes(t *testing.T) {
+	_, next, _ := digests(t)
+	w := newWorld(t)
+	a := follower(w, &unit{}, "")
+	if err := w.Do(t.Context(), wants(t, next)); err != nil {
+		t.Fatal(err)
+	}
+	a.Whole(t.Context())
+	store, err := w.open(next)
+	if err != nil {
+		t.Fatal(err)
+	}
+	index := filepath.Join(store.Dir(), "index.json") // a pipe in its place is read until its writer ends
+	if err := errors.Join(os.Remove(index), unix.Mkfifo(index, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	reads := make(chan struct{})
+	go func() { defer close(reads); _, _ = a.About(next) }()
+	disk, err := os.OpenFile(index, os.O_WRONLY, 0) // waits until somebody reads
+	if err != nil {
+		t.Fatal(err)
+	}
+	heard := make(chan struct{})
+	go func() { defer close(heard); a.Nodes([]state.Node{{Name: "cp-1"}}) }()
+	select {
+	case <-heard:
+	case <-time.After(10 * time.Second):
+		t.Error("it waits for the disk")
+	}
+	if err := disk.Close(); err != nil {
+		t.Error(err)
+	}
+	<-reads
+	<-heard
 }
 
 func TestTheAgentHasTheUnitFetchAndTellsHowFarItIs(t *testing.T) {

@@ -165,7 +165,7 @@ func (k *Keeper) step(ctx context.Context) (loop.Result, error) {
 	}
 	k.Gauge.set(late)
 	k.calm = calm{}
-	if len(errs) == 0 && len(did) == 0 && quiet(said) {
+	if len(errs) == 0 && len(did) == 0 && said.Quiet() {
 		k.calm = calm{at: k.Now(), wishes: maps.Clone(wishes), said: said}
 	}
 	if err := k.tell(ctx, cluster, said); err != nil {
@@ -178,16 +178,6 @@ func (k *Keeper) step(ctx context.Context) (loop.Result, error) {
 func (k *Keeper) rests(wishes map[string][]byte) bool {
 	age := k.Now().Sub(k.calm.at)
 	return age >= 0 && age < k.rest && maps.EqualFunc(wishes, k.calm.wishes, bytes.Equal)
-}
-
-// quiet reports whether nobody replaces an authority, and all programs of the host use what its files say.
-func quiet(r rotation.Reports) bool {
-	for _, a := range r.Authorities {
-		if a.Phase != "" && a.Phase != rotation.Done || a.Problem != "" || len(a.Trusts) == 0 {
-			return false
-		}
-	}
-	return true
 }
 
 // waiting is an error that passes by itself.

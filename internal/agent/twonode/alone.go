@@ -98,7 +98,7 @@ func (h *Host) TakeEtcd(ctx context.Context) error {
 			return err
 		}
 	}
-	began, killed := h.Now(), false
+	etcd := ending{asked: h.Now()}
 	return quiet.untilEvery(ctx, pollAway, "kubelet's etcd has ended", func(ctx context.Context) (string, error) {
 		pid, held, err := h.holder()
 		if err != nil || !held {
@@ -107,12 +107,25 @@ func (h *Host) TakeEtcd(ctx context.Context) error {
 		if p, err := h.Container(ctx); err == nil && p.Running && pid == strconv.Itoa(p.PID) {
 			return "", nil // the successor runs
 		}
-		if !killed && (h.Now().Sub(began) >= endTime || !h.Listens(ctx, etcdServer)) {
-			killed = true
-			return "it was killed", quiet.do(ctx, "it waits for clients that do not hang up", host.Command("kill", "-KILL", pid))
-		}
-		return "it still has the data", nil
+		return etcd.look(ctx, quiet, pid)
 	})
+}
+
+// ending is an etcd that is the only member and is asked to end.
+type ending struct {
+	// asked is the earliest moment at which somebody asked it.
+	asked  time.Time
+	killed bool
+}
+
+// look says how far the end of the process is. It kills the process once, when it has closed its
+// port or was asked endTime ago.
+func (e *ending) look(ctx context.Context, h *Host, pid string) (missing string, err error) {
+	if e.killed || h.Now().Sub(e.asked) < endTime && h.Listens(ctx, etcdServer) {
+		return "it still has the data", nil
+	}
+	e.killed = true
+	return "it was killed", h.do(ctx, "it waits for clients that do not hang up", host.Command("kill", "-KILL", pid))
 }
 
 // PodmanHasEtcd reports whether podman runs etcd on this host, with etcd's data.

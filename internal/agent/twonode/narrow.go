@@ -79,25 +79,19 @@ func (h *Host) StopEtcd(ctx context.Context) error {
 	if err := quiet.do(ctx, "kubelet starts it next", pacemaker.Disable(twonode.EtcdClone)); err != nil {
 		return err
 	}
-	var asked time.Time // zero until then: the keeper would start etcd again
-	killed := false
+	var etcd ending // nobody has asked it yet: the keeper would start it again
 	return quiet.untilEvery(ctx, pollAway, "etcd of Pacemaker has ended", func(ctx context.Context) (string, error) {
 		pid, held, err := h.holder()
 		if err != nil || !held {
 			return "", err
 		}
-		closed := !h.Listens(ctx, etcdServer)
-		if asked.IsZero() {
-			if !closed && !h.toStop(ctx) {
+		if etcd.asked.IsZero() {
+			if h.Listens(ctx, etcdServer) && !h.toStop(ctx) {
 				return "Pacemaker has not asked the etcd keeper to stop it", nil
 			}
-			asked = h.Now()
+			etcd.asked = h.Now()
 		}
-		if !killed && (closed || h.Now().Sub(asked) >= endTime) {
-			killed = true
-			return "it was killed", quiet.do(ctx, "it waits for clients that do not hang up", host.Command("kill", "-KILL", pid))
-		}
-		return "it still has the data", nil
+		return etcd.look(ctx, quiet, pid)
 	})
 }
 

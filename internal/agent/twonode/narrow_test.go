@@ -41,7 +41,7 @@ func stopping(t *testing.T, asked, closes, ends int) (s *stand, kills *int) {
 	return s, &n
 }
 
-func TestAnEtcdThatPacemakerStopsIsKilledOnlyOnceItsKeeperIsToStopIt(t *testing.T) {
+func TestAnEtcdThatPacemakerStopsIsKilledOnceItHasClosedItsPortOrIsLate(t *testing.T) {
 	for name, c := range map[string]struct{ asked, closes, ends, kills, looks int }{
 		"it ends by itself":                   {asked: 1, closes: 9, ends: 2},
 		"it waits for its clients":            {asked: 1, closes: 1, ends: 9, kills: 1, looks: 1},

@@ -168,6 +168,16 @@ type Reports struct {
 	Authorities map[Authority]Report `json:"authorities"`
 }
 
+// Quiet reports whether nobody replaces an authority, and all programs of the host use what its files say.
+func (r Reports) Quiet() bool {
+	for _, a := range r.Authorities {
+		if a.Phase != "" && a.Phase != Done || a.Problem != "" || len(a.Trusts) == 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // has reports whether a host has done what a phase demands.
 func (r Report) has(p Phase) bool {
 	switch {

@@ -217,3 +217,25 @@ func TestAWishIsReadAsItWasWritten(t *testing.T) {
 		}
 	}
 }
+
+func TestAHostIsQuietWhileNobodyReplacesAnAuthorityAndItsProgramsHaveReadAllFiles(t *testing.T) {
+	for what, c := range map[string]struct {
+		is   Report
+		want bool
+	}{
+		"before the first rotation":     {Report{Trusts: []ID{"a"}}, true},
+		"after one":                     {Report{Phase: Done, Trusts: []ID{"a"}}, true},
+		"in one":                        {Report{Phase: Sign, Trusts: []ID{"a"}}, false},
+		"with a problem":                {Report{Problem: "x", Trusts: []ID{"a"}}, false},
+		"a program has not read a file": {Report{}, false},
+	} {
+		r := Reports{Authorities: make(map[Authority]Report)}
+		for _, a := range Authorities() {
+			r.Authorities[a] = Report{Trusts: []ID{"b"}}
+		}
+		r.Authorities[FrontProxyCA] = c.is
+		if got := r.Quiet(); got != c.want {
+			t.Errorf("%s: %t", what, got)
+		}
+	}
+}
