@@ -19,7 +19,7 @@ import (
 )
 
 // parachuteFlags choose another part than the way back.
-type parachuteFlags struct{ toTurn, pods, raise bool }
+type parachuteFlags struct{ toTurn, pods, raise, files bool }
 
 func newParachute(streams command.Streams) *cobra.Command {
 	var f parachuteFlags
@@ -43,7 +43,9 @@ kubelet runs before it starts: it writes the static pods of the release that is 
 and moves checkpoints of kubelet away that a power cut has torn: kubelet does not start
 with them.
 With --raise it does what holdfast-raise.service runs after the commit: kubelet, which
-stayed that of the old release, becomes that of the release that is chosen.`,
+stayed that of the old release, becomes that of the release that is chosen. With --files
+it changes nothing: it says which files of this host its release brings, for the agent of
+the release that the host leaves.`,
 		Example: `  # does the host have to go back? if so, go
   sudo holdfast-agent parachute
 
@@ -66,7 +68,8 @@ stayed that of the old release, becomes that of the release that is chosen.`,
 	cmd.Flags().BoolVar(&f.toTurn, "switch", false, "switch to the release that the journal names")
 	cmd.Flags().BoolVar(&f.pods, "pods", false, "write the static pods of the release that is chosen")
 	cmd.Flags().BoolVar(&f.raise, "raise", false, "let kubelet be that of the release that is chosen")
-	cmd.MarkFlagsMutuallyExclusive("switch", "pods", "raise")
+	cmd.Flags().BoolVar(&f.files, "files", false, "say as JSON which files of this host this release brings")
+	cmd.MarkFlagsMutuallyExclusive("switch", "pods", "raise", "files")
 	return cmd
 }
 
@@ -81,6 +84,10 @@ func (f parachuteFlags) run(ctx context.Context, log io.Writer) (said string, er
 	s, err := readSite()
 	if err != nil {
 		return "", err
+	}
+	if f.files {
+		out, err := upgrade.OfThisRelease(s)
+		return string(out), err
 	}
 	here := shelved{releases.ThisHost(s.Role.ControlPlane())}
 	if f.toTurn {

@@ -1,6 +1,7 @@
 package life_test
 
 import (
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -15,10 +16,12 @@ import (
 
 	"github.com/holdfast/holdfast/internal/agent/upgrade"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/hostfiles"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/parachute"
 	"github.com/holdfast/holdfast/internal/install/release"
 	"github.com/holdfast/holdfast/internal/lab"
 	"github.com/holdfast/holdfast/internal/lab/badrelease"
+	"github.com/holdfast/holdfast/internal/render/kubeadm"
 	"github.com/holdfast/holdfast/test/labsite"
 )
 
@@ -89,7 +92,7 @@ const oneIn = 10_000
 // request on a connection of its own fails.
 func TestAnUpgradeUnderLoad(t *testing.T) {
 	playUpgrade(t, "an upgrade", func(tr *trial, w ways) {
-		since := tr.Now()
+		since, files := tr.Now(), map[string]string{w.from: tr.haveFiles()}
 		for _, way := range []struct {
 			what string
 			goal string
@@ -105,12 +108,22 @@ func TestAnUpgradeUnderLoad(t *testing.T) {
 			tr.Trial.Took(way.what, time.Since(began))
 			tr.Logf("%s: %.0f s", way.what, time.Since(began).Seconds())
 			tr.Noticed(way.what, began)
+			switch now := tr.haveFiles(); {
+			case files[way.goal] == "":
+				files[way.goal] = now
+			case files[way.goal] != now:
+				tr.Errorf("%s: hosts have other files than before in this release:\n%s", way.what, now)
+			}
+		}
+		if files[w.from] == files[w.to] {
+			tr.Error("both releases bring hosts the same files: make OLDER anew with hack/older-release")
 		}
 		began := time.Now()
 		tr.says(0, "upgrade", "commit", "--yes")
 		tr.Eventually(10*time.Minute, "the upgrade is complete", func() error { return tr.completed(w.to) })
 		tr.Trial.Took("commit", time.Since(began))
 		tr.Noticed("commit", began)
+		tr.haveArguments()
 
 		tr.outages(since)
 		tr.nobodyFenced()
@@ -121,6 +134,50 @@ func TestAnUpgradeUnderLoad(t *testing.T) {
 			tr.noWriteGapAbove(busyGap)
 		}
 	})
+}
+
+// haveFiles checks that each host has the files that the release that it runs brings, and returns
+// them.
+func (tr *trial) haveFiles() string {
+	tr.Helper()
+	var all strings.Builder
+	for _, h := range tr.Lab.Layout.Hosts {
+		var files []hostfiles.File
+		if err := json.Unmarshal([]byte(tr.On(h.Name, "holdfast-agent parachute --files")), &files); err != nil || len(files) == 0 {
+			tr.Fatalf("%s: what its release brings: %d files, %v", h.Name, len(files), err)
+		}
+		for _, f := range files {
+			if has := tr.On(h.Name, "cat "+f.Path); strings.TrimSpace(has) != strings.TrimSpace(string(f.Data)) {
+				tr.Errorf("%s: %s is not what its release brings, but\n%s", h.Name, f.Path, has)
+			}
+			fmt.Fprintf(&all, "%s %s\n%s\n", h.Name, f.Path, f.Data)
+		}
+	}
+	return all.String()
+}
+
+// haveArguments checks that the static pods of each control plane, and kubeadm's configuration
+// for those that join, have the arguments of this release.
+func (tr *trial) haveArguments() {
+	tr.Helper()
+	for _, h := range tr.ControlPlanes() {
+		for program, args := range kubeadm.Arguments() {
+			pod := tr.On(h, "cat /etc/kubernetes/manifests/"+program+".yaml")
+			for name, value := range args {
+				if !strings.Contains(pod, "- --"+name+"="+value+"\n") {
+					tr.Errorf("%s: %s is not started with --%s=%s:\n%s", h, program, name, value, pod)
+				}
+			}
+		}
+	}
+	joins := tr.On(tr.ControlPlanes()[0], "kubectl --kubeconfig /etc/kubernetes/admin.conf -n kube-system get configmap kubeadm-config -o yaml")
+	for _, args := range kubeadm.Arguments() {
+		for name := range args {
+			if !strings.Contains(joins, "name: "+name+"\n") {
+				tr.Errorf("a control plane that joins has no --%s:\n%s", name, joins)
+			}
+		}
+	}
 }
 
 // upgradeSteps are the steps of a host's way, there and back, at which it is disturbed. With

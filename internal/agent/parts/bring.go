@@ -1,7 +1,7 @@
 // Package parts brings what of a release runs in the cluster and not on a host: its
 // objects, kube-proxy and the operator (decide/upgrade/parts).
 //
-// It owns the fields of these objects as kube.InstallManager, the versions in kubeadm's
+// It owns the fields of these objects as kube.InstallManager, versions and arguments in kubeadm's
 // configuration, the ConfigMap kube-system/holdfast-release, the unit
 // render/host.BringUnit, and Folder. The Agent follows the annotation annotation.PartOf of
 // this host's node and starts the unit; the Bringer is what the unit runs, a program of the
@@ -23,6 +23,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/payload"
 	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/render/kubeadm"
 	"github.com/holdfast/holdfast/internal/render/manifests"
 	render "github.com/holdfast/holdfast/internal/render/operator"
 )
@@ -76,7 +77,7 @@ type Bringer struct {
 // NewBringer returns the one of a site.
 func NewBringer(api API, s *site.Site, digest string) (*Bringer, error) {
 	has, err := manifests.ReleaseOf(s)
-	return &Bringer{API: api, Digest: digest, Has: has, Versions: parts.Versions{Kubernetes: payload.KubernetesVersion, EtcdTag: payload.ImageTag("etcd")}}, err
+	return &Bringer{API: api, Digest: digest, Has: has, Versions: ofThisRelease()}, err
 }
 
 // Bring brings a part. Its last write says in the cluster that it is brought.
@@ -154,8 +155,13 @@ func (b *Bringer) marked(ctx context.Context, part string, list []state.ObjectRe
 	return b.write(ctx, w)
 }
 
+// ofThisRelease is what kubeadm's configuration says once this release is brought.
+func ofThisRelease() parts.Versions {
+	return parts.Versions{Kubernetes: payload.KubernetesVersion, EtcdTag: payload.ImageTag("etcd"), Arguments: kubeadm.Arguments()}
+}
+
 // objects applies kinds, what is made of them, and takes away what no release has any more. Then
-// it gives kubeadm's configuration the versions of the release.
+// it gives kubeadm's configuration the versions and arguments of the release.
 func (b *Bringer) objects(ctx context.Context, w *work) error {
 	if err := b.apply(ctx, w, b.Has.Kinds); err != nil {
 		return err
@@ -177,7 +183,7 @@ func (b *Bringer) objects(ctx context.Context, w *work) error {
 	return b.kubeadm(ctx, w)
 }
 
-// kubeadm gives kubeadm's configuration the versions of the release: nobody runs its own upgrade,
+// kubeadm gives kubeadm's configuration the versions and arguments of the release: nobody runs its own upgrade,
 // which would. One that somebody deleted is not made here: control planes make it again.
 func (b *Bringer) kubeadm(ctx context.Context, w *work) error {
 	at, err := b.Mark(ctx, parts.KubeadmNamespace, parts.KubeadmName)

@@ -10,10 +10,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/parts"
 	"github.com/holdfast/holdfast/internal/model/payload"
 	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/render/kubeadm"
 	"github.com/holdfast/holdfast/internal/testkit/apitest"
 )
 
@@ -82,8 +85,10 @@ func TestTheObjectsOfAReleaseMoveTheVersionsOfKubeadmsConfiguration(t *testing.T
 	next, err := NewBringer(c, pair(t).For(state.RoleMaster).Settled(), newer)
 	must(t, err)
 	own := parts.Versions{Kubernetes: payload.KubernetesVersion, EtcdTag: payload.ImageTag("etcd")}
-	if next.Versions != own {
-		t.Errorf("a release brings the versions %+v", next.Versions)
+	all := own
+	all.Arguments = kubeadm.Arguments()
+	if diff := cmp.Diff(all, next.Versions); diff != "" || all.Arguments["kube-apiserver"]["shutdown-delay-duration"] == "" {
+		t.Errorf("a release brings %+v: %s", next.Versions, diff)
 	}
 	for _, b := range []*Bringer{{API: c, Digest: newer, Versions: own}, {API: c, Digest: older, Versions: olderVersions}, {API: c, Digest: newer, Versions: own}} {
 		for range 2 {

@@ -40,7 +40,7 @@ func accepted(t *testing.T) (m machine, timer *bool) {
 		}
 		return nil, nil
 	}
-	if err := m.arm(t.Context(), oldOne, newOne); err != nil {
+	if _, err := m.arm(t.Context(), oldOne, newOne); err != nil {
 		t.Fatal(err)
 	}
 	if err := m.store.Write(parachute.Journal{From: oldOne, To: newOne, Step: parachute.Accepted, Boot: "b1"}, 1); err != nil {

@@ -23,6 +23,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/payload"
 	"github.com/holdfast/holdfast/internal/model/state"
 	unit "github.com/holdfast/holdfast/internal/render/host"
+	"github.com/holdfast/holdfast/internal/render/staticpod"
 )
 
 // stopTime bounds the end of what Pacemaker runs, in order, and endTime that of a
@@ -69,6 +70,7 @@ type machine struct {
 	kind    parachute.Kind
 	store   Store
 	pods    Pods
+	files   Files
 	systemd func(ctx context.Context, args ...string) ([]byte, error)
 	// members tells the membership of Corosync.
 	members func(ctx context.Context) state.Fact[state.Membership]
@@ -94,6 +96,13 @@ func newMachine(kind parachute.Kind, releases Releases) machine {
 	m.pods = Pods{
 		Root: "/", WriteFile: host.WriteFileAtomic, Current: func() (string, error) { return release.Current("/") },
 		Images: func(digest string) (map[string]string, error) { return imagesOf("/", digest) }, Level: levelBy(releases),
+		Arguments: func(digest string) (staticpod.Arguments, error) { return argumentsOf("/", digest) },
+	}
+	m.files = Files{
+		Root: "/", WriteFile: host.WriteFileAtomic, Remove: remove, Current: m.pods.Current,
+		Of: func(ctx context.Context, digest string) (state.Fact[[]state.File], error) {
+			return filesOf(ctx, "/", digest)
+		},
 	}
 	return m
 }
@@ -265,7 +274,7 @@ func (m machine) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := m.pods.Settle(); err != nil {
+	if err := errors.Join(m.pods.Settle(), m.files.Settle()); err != nil {
 		return err
 	}
 	if err := m.systemctl(ctx, "daemon-reload"); err != nil {
@@ -303,10 +312,10 @@ func (m machine) startOne(ctx context.Context, d daemon, runs bool) error {
 }
 
 // ready does of arm what a host can do that still serves: it looks for the program of the release
-// to return to, makes the static pods without writing them, and keeps of the disk what a return
-// needs.
-func (m machine) ready(_ context.Context, from, to string) error {
-	return errors.Join(m.mayReturn(from), m.pods.Check(from, to), m.store.Reserve())
+// to return to, makes the static pods and the files of the host without writing them, and keeps of
+// the disk what a return needs.
+func (m machine) ready(ctx context.Context, from, to string) error {
+	return errors.Join(m.mayReturn(from), m.pods.Check(from, to), m.files.Check(ctx, from, to), m.store.Reserve())
 }
 
 func (m machine) mayReturn(from string) error {
@@ -316,27 +325,29 @@ func (m machine) mayReturn(from string) error {
 	return nil
 }
 
-// arm writes the parachute of a release, and lets it run.
-func (m machine) arm(ctx context.Context, from, to string) error {
+// arm prepares pods and files of both releases, writes the parachute of the first one, and lets it
+// run. kept are files that stay because somebody changed them.
+func (m machine) arm(ctx context.Context, from, to string) (kept []string, err error) {
 	if err := m.mayReturn(from); err != nil {
-		return err
+		return nil, err
 	}
-	if err := errors.Join(m.pods.Prepare(from, to), m.store.Forget(), m.store.Reserve()); err != nil {
-		return err
+	kept, err = m.files.Prepare(ctx, from, to)
+	if err := errors.Join(err, m.pods.Prepare(from, to), m.store.Forget(), m.store.Reserve()); err != nil {
+		return nil, err
 	}
 	files := unit.Parachute(from, filepath.Join(Folder, hangsFile))
 	if _, err := host.WriteFiles(m.root, files); err != nil {
-		return fmt.Errorf("arm the parachute: %w", err)
+		return nil, fmt.Errorf("arm the parachute: %w", err)
 	}
 	for link, target := range unit.ParachuteLinks() {
 		if err := symlink(filepath.Join(m.root, link), target); err != nil {
-			return fmt.Errorf("arm the parachute: %w", err)
+			return nil, fmt.Errorf("arm the parachute: %w", err)
 		}
 	}
 	if err := m.systemctl(ctx, "daemon-reload"); err != nil {
-		return err
+		return nil, err
 	}
-	return m.systemctl(ctx, "start", unit.ParachuteTimer)
+	return kept, m.systemctl(ctx, "start", unit.ParachuteTimer)
 }
 
 // symlink makes a link durably.
@@ -381,7 +392,7 @@ func (m machine) disarm(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := errors.Join(m.pods.Forget(), m.store.Forget(), m.store.GiveBack(), m.systemctl(ctx, "daemon-reload")); err != nil {
+	if err := errors.Join(m.pods.Forget(), m.files.Forget(), m.store.Forget(), m.store.GiveBack(), m.systemctl(ctx, "daemon-reload")); err != nil {
 		return err
 	}
 	return errors.Join(m.disarmParachute(ctx, own), m.systemctl(ctx, "daemon-reload"))

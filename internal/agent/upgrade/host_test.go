@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/payload"
 	"github.com/holdfast/holdfast/internal/model/state"
 	unit "github.com/holdfast/holdfast/internal/render/host"
+	"github.com/holdfast/holdfast/internal/render/staticpod"
 	"github.com/holdfast/holdfast/internal/testkit/powercut"
 )
 
@@ -46,10 +47,17 @@ func onDisk(t *testing.T, kind parachute.Kind) (m machine, current *string, orde
 	}
 	m.pods = Pods{
 		Root: root, Current: func() (string, error) { return now, nil }, WriteFile: powercut.WriteFile,
-		Level: func(string, string) (string, error) { return "", nil },
+		Level:     func(string, string) (string, error) { return "", nil },
+		Arguments: func(string) (staticpod.Arguments, error) { return nil, nil },
 		Images: func(digest string) (map[string]string, error) {
 			tag := strings.TrimPrefix(digest, "sha256:")
 			return map[string]string{"kube-apiserver": payload.Registry + "/kube-apiserver:" + tag, "etcd": payload.Registry + "/etcd:" + tag}, nil
+		},
+	}
+	m.files = Files{
+		Root: root, WriteFile: powercut.WriteFile, Remove: remove, Current: m.pods.Current,
+		Of: func(context.Context, string) (state.Fact[[]state.File], error) {
+			return state.Fact[[]state.File]{}, nil
 		},
 	}
 	for _, name := range []string{"kube-apiserver", "etcd"} {
@@ -84,7 +92,7 @@ func TestAnArmedHostReturnsAtEachBootAndADisarmedOneHasNothingLeft(t *testing.T)
 		t.Fatalf("%v %v", armed, err)
 	}
 	for range 2 { // a crash has it done again
-		if err := m.arm(t.Context(), oldOne, newOne); err != nil {
+		if _, err := m.arm(t.Context(), oldOne, newOne); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -118,7 +126,7 @@ func TestWithoutAProgramToReturnWithNothingIsArmed(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := files(t, m.root)
-	if err := m.arm(t.Context(), oldOne, newOne); err == nil || !strings.Contains(err.Error(), "to return with") {
+	if _, err := m.arm(t.Context(), oldOne, newOne); err == nil || !strings.Contains(err.Error(), "to return with") {
 		t.Fatal(err)
 	}
 	if after := files(t, m.root); !slices.Equal(after, before) {
@@ -179,6 +187,60 @@ func TestAPodThatChangedSinceAnEarlierWayIsPreparedAnew(t *testing.T) {
 	got, err := os.ReadFile(filepath.Join(m.root, manifestsDir, "etcd.yaml"))
 	if want := strings.Replace(changed, ":new", ":old", 1); err != nil || string(got) != want {
 		t.Errorf("%s %v", got, err)
+	}
+}
+
+// apiServerWith is a pod of an API server with arguments.
+func apiServerWith(tag string, args ...string) string {
+	command := "    command:\n    - kube-apiserver\n    - --advertise-address=10.0.0.1\n"
+	for _, a := range args {
+		command += "    - " + a + "\n"
+	}
+	return podOf("kube-apiserver", tag) + command
+}
+
+// withArguments is a host whose new release gives the API server an argument of its own.
+func withArguments(t *testing.T, old, now staticpod.Arguments) (m machine, current *string, has func() string) {
+	t.Helper()
+	m, current, _ = onDisk(t, parachute.Alone)
+	path := filepath.Join(m.root, apiServerPod)
+	putFile(t, path, apiServerWith("old", "--of-a-person=1", "--delay=1s"))
+	m.pods.Arguments = func(digest string) (staticpod.Arguments, error) {
+		return map[string]staticpod.Arguments{oldOne: old, newOne: now}[digest], nil
+	}
+	return m, current, func() string {
+		t.Helper()
+		if err := m.pods.Settle(); err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+}
+
+// TestTheArgumentsOfAReleaseComeAndGoWithIt: also back to it, when the pods of the way have
+// been forgotten.
+func TestTheArgumentsOfAReleaseComeAndGoWithIt(t *testing.T) {
+	old := staticpod.Arguments{"kube-apiserver": {"delay": "1s"}}
+	now := staticpod.Arguments{"kube-apiserver": {"delay": "2s", "added": "true"}}
+	m, current, has := withArguments(t, old, now)
+	for _, way := range [][2]string{{oldOne, newOne}, {newOne, oldOne}, {oldOne, newOne}} {
+		if err := m.pods.Prepare(way[0], way[1]); err != nil {
+			t.Fatal(err)
+		}
+		*current = way[1]
+		want := map[string]string{
+			oldOne: apiServerWith("old", "--of-a-person=1", "--delay=1s"), newOne: apiServerWith("new", "--of-a-person=1", "--delay=2s", "--added=true"),
+		}[way[1]]
+		if got := has(); got != want {
+			t.Errorf("at %s it has\n%s", way[1], got)
+		}
+		if err := m.pods.Forget(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

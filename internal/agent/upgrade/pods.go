@@ -41,6 +41,8 @@ type Pods struct {
 	Current func() (string, error)
 	// Images returns the images of a release, by their names in it.
 	Images func(digest string) (map[string]string, error)
+	// Arguments returns the arguments that a release gives the programs of these pods.
+	Arguments func(digest string) (staticpod.Arguments, error)
 	// Level returns the functional level that the host keeps on its way between two
 	// releases; empty if the new one raises none.
 	Level func(from, to string) (string, error)
@@ -81,7 +83,7 @@ func (p Pods) each(from, to string, do func(path string, data []byte) error) err
 	}
 	for digest, level := range map[string]string{from: "", to: level} {
 		for _, path := range podFiles {
-			data, err := p.of(digest, path, level, digest == current)
+			data, err := p.of(digest, path, level, current)
 			if err == nil {
 				err = do(p.at(digest, path), data)
 			}
@@ -94,19 +96,30 @@ func (p Pods) each(from, to string, do func(path string, data []byte) error) err
 }
 
 // of makes a pod of a release from what the host has, nil for none.
-func (p Pods) of(digest, path, level string, current bool) ([]byte, error) {
+func (p Pods) of(digest, path, level, current string) ([]byte, error) {
 	data, err := os.ReadFile(filepath.Join(p.Root, path))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	if err != nil || current {
+	if err != nil || digest == current {
 		return data, err
 	}
 	refs, err := p.Images(digest)
 	if err != nil {
 		return nil, err
 	}
+	arguments, err := p.Arguments(digest)
+	if err != nil {
+		return nil, err
+	}
+	before, err := p.Arguments(current)
+	if err != nil {
+		return nil, err
+	}
 	if data, err = staticpod.With(data, refs); err == nil {
+		data, err = staticpod.Given(data, arguments, before)
+	}
+	if err == nil {
 		data, err = staticpod.At(data, level)
 	}
 	if err != nil {
@@ -157,6 +170,18 @@ func layoutOf(root, digest string) (*release.Store, error) {
 		return nil, fmt.Errorf("release %s: %w", digest, err)
 	}
 	return store, nil
+}
+
+// argumentsOf returns the arguments of a release that lies below root.
+func argumentsOf(root, digest string) (staticpod.Arguments, error) {
+	store, err := layoutOf(root, digest)
+	if err != nil {
+		return nil, err
+	}
+	if about := store.Manifest().About; about != nil {
+		return about.Arguments, nil
+	}
+	return nil, nil
 }
 
 // imagesOf returns the images of a release that lies below root.

@@ -18,7 +18,7 @@ func TestU49_WhatAReturnNeedsOfTheDiskIsKeptForIt(t *testing.T) {
 		}
 		return info.Size()
 	}
-	if err := m.arm(t.Context(), oldOne, newOne); err != nil || kept() != reserveSize {
+	if _, err := m.arm(t.Context(), oldOne, newOne); err != nil || kept() != reserveSize {
 		t.Fatalf("%v, %d bytes are kept", err, kept())
 	}
 	for step, want := range map[parachute.Step]int64{parachute.Proving: reserveSize, parachute.Returning: 0} { //nolint:exhaustive // one step before the return, and the return

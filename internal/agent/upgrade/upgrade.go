@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -110,9 +111,10 @@ type Host struct {
 	// Ready finds out whether Arm can do its work on the way from one release to another, and
 	// keeps of the disk what a return needs.
 	Ready func(ctx context.Context, from, to string) error
-	// Arm prepares the pods of both releases, and lets the parachute of the first one
-	// run from now on and at each boot. Disarm ends that.
-	Arm    func(ctx context.Context, from, to string) error
+	// Arm prepares the pods and files of both releases, and lets the parachute of the first
+	// one run from now on and at each boot. It returns files that stay because somebody
+	// changed them. Disarm ends that.
+	Arm    func(ctx context.Context, from, to string) (kept []string, err error)
 	Disarm func(ctx context.Context) error
 	// Switch has the one link lead to the release that the journal names.
 	Switch func(ctx context.Context) error
@@ -304,6 +306,15 @@ func (a *Agent) note(j parachute.Journal, held string) {
 	}
 }
 
+// armNow makes the parachute ready, and says which files stay.
+func (a *Agent) armNow(ctx context.Context, j parachute.Journal) error {
+	kept, err := a.Arm(ctx, j.From, j.To)
+	if err == nil && len(kept) > 0 {
+		a.Event(state.PlanEvent(fmt.Sprintf("upgrade %s: somebody changed %s; they stay as they are", j.Upgrade, strings.Join(kept, ", "))))
+	}
+	return err
+}
+
 // do carries an action out.
 func (a *Agent) do(ctx context.Context, action parachute.Action) error {
 	j := action.Journal
@@ -320,7 +331,7 @@ func (a *Agent) do(ctx context.Context, action parachute.Action) error {
 		}
 		return a.Stop(ctx)
 	case parachute.Arm:
-		return a.Arm(ctx, j.From, j.To)
+		return a.armNow(ctx, j)
 	case parachute.Switch:
 		return a.Switch(ctx)
 	case parachute.Start:
@@ -375,7 +386,7 @@ func (a *Agent) arm(ctx context.Context, j parachute.Journal) error {
 	if err != nil || armed {
 		return err
 	}
-	return a.Arm(ctx, j.From, j.To)
+	return a.armNow(ctx, j)
 }
 
 // empty asks the operator to move the pods.

@@ -228,11 +228,11 @@ func (w *world) effects() Host {
 		},
 		Stop:  func(context.Context) error { return w.does("stop", func() { delete(w.daemons, "kubelet") }) },
 		Ready: func(context.Context, string, string) error { return w.fails["ready"] },
-		Arm: func(_ context.Context, from, to string) error {
+		Arm: func(_ context.Context, from, to string) ([]string, error) {
 			if from != oldOne || to != newOne {
 				w.t.Errorf("arm %s and %s", from, to)
 			}
-			return w.does("arm", func() { w.armed, w.hangs = from, 0 })
+			return nil, w.does("arm", func() { w.armed, w.hangs = from, 0 })
 		},
 		Disarm: func(context.Context) error { return w.does("disarm", func() { w.armed = "" }) },
 		Switch: func(context.Context) error { return w.does("switch", func() { w.link(newOne) }) },

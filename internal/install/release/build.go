@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/holdfast/holdfast/internal/model/payload"
+	"github.com/holdfast/holdfast/internal/render/kubeadm"
 )
 
 // Options selects what to build, and where.
@@ -134,6 +135,7 @@ func prepare(ctx context.Context, opts Options) (*builder, []payload.ImageSpec, 
 	}
 	if opts.About == nil {
 		about := payload.Present()
+		about.Arguments = kubeadm.Arguments()
 		opts.About = &about
 	}
 	images, err := chosen(opts.Images, opts.Only)

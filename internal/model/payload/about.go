@@ -1,5 +1,7 @@
 package payload
 
+import "slices"
+
 // About is what a release says of itself beside its contents, for those who decide
 // whether a site may go to it and return from it. A build writes it into the
 // release. A reader ignores fields that it does not know.
@@ -28,6 +30,15 @@ type About struct {
 	Stack []string `json:"stack,omitempty"`
 	// StackNames are the names of those packages for apt.
 	StackNames []string `json:"stackNames"`
+	// Arguments are those that the release gives the programs of a control plane on every
+	// site: by program, and there by name without dashes. A release of before it said so
+	// has none.
+	Arguments map[string]map[string]string `json:"arguments,omitempty"`
+}
+
+// Has reports whether the release has a format of ours.
+func (a About) Has(format string) bool {
+	return slices.ContainsFunc(a.Formats, func(f Format) bool { return f.Name == format })
 }
 
 // Numbers is a range of numbers of a format, both ends included.
@@ -69,6 +80,9 @@ const (
 	// FormatRollout are the fields about parts in the record of an upgrade: what is awaited,
 	// and that parts went back by themselves.
 	FormatRollout = "upgrade-rollout"
+	// FormatHostFiles is what a release says of the files that it brings to a host. A release
+	// without it says nothing of them.
+	FormatHostFiles = "host-files"
 	// FormatBackup is the form of an archive and of the entry of a backup.
 	FormatBackup = "backup"
 )
@@ -89,7 +103,8 @@ const (
 // Steps is the range of numbers of a step's input that this release speaks.
 var Steps = Numbers{Min: 1, Max: 1}
 
-// Present returns what this release says of itself.
+// Present returns what this release says of itself, but for Arguments: those are
+// render/kubeadm's, and the build adds them.
 func Present() About {
 	return About{
 		Kubernetes: KubernetesVersion, Etcd: EtcdVersion, LeastEtcd: leastEtcd, Least: leastHoldfast,
@@ -133,6 +148,7 @@ func formats() []Format {
 		plain("backup-journal"),       // journal.json and wish.json in /var/lib/holdfast/backup
 		plain("keeper-socket"),        // what the etcd keeper answers on its host
 		plain("peer-link"),            // what the keepers of two hosts ask each other
+		plain(FormatHostFiles),        // what the agents of two releases say for an upgrade, and lists in its folder
 		strict("encryption-file"),     // the API server's EncryptionConfiguration, as written
 		strict("etcd-pod"),            // the manifest of an etcd that Pacemaker starts
 		strict("stand-in-request"),    // read by the stand-in of the same release alone

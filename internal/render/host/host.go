@@ -7,6 +7,7 @@ package host
 import (
 	"encoding/json"
 	"fmt"
+	"path"
 	"slices"
 
 	"github.com/holdfast/holdfast/internal/model/ignition"
@@ -67,6 +68,29 @@ func Config(s *site.Site, role state.Role, manifests []state.File) (ignition.Con
 		c.Files = append(c.Files, below(ManifestDir, manifests)...)
 	}
 	return c, nil
+}
+
+// OfRelease returns the files that this release brings to an installed host of a site, whoever
+// the site is: those of Config that no MachineConfig and no other part of Holdfast sets, and the
+// files of its units. A unit of the distribution has drop-ins alone.
+func OfRelease(s *site.Site) ([]state.File, error) {
+	c, err := Config(s, s.Role, nil)
+	if err != nil {
+		return nil, err
+	}
+	surrounds := surroundings(s.For(s.Role))
+	out := slices.DeleteFunc(c.Files, func(f state.File) bool {
+		return f.Path == site.Path || slices.ContainsFunc(surrounds, func(o state.File) bool { return o.Path == f.Path })
+	})
+	for _, u := range c.Units {
+		if u.Contents != "" {
+			out = append(out, state.File{Path: path.Join(UnitDir, u.Name), Data: []byte(u.Contents)})
+		}
+		for _, d := range u.Dropins {
+			out = append(out, state.File{Path: path.Join(UnitDir, u.Name+".d", d.Name), Data: []byte(d.Contents)})
+		}
+	}
+	return out, nil
 }
 
 // below moves manifests into a folder of the host. Some contain passwords, and

@@ -95,6 +95,37 @@ func TestARolesConfigurationMatchesTheApprovedFile(t *testing.T) {
 	}
 }
 
+// TestWhatAReleaseBringsToAHostIsOfNoSite: an upgrade changes these files where nobody else did, so
+// none of them holds a secret, or what a site chose and a MachineConfig may have set since.
+func TestWhatAReleaseBringsToAHostIsOfNoSite(t *testing.T) {
+	for name, c := range map[string]struct {
+		config string
+		role   state.Role
+	}{
+		"of-release-pair.txt": {sitetest.TwoDual, state.RoleMaster}, "of-release-master.txt": {everything, state.RoleMaster}, "of-release-worker.txt": {everything, state.RoleWorker},
+	} {
+		s := fixed(t, c.config)
+		s.Role = c.role
+		files, err := OfRelease(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var paths strings.Builder
+		for _, f := range files {
+			fmt.Fprintf(&paths, "%04o %s\n", f.Perm(), f.Path)
+			for _, secret := range []string{"hush-proxy", "BEGIN CERTIFICATE", "ssh-ed25519"} {
+				if strings.Contains(string(f.Data), secret) {
+					t.Errorf("%s has %s", f.Path, secret)
+				}
+			}
+			if f.Perm() != state.DefaultFileMode {
+				t.Errorf("%s has mode %04o", f.Path, f.Perm())
+			}
+		}
+		golden.Check(t, name, []byte(paths.String()))
+	}
+}
+
 func TestOnlyTheFirstHostGetsManifests(t *testing.T) {
 	manifests := []state.File{{Path: "manifests/a.yaml", Data: []byte("kind: A\n"), Mode: 0o644}}
 	for role, want := range map[state.Role]int{state.RoleBootstrap: 1, state.RoleMaster: 0, state.RoleWorker: 0} {

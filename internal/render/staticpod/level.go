@@ -1,13 +1,10 @@
 package staticpod
 
 import (
-	"fmt"
-	"path"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/yaml"
 )
 
 // emulated is the one flag that says as which minor release a program behaves. What it
@@ -30,26 +27,7 @@ func At(manifest []byte, level string) ([]byte, error) {
 	if level != "" {
 		want = slices.Insert(want, 1, emulated+level)
 	}
-	if slices.Equal(command, want) {
-		return manifest, nil
-	}
-	var out strings.Builder
-	for line := range strings.Lines(string(manifest)) {
-		indent, item, isItem := strings.Cut(line, "- ")
-		item = strings.TrimSpace(item)
-		if isItem && emulates(item) {
-			continue
-		}
-		out.WriteString(line)
-		if isItem && level != "" && item == command[0] && strings.TrimSpace(indent) == "" {
-			out.WriteString(indent + "- " + want[1] + "\n")
-		}
-	}
-	changed := []byte(out.String())
-	if _, got, err := emulator(changed); err != nil || !slices.Equal(got, want) {
-		return nil, fmt.Errorf("static pod %s: its manifest does not have each part of its command in a line of its own", pod.Name)
-	}
-	return changed, nil
+	return withCommand(manifest, pod.Name, command, want)
 }
 
 // Level returns the minor release of Kubernetes as which the program of a pod is told to
@@ -67,13 +45,5 @@ func emulates(arg string) bool { return strings.HasPrefix(arg, emulated) }
 // emulator returns a pod with the command of the program in it that knows the flag; nil
 // if there is none.
 func emulator(manifest []byte) (pod corev1.Pod, command []string, err error) {
-	if err := yaml.Unmarshal(manifest, &pod); err != nil {
-		return pod, nil, fmt.Errorf("read a static pod: %w", err)
-	}
-	for _, c := range pod.Spec.Containers {
-		if len(c.Command) > 0 && slices.Contains(emulators, path.Base(c.Command[0])) {
-			return pod, c.Command, nil
-		}
-	}
-	return pod, nil, nil
+	return commandOf(manifest, func(program string) bool { return slices.Contains(emulators, program) })
 }

@@ -69,8 +69,8 @@ func TestAPodOfAnotherProgramKeepsItsBytes(t *testing.T) {
 func TestACommandThatIsNotInLinesOfItsOwnIsRefused(t *testing.T) {
 	pod := "apiVersion: v1\nkind: Pod\nmetadata:\n  name: a\nspec:\n  containers:\n  - name: a\n    command: "
 	for what, command := range map[string]string{
-		"a list in one line": "[kube-apiserver, --v=1]\n",
-		"a name in quotes":   "\n    - 'kube-apiserver'\n",
+		"a list in one line":  "[kube-apiserver, --v=1]\n",
+		"a word in two lines": "\n    - kube-apiserver\n    - --v=\n      1\n",
 	} {
 		if _, err := At([]byte(pod+command), "1.35"); err == nil || !strings.Contains(err.Error(), "in a line of its own") {
 			t.Errorf("%s: %v", what, err)

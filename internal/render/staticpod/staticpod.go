@@ -1,5 +1,5 @@
-// Package staticpod gives the static pods of a host the images of a release, and the
-// minor release of Kubernetes as which they behave.
+// Package staticpod gives the static pods of a host the images and the arguments of a
+// release, and the minor release of Kubernetes as which they behave.
 //
 // It changes nothing else of a pod: what the host's pod says beside that, other parts
 // of Holdfast have written since the installation.

@@ -35,6 +35,28 @@ func TestKubeadmsConfigurationGetsTheVersionsOfAReleaseAndNothingElse(t *testing
 	}
 }
 
+// TestKubeadmsConfigurationGetsTheArgumentsOfARelease: those of the site stay.
+func TestKubeadmsConfigurationGetsTheArgumentsOfARelease(t *testing.T) {
+	const (
+		head = "apiServer:\n  certSANs:\n  - api.example\n  extraArgs:\n  - name: of-the-site\n    value: \"1\"\n  - name: delay\n    value: "
+		tail = "etcd:\n  local:\n    imageTag: 3.6.14-0\nkubernetesVersion: v1.36.3\n"
+		more = "scheduler:\n  extraArgs:\n  - name: profiling\n    value: \"false\"\n"
+	)
+	v := parts.Versions{Kubernetes: "v1.36.3", EtcdTag: "3.6.14-0", Arguments: map[string]map[string]string{
+		"kube-apiserver": {"delay": "2s", "added": "true"}, "kube-scheduler": {"profiling": "false"},
+	}}
+	want := head + "2s\n  - name: added\n    value: \"true\"\n" + tail + more
+	for _, text := range []string{head + "1s\n" + tail, want} {
+		if got, err := parts.Kubeadm(text, v); err != nil || got != want {
+			t.Errorf("%v\n%s", err, got)
+		}
+	}
+	older := "apiServer: {extraArgs: {delay: 1s}}\n" + tail // of kubeadm's v1beta3
+	if got, err := parts.Kubeadm(older, v); err == nil || !strings.Contains(err.Error(), "apiServer.extraArgs") {
+		t.Errorf("%v\n%s", err, got)
+	}
+}
+
 func TestWhatIsNoConfigurationOfKubeadmIsLeftAlone(t *testing.T) {
 	for text, want := range map[string]string{
 		"": "kubernetesVersion", "[": "yaml", "etcd: {local: {imageTag: x}}": "kubernetesVersion", "kubernetesVersion: v1.36.3\netcd: {external: {}}": "etcd.local",

@@ -1,0 +1,202 @@
+package upgrade
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/hostfiles"
+	"github.com/holdfast/holdfast/internal/model/payload"
+	"github.com/holdfast/holdfast/internal/model/site"
+	"github.com/holdfast/holdfast/internal/model/state"
+	unit "github.com/holdfast/holdfast/internal/render/host"
+)
+
+// OfThisRelease writes the files that this release brings to a host, as JSON: what Files asks
+// the programs of two releases for.
+func OfThisRelease(s *site.Site) ([]byte, error) {
+	files, err := unit.OfRelease(s)
+	if err != nil {
+		return nil, err
+	}
+	out := []hostfiles.File{}
+	for _, f := range files {
+		out = append(out, hostfiles.File{Path: f.Path, Mode: f.Perm(), Data: f.Data})
+	}
+	return json.Marshal(out)
+}
+
+// Files are the files of a host outside of the folders of its releases that differ between two
+// of them. What each release has lies in a file of its own; the one link that chooses a release
+// chooses these too, by Settle.
+type Files struct {
+	// Root is "/" except in tests.
+	Root      string
+	WriteFile func(path string, data []byte, mode fs.FileMode) error
+	Remove    func(path string) error
+	// Current is the release to which the link leads.
+	Current func() (string, error)
+	// Of returns the files that a release brings to this host; unknown for a release that
+	// cannot say so.
+	Of func(ctx context.Context, digest string) (state.Fact[[]state.File], error)
+}
+
+// filesFolder is that of the lists, below Folder.
+const filesFolder = "files"
+
+func (f Files) at(digest string) string {
+	return filepath.Join(f.Root, Folder, filesFolder, strings.TrimPrefix(digest, "sha256:")+".json")
+}
+
+// Prepare writes the lists of two releases, one of which is the current one. It returns the
+// files that somebody changed: they stay as they are.
+func (f Files) Prepare(ctx context.Context, from, to string) (kept []string, err error) {
+	lists, kept, err := f.lists(ctx, from, to)
+	if err != nil {
+		return nil, fmt.Errorf("prepare this host's files: %w", err)
+	}
+	for digest, list := range lists {
+		data, err := json.Marshal(list)
+		if err == nil {
+			err = f.WriteFile(f.at(digest), data, state.SecretFileMode)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("prepare this host's files: %w", err)
+		}
+	}
+	return kept, nil
+}
+
+// Check does it without writing anything.
+func (f Files) Check(ctx context.Context, from, to string) error {
+	if _, _, err := f.lists(ctx, from, to); err != nil {
+		return fmt.Errorf("prepare this host's files: %w", err)
+	}
+	return nil
+}
+
+// lists returns the files of two releases that differ between them. They are empty where one of
+// the two cannot say what it brings: nobody knows then which file is its own.
+func (f Files) lists(ctx context.Context, from, to string) (lists map[string][]hostfiles.File, kept []string, err error) {
+	lists = map[string][]hostfiles.File{from: {}, to: {}}
+	current, err := f.Current()
+	if err != nil || from == to {
+		return lists, nil, err
+	}
+	other := to
+	if current == to {
+		other = from
+	}
+	was, err := f.Of(ctx, current)
+	if err != nil || !was.Known {
+		return lists, nil, err
+	}
+	is, err := f.Of(ctx, other)
+	if err != nil || !is.Known {
+		return lists, nil, err
+	}
+	var has []hostfiles.File
+	for _, path := range hostfiles.Paths(was.Value, is.Value) {
+		have, err := f.read(path)
+		if err != nil {
+			return nil, nil, err
+		}
+		has = append(has, have)
+	}
+	lists[current], lists[other], kept = hostfiles.Way(was.Value, is.Value, has)
+	return lists, kept, nil
+}
+
+// read returns a file of this host.
+func (f Files) read(path string) (hostfiles.File, error) {
+	at := filepath.Join(f.Root, path)
+	info, err := os.Lstat(at)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return hostfiles.File{Path: path, Gone: true}, nil
+	case err != nil:
+		return hostfiles.File{}, err
+	case !info.Mode().IsRegular(): // a link, such as that of a masked unit: somebody's
+		return hostfiles.File{Path: path, Data: []byte(info.Mode().Type().String())}, nil
+	}
+	data, err := os.ReadFile(at)
+	return hostfiles.File{Path: path, Mode: info.Mode().Perm(), Data: data}, err
+}
+
+// Settle has the host have the files of the current release. It does nothing where none were
+// prepared.
+func (f Files) Settle() error {
+	current, err := f.Current()
+	if err != nil || current == "" {
+		return err
+	}
+	data, err := os.ReadFile(f.at(current))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var list []hostfiles.File
+	if err := json.Unmarshal(data, &list); err != nil {
+		return fmt.Errorf("%s: %w", f.at(current), err)
+	}
+	for _, want := range list {
+		if err := f.put(want); err != nil {
+			return fmt.Errorf("write the files of release %s: %w", current, err)
+		}
+	}
+	return nil
+}
+
+func (f Files) put(want hostfiles.File) error {
+	have, err := f.read(want.Path)
+	switch {
+	case err != nil:
+		return err
+	case want.Gone && have.Gone, !want.Gone && !have.Gone && have.Mode == want.Mode && bytes.Equal(have.Data, want.Data):
+		return nil
+	case want.Gone:
+		return f.Remove(filepath.Join(f.Root, want.Path))
+	}
+	return f.WriteFile(filepath.Join(f.Root, want.Path), want.Data, want.Mode)
+}
+
+// Forget removes the lists, once the way has ended: what somebody changes after that is theirs.
+func (f Files) Forget() error {
+	if err := os.RemoveAll(filepath.Join(f.Root, Folder, filesFolder)); err != nil {
+		return err
+	}
+	return host.SyncDir(filepath.Join(f.Root, Folder))
+}
+
+// filesOf asks the program of a release below root what it brings to this host.
+func filesOf(ctx context.Context, root, digest string) (state.Fact[[]state.File], error) {
+	store, err := layoutOf(root, digest)
+	if err != nil {
+		return state.Fact[[]state.File]{}, err
+	}
+	if about := store.Manifest().About; about == nil || !about.Has(payload.FormatHostFiles) {
+		return state.Fact[[]state.File]{}, nil
+	}
+	out, err := host.Run(ctx, host.Command(filepath.Join(root, unit.ReleaseAgent(digest)), "parachute", "--files"))
+	if err != nil {
+		return state.Fact[[]state.File]{}, err
+	}
+	var list []hostfiles.File
+	if err := json.Unmarshal(out, &list); err != nil {
+		return state.Fact[[]state.File]{}, fmt.Errorf("the files of release %s: %w", digest, err)
+	}
+	files := []state.File{}
+	for _, f := range list {
+		files = append(files, state.File{Path: f.Path, Mode: f.Mode, Data: f.Data})
+	}
+	return state.Known(files), nil
+}

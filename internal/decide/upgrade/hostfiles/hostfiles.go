@@ -1,0 +1,68 @@
+// Package hostfiles decides which files of a release a host gets on its way to another
+// one, and what it gets back on its way home.
+//
+// It is about files outside of the folder of a release: units, and settings of the kernel
+// and of the distribution's tools. A file that a person or another part of Holdfast has
+// changed since it was written is theirs, and stays.
+package hostfiles
+
+import (
+	"bytes"
+	"cmp"
+	"io/fs"
+	"slices"
+
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// File is a file of a host at one end of a way.
+type File struct {
+	Path string      `json:"path"`
+	Mode fs.FileMode `json:"mode,omitempty"`
+	Data []byte      `json:"data,omitempty"`
+	// Gone is true if there is no such file.
+	Gone bool `json:"gone,omitempty"`
+}
+
+// Way returns the files of a host that differ between the release that it runs and another
+// one, as they are at either end, sorted by path. was and is are what both releases bring to
+// this host, has what it has of them. kept names those that somebody changed.
+func Way(was, is []state.File, has []File) (from, to []File, kept []string) {
+	for _, have := range has {
+		before, after := of(was, have.Path), of(is, have.Path)
+		switch {
+		case before.same(after), have.same(after):
+		case have.same(before):
+			from, to = append(from, have), append(to, after)
+		default:
+			kept = append(kept, have.Path)
+		}
+	}
+	order := func(a, b File) int { return cmp.Compare(a.Path, b.Path) }
+	slices.SortFunc(from, order)
+	slices.SortFunc(to, order)
+	slices.Sort(kept)
+	return from, to, kept
+}
+
+// of returns a file as a release brings it.
+func of(files []state.File, path string) File {
+	i := slices.IndexFunc(files, func(f state.File) bool { return f.Path == path })
+	if i < 0 {
+		return File{Path: path, Gone: true}
+	}
+	return File{Path: path, Mode: files[i].Perm(), Data: files[i].Data}
+}
+
+// same compares what files contain: their modes are the host's.
+func (f File) same(other File) bool { return f.Gone == other.Gone && bytes.Equal(f.Data, other.Data) }
+
+// Paths lists the files that either release brings, sorted.
+func Paths(was, is []state.File) []string {
+	var out []string
+	for _, f := range slices.Concat(was, is) {
+		out = append(out, f.Path)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}

@@ -1,0 +1,74 @@
+package hostfiles_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/holdfast/holdfast/internal/decide/upgrade/hostfiles"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// TestWhatAHostGetsOfAReleaseAndWhatStays: each row is what the release that runs brings, what
+// the other one brings, and what the host has. A dash is no file.
+func TestWhatAHostGetsOfAReleaseAndWhatStays(t *testing.T) {
+	for _, c := range []struct{ was, is, has, want string }{
+		{"a", "a", "a", "nothing"},
+		{"a", "a", "x", "nothing"},
+		{"a", "a", "-", "nothing"},
+		{"a", "b", "a", "a to b"},
+		{"a", "b", "b", "nothing"},
+		{"a", "b", "x", "kept"},
+		{"a", "b", "-", "kept"}, // somebody removed it
+		{"-", "b", "-", "- to b"},
+		{"-", "b", "b", "nothing"},
+		{"-", "b", "x", "kept"},
+		{"a", "-", "a", "a to -"},
+		{"a", "-", "x", "kept"},
+		{"a", "-", "-", "nothing"},
+	} {
+		var was, is []state.File
+		if c.was != "-" {
+			was = append(was, state.File{Path: "/f", Data: []byte(c.was)})
+		}
+		if c.is != "-" {
+			is = append(is, state.File{Path: "/f", Data: []byte(c.is), Mode: 0o600})
+		}
+		has := hostfiles.File{Path: "/f", Data: []byte(c.has), Mode: 0o640}
+		if c.has == "-" {
+			has = hostfiles.File{Path: "/f", Gone: true}
+		}
+		from, to, kept := hostfiles.Way(was, is, []hostfiles.File{has})
+		if got := outcome(from, to, kept); got != c.want {
+			t.Errorf("%s, %s, and the host has %s: %s, want %s", c.was, c.is, c.has, got, c.want)
+		}
+	}
+}
+
+func outcome(from, to []hostfiles.File, kept []string) string {
+	word := func(f hostfiles.File) string {
+		if f.Gone {
+			return "-"
+		}
+		return string(f.Data)
+	}
+	switch {
+	case len(from) == 1 && len(to) == 1 && len(kept) == 0:
+		if !from[0].Gone && from[0].Mode != 0o640 || !to[0].Gone && to[0].Mode != 0o600 {
+			return fmt.Sprintf("modes %o and %o", from[0].Mode, to[0].Mode)
+		}
+		return word(from[0]) + " to " + word(to[0])
+	case len(from) == 0 && len(to) == 0 && strings.Join(kept, "") == "/f":
+		return "kept"
+	case len(from) == 0 && len(to) == 0 && len(kept) == 0:
+		return "nothing"
+	}
+	return fmt.Sprint(from, to, kept)
+}
+
+func TestThePathsOfBothReleasesAreLookedAtOnce(t *testing.T) {
+	got := hostfiles.Paths([]state.File{{Path: "/b"}, {Path: "/a"}}, []state.File{{Path: "/c"}, {Path: "/a"}})
+	if fmt.Sprint(got) != "[/a /b /c]" {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,59 @@
+package staticpod
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func given(t *testing.T, manifest []byte, of, other Arguments) []byte {
+	t.Helper()
+	out, err := Given(manifest, of, other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestAPodOfKubeadmGetsTheArgumentsOfAReleaseAndLosesThoseOfAnother(t *testing.T) {
+	was := read(t, "kube-apiserver")
+	other := Arguments{"kube-apiserver": {"profiling": "false", "shutdown-delay-duration": "2s", "never-there": "1"}}
+	of := Arguments{"kube-apiserver": {"shutdown-delay-duration": "9s", "a-new-one": "x: y"}, "kube-scheduler": {"profiling": "true"}}
+	now := given(t, was, of, other)
+	if again := given(t, now, of, other); string(again) != string(now) {
+		t.Errorf("once more it differs:\n%s", again)
+	}
+	var differ []string
+	before, after := strings.Split(string(was), "\n"), strings.Split(string(now), "\n")
+	for _, line := range before {
+		if !slices.Contains(after, line) {
+			differ = append(differ, "without "+strings.TrimSpace(line))
+		}
+	}
+	for i, line := range after {
+		if !slices.Contains(before, line) {
+			differ = append(differ, "after "+strings.TrimSpace(after[i-1])+": "+strings.TrimSpace(line))
+		}
+	}
+	want := []string{
+		"without - --shutdown-delay-duration=2s", "without - --profiling=false",
+		"after - --etcd-readycheck-timeout=500ms: - --shutdown-delay-duration=9s",
+		"after - --encryption-provider-config-automatic-reload=true: - '--a-new-one=x: y'",
+	}
+	if !slices.Equal(differ, want) {
+		t.Errorf("%q", differ)
+	}
+}
+
+func TestAReleaseThatSaysNothingOfAProgramTakesNothingAway(t *testing.T) {
+	was := read(t, "kube-scheduler")
+	other := Arguments{"kube-scheduler": {"profiling": "false"}}
+	for _, of := range []Arguments{nil, {"kube-apiserver": {"profiling": "false"}}, other} {
+		if got := given(t, was, of, other); string(got) != string(was) {
+			t.Errorf("%v:\n%s", of, got)
+		}
+	}
+	if _, err := Given([]byte("\t"), other, nil); err == nil {
+		t.Error("what is no manifest is read")
+	}
+}
