@@ -163,6 +163,29 @@ func TestAProgramThatFailsToSayWhatItBringsIsFoundWhileTheHostServes(t *testing.
 	}
 }
 
+// TestAHostThatWaitsToLeaveAsksTheProgramsOnce: it looks each second for minutes.
+func TestAHostThatWaitsToLeaveAsksTheProgramsOnce(t *testing.T) {
+	m, _, _ := withFiles(t)
+	says, asked := m.files.Of, 0
+	m.files.Of = func(ctx context.Context, digest string) (state.Fact[[]state.File], error) {
+		asked++
+		return says(ctx, digest)
+	}
+	for range 2 {
+		for range 5 {
+			if err := m.ready(t.Context(), oldOne, newOne); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := m.disarm(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if asked != 4 {
+		t.Errorf("programs were asked %d times on two ways", asked)
+	}
+}
+
 // TestALinkInThePlaceOfAFileIsSomebodys, such as that of a unit that a person masked.
 func TestALinkInThePlaceOfAFileIsSomebodys(t *testing.T) {
 	m, current, has := withFiles(t)

@@ -99,7 +99,7 @@ func newMachine(kind parachute.Kind, releases Releases) machine {
 		Arguments: func(digest string) (staticpod.Arguments, error) { return argumentsOf("/", digest) },
 	}
 	m.files = Files{
-		Root: "/", WriteFile: host.WriteFileAtomic, Remove: remove, Current: m.pods.Current,
+		Root: "/", WriteFile: host.WriteFileAtomic, Remove: remove, Current: m.pods.Current, tried: new([2]string),
 		Of: func(ctx context.Context, digest string) (state.Fact[[]state.File], error) {
 			return filesOf(ctx, "/", digest)
 		},
