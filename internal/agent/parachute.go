@@ -44,8 +44,8 @@ and moves checkpoints of kubelet away that a power cut has torn: kubelet does no
 with them.
 With --raise it does what holdfast-raise.service runs after the commit: kubelet, which
 stayed that of the old release, becomes that of the release that is chosen. With --files
-it changes nothing: it says which files of this host its release brings, for the agent of
-the release that the host leaves.`,
+it changes nothing: it says which files of this host its release brings. The agents of both
+releases are asked that on a way between them.`,
 		Example: `  # does the host have to go back? if so, go
   sudo holdfast-agent parachute
 

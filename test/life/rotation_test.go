@@ -122,8 +122,14 @@ func (tr *trial) signsAnew(host string, a rotation.Authority) error {
 // command runs, which ends as if nothing had been.
 func (tr *trial) cutInPhase(a rotation.Authority, phase rotation.Phase, code int, more ...string) {
 	tr.Helper()
+	tr.mayBegin("ca", "rotate", string(a)) // programs of a host start again after the power cut of the play before
 	since := tr.Now()
 	command := tr.starts(append([]string{"ca", "rotate", string(a), "--yes", "--without-backup"}, more...)...)
+	defer func() {
+		if tr.Failed() {
+			tr.Logf("holdfast ca rotate %s says:\n%s", a, command.said())
+		}
+	}()
 	turn := tr.turnIn(a, phase)
 	tr.Inject(lab.Fault{Host: turn, Kind: lab.FaultReset})
 	tr.Logf("%s loses its power in phase %s", turn, phase)

@@ -3,6 +3,7 @@ package life_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -108,6 +109,17 @@ func (r *running) wait() (code int, err error) {
 	code = r.cmd.ProcessState.ExitCode()
 	r.tr.Logf("holdfast %v: code %d after %.0f s\n%s", r.args, code, time.Since(r.began).Seconds(), r.said())
 	return code, err
+}
+
+// mayBegin waits until the dry run of a command says that nothing is in its way.
+func (tr *trial) mayBegin(args ...string) {
+	tr.Helper()
+	tr.Eventually(settledWithin, "nothing is in the way of holdfast "+strings.Join(args, " "), func() error {
+		if code, err := tr.starts(append(args, "--dry-run")...).wait(); code != 0 {
+			return fmt.Errorf("the dry run ended with code %d: %w", code, err)
+		}
+		return nil
+	})
 }
 
 // inOneLine returns a text with its lines joined, wherever they were broken.

@@ -12,6 +12,7 @@ package parts
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"strings"
@@ -184,13 +185,19 @@ func (b *Bringer) objects(ctx context.Context, w *work) error {
 }
 
 // kubeadm gives kubeadm's configuration the versions and arguments of the release: nobody runs its own upgrade,
-// which would. One that somebody deleted is not made here: control planes make it again.
+// which would do that. One that somebody deleted is not made here: control planes make it again.
 func (b *Bringer) kubeadm(ctx context.Context, w *work) error {
 	at, err := b.Mark(ctx, parts.KubeadmNamespace, parts.KubeadmName)
 	if err != nil || at.Data == nil {
 		return err
 	}
-	text, err := parts.Kubeadm(at.Data[parts.KubeadmKey], b.Versions)
+	var former map[string]map[string]string
+	if said := at.Data[parts.ArgumentsKey]; said != "" {
+		if err := json.Unmarshal([]byte(said), &former); err != nil {
+			former = nil // somebody wrote it: nobody knows what was given
+		}
+	}
+	text, err := parts.Kubeadm(at.Data[parts.KubeadmKey], b.Versions, former)
 	if err != nil {
 		return fmt.Errorf("ConfigMap %s/%s, %s: %w", parts.KubeadmNamespace, parts.KubeadmName, parts.KubeadmKey, err)
 	}
@@ -199,6 +206,11 @@ func (b *Bringer) kubeadm(ctx context.Context, w *work) error {
 	}
 	data := maps.Clone(at.Data)
 	data[parts.KubeadmKey] = text
+	gives, err := json.Marshal(b.Versions.Arguments)
+	if err != nil {
+		return err
+	}
+	data[parts.ArgumentsKey] = string(gives)
 	_, err = b.PutMark(ctx, at, data)
 	return err
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/hostfiles"
@@ -59,8 +60,9 @@ func (f Files) at(digest string) string {
 }
 
 // Prepare writes the lists of two releases, one of which is the current one. It returns the
-// files that somebody changed: they stay as they are.
+// files that stay because they are not as the current release writes them.
 func (f Files) Prepare(ctx context.Context, from, to string) (kept []string, err error) {
+	*f.tried = [2]string{}
 	lists, kept, err := f.lists(ctx, from, to)
 	if err != nil {
 		return nil, fmt.Errorf("prepare this host's files: %w", err)
@@ -77,7 +79,7 @@ func (f Files) Prepare(ctx context.Context, from, to string) (kept []string, err
 	return kept, nil
 }
 
-// Check does it without writing anything, once for a way.
+// Check does what Prepare does, and writes nothing. It asks the programs once for a way.
 func (f Files) Check(ctx context.Context, from, to string) error {
 	way := [2]string{from, to}
 	if *f.tried == way {
@@ -91,7 +93,8 @@ func (f Files) Check(ctx context.Context, from, to string) error {
 }
 
 // lists returns the files of two releases that differ between them. They are empty where one of
-// the two cannot say what it brings: nobody knows then which file is its own.
+// the two cannot say what it brings: nobody knows then which file is its own. On a way back they
+// are also empty where its program fails: files are worth less than the return.
 func (f Files) lists(ctx context.Context, from, to string) (lists map[string][]hostfiles.File, kept []string, err error) {
 	lists = map[string][]hostfiles.File{from: {}, to: {}}
 	current, err := f.Current()
@@ -103,6 +106,9 @@ func (f Files) lists(ctx context.Context, from, to string) (lists map[string][]h
 		other = from
 	}
 	was, err := f.Of(ctx, current)
+	if err != nil && current == to {
+		return lists, nil, nil //nolint:nilerr // see above
+	}
 	if err != nil || !was.Known {
 		return lists, nil, err
 	}
@@ -138,8 +144,8 @@ func (f Files) read(path string) (hostfiles.File, error) {
 	return hostfiles.File{Path: path, Mode: info.Mode().Perm(), Data: data}, err
 }
 
-// Settle has the host have the files of the current release. It does nothing where none were
-// prepared.
+// Settle has the host have the files of the current release, as far as they can be written. It
+// does nothing where none were prepared.
 func (f Files) Settle() error {
 	current, err := f.Current()
 	if err != nil || current == "" {
@@ -156,12 +162,13 @@ func (f Files) Settle() error {
 	if err := json.Unmarshal(data, &list); err != nil {
 		return fmt.Errorf("%s: %w", f.at(current), err)
 	}
+	var errs []error
 	for _, want := range list {
 		if err := f.put(want); err != nil {
-			return fmt.Errorf("write the files of release %s: %w", current, err)
+			errs = append(errs, fmt.Errorf("write the files of release %s: %w", current, err))
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 func (f Files) put(want hostfiles.File) error {
@@ -179,12 +186,14 @@ func (f Files) put(want hostfiles.File) error {
 
 // Forget removes the lists, once the way has ended: what somebody changes after that is theirs.
 func (f Files) Forget() error {
-	*f.tried = [2]string{}
 	if err := os.RemoveAll(filepath.Join(f.Root, Folder, filesFolder)); err != nil {
 		return err
 	}
 	return host.SyncDir(filepath.Join(f.Root, Folder))
 }
+
+// sayTime bounds the answer of a program: the host may be down meanwhile.
+const sayTime = 20 * time.Second
 
 // filesOf asks the program of a release below root what it brings to this host.
 func filesOf(ctx context.Context, root, digest string) (state.Fact[[]state.File], error) {
@@ -195,6 +204,8 @@ func filesOf(ctx context.Context, root, digest string) (state.Fact[[]state.File]
 	if about := store.Manifest().About; about == nil || !about.Has(payload.FormatHostFiles) {
 		return state.Fact[[]state.File]{}, nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, sayTime)
+	defer cancel()
 	out, err := host.Run(ctx, host.Command(filepath.Join(root, unit.ReleaseAgent(digest)), "parachute", "--files"))
 	if err != nil {
 		return state.Fact[[]state.File]{}, err
@@ -205,6 +216,9 @@ func filesOf(ctx context.Context, root, digest string) (state.Fact[[]state.File]
 	}
 	files := []state.File{}
 	for _, f := range list {
+		if !filepath.IsAbs(f.Path) || filepath.Clean(f.Path) != f.Path {
+			return state.Fact[[]state.File]{}, fmt.Errorf("the files of release %s: %q is no path of a file", digest, f.Path)
+		}
 		files = append(files, state.File{Path: f.Path, Mode: f.Mode, Data: f.Data})
 	}
 	return state.Known(files), nil

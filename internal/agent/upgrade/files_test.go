@@ -130,6 +130,78 @@ func TestAStartOfDaemonsFindsTheFilesOfTheRelease(t *testing.T) {
 	}
 }
 
+// TestTheEndOfAWayBringsTheFilesThatAPowerCutPrevented: the cut came after the switch, the boot has
+// started the daemons of the new release, and nobody starts them again.
+func TestTheEndOfAWayBringsTheFilesThatAPowerCutPrevented(t *testing.T) {
+	for _, at := range []string{oldOne, newOne} {
+		m, current, has := withFiles(t)
+		if _, err := m.arm(t.Context(), oldOne, newOne); err != nil {
+			t.Fatal(err)
+		}
+		*current = at
+		if err := m.disarm(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := has(), map[string]string{oldOne: oldFiles, newOne: newFiles}[at]; got != want {
+			t.Errorf("at %s it has %s", at, got)
+		}
+	}
+}
+
+// TestAFileThatCannotBeWrittenKeepsNoDaemonDown: the others are written, and the fault is told.
+func TestAFileThatCannotBeWrittenKeepsNoDaemonDown(t *testing.T) {
+	m, current, has := withFiles(t)
+	if _, err := m.arm(t.Context(), oldOne, newOne); err != nil {
+		t.Fatal(err)
+	}
+	*current = newOne
+	writes, started := m.files.WriteFile, 0
+	m.files.WriteFile = func(path string, data []byte, mode fs.FileMode) error {
+		if strings.HasSuffix(path, "/etc/changes") {
+			return errFails
+		}
+		return writes(path, data, mode)
+	}
+	m.systemd = func(_ context.Context, args ...string) ([]byte, error) {
+		if args[0] == "restart" {
+			started++
+		}
+		return nil, nil
+	}
+	for what, act := range map[string]func(context.Context) error{"start": m.start, "disarm": m.disarm} {
+		if err := act(t.Context()); !errors.Is(err, errFails) || !strings.Contains(err.Error(), "write the files of release") {
+			t.Errorf("%s: %v", what, err)
+		}
+		if got, want := has(), strings.Replace(newFiles, "changes=new", "changes=old", 1); got != want {
+			t.Errorf("%s: %s", what, got)
+		}
+	}
+	if started == 0 {
+		t.Error("no daemon was started")
+	}
+	if err := m.disarm(t.Context()); err != nil {
+		t.Errorf("the end of the way is not the end: %v", err)
+	}
+}
+
+// TestAReturnDoesNotWaitForTheReleaseThatItLeaves to say what it brought.
+func TestAReturnDoesNotWaitForTheReleaseThatItLeaves(t *testing.T) {
+	m, current, has := withFiles(t)
+	says := m.files.Of
+	m.files.Of = func(ctx context.Context, digest string) (state.Fact[[]state.File], error) {
+		if digest == newOne {
+			return state.Fact[[]state.File]{}, errFails
+		}
+		return says(ctx, digest)
+	}
+	*current = newOne
+	if kept, err := m.files.Prepare(t.Context(), oldOne, newOne); err != nil || len(kept) > 0 {
+		t.Fatalf("%q %v", kept, err)
+	}
+	*current = oldOne
+	settles(t, m, has, oldOne)
+}
+
 // TestAReleaseThatCannotSayWhatItBringsChangesNoFile: one of a time before releases could.
 func TestAReleaseThatCannotSayWhatItBringsChangesNoFile(t *testing.T) {
 	for _, silent := range []string{oldOne, newOne} {
@@ -177,11 +249,11 @@ func TestAHostThatWaitsToLeaveAsksTheProgramsOnce(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := m.disarm(t.Context()); err != nil {
+		if _, err := m.arm(t.Context(), oldOne, newOne); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if asked != 4 {
+	if asked != 8 { // two programs, for the first look and to leave
 		t.Errorf("programs were asked %d times on two ways", asked)
 	}
 }

@@ -274,9 +274,10 @@ func (m machine) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(m.pods.Settle(), m.files.Settle()); err != nil {
+	if err := m.pods.Settle(); err != nil {
 		return err
 	}
+	unsettled := m.files.Settle() // daemons start all the same: a file counts for less
 	if err := m.systemctl(ctx, "daemon-reload"); err != nil {
 		return err
 	}
@@ -291,7 +292,7 @@ func (m machine) start(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	return unsettled
 }
 
 func (m machine) startOne(ctx context.Context, d daemon, runs bool) error {
@@ -326,13 +327,15 @@ func (m machine) mayReturn(from string) error {
 }
 
 // arm prepares pods and files of both releases, writes the parachute of the first one, and lets it
-// run. kept are files that stay because somebody changed them.
+// run. kept are arguments and files that stay because they are not as the release that runs gave
+// them.
 func (m machine) arm(ctx context.Context, from, to string) (kept []string, err error) {
 	if err := m.mayReturn(from); err != nil {
 		return nil, err
 	}
 	kept, err = m.files.Prepare(ctx, from, to)
-	if err := errors.Join(err, m.pods.Prepare(from, to), m.store.Forget(), m.store.Reserve()); err != nil {
+	arguments, unprepared := m.pods.Prepare(from, to)
+	if err := errors.Join(err, unprepared, m.store.Forget(), m.store.Reserve()); err != nil {
 		return nil, err
 	}
 	files := unit.Parachute(from, filepath.Join(Folder, hangsFile))
@@ -347,7 +350,7 @@ func (m machine) arm(ctx context.Context, from, to string) (kept []string, err e
 	if err := m.systemctl(ctx, "daemon-reload"); err != nil {
 		return nil, err
 	}
-	return kept, m.systemctl(ctx, "start", unit.ParachuteTimer)
+	return append(arguments, kept...), m.systemctl(ctx, "start", unit.ParachuteTimer)
 }
 
 // symlink makes a link durably.
@@ -382,7 +385,11 @@ func (m machine) armed(ctx context.Context, from string) (bool, error) {
 // of the upgrade would be written over later ones at each start of kubelet. They go after the
 // first units: a host that is armed has them. What runs the parachute goes last: it finds the way
 // at its end and finishes this, whoever was cut off in it.
+//
+// A power cut may have come before the files of the release, and the boot has started its daemons:
+// this is the last moment for them.
 func (m machine) disarm(ctx context.Context) error {
+	unsettled := m.files.Settle()
 	own := []string{unit.UnitDir + "/" + unit.ParachuteTimer, unit.UnitDir + "/" + unit.ParachuteUnit}
 	for _, f := range unit.Parachute("sha256:", "") {
 		if slices.Contains(own, f.Path) {
@@ -395,7 +402,7 @@ func (m machine) disarm(ctx context.Context) error {
 	if err := errors.Join(m.pods.Forget(), m.files.Forget(), m.store.Forget(), m.store.GiveBack(), m.systemctl(ctx, "daemon-reload")); err != nil {
 		return err
 	}
-	return errors.Join(m.disarmParachute(ctx, own), m.systemctl(ctx, "daemon-reload"))
+	return errors.Join(m.disarmParachute(ctx, own), m.systemctl(ctx, "daemon-reload"), unsettled)
 }
 
 // disarmParachute removes the parachute itself. A boot runs it until the very last: its unit and

@@ -139,7 +139,7 @@ func TestWithoutAProgramToReturnWithNothingIsArmed(t *testing.T) {
 func TestTheLinkChoosesTheStaticPodsToo(t *testing.T) {
 	for cutAt := range 4 {
 		m, current, _ := onDisk(t, parachute.Alone)
-		if err := m.pods.Prepare(oldOne, newOne); err != nil {
+		if _, err := m.pods.Prepare(oldOne, newOne); err != nil {
 			t.Fatal(err)
 		}
 		*current = newOne
@@ -168,7 +168,7 @@ func TestTheLinkChoosesTheStaticPodsToo(t *testing.T) {
 
 func TestAPodThatChangedSinceAnEarlierWayIsPreparedAnew(t *testing.T) {
 	m, current, _ := onDisk(t, parachute.Alone)
-	if err := m.pods.Prepare(oldOne, newOne); err != nil {
+	if _, err := m.pods.Prepare(oldOne, newOne); err != nil {
 		t.Fatal(err)
 	}
 	*current = newOne
@@ -177,7 +177,7 @@ func TestAPodThatChangedSinceAnEarlierWayIsPreparedAnew(t *testing.T) {
 	}
 	changed := strings.Replace(podOf("etcd", "new"), "name: a", "name: b", 1)
 	putFile(t, filepath.Join(m.root, manifestsDir, "etcd.yaml"), changed)
-	if err := m.pods.Prepare(oldOne, newOne); err != nil { // an administrator goes back
+	if _, err := m.pods.Prepare(oldOne, newOne); err != nil { // an administrator goes back
 		t.Fatal(err)
 	}
 	*current = oldOne
@@ -228,7 +228,7 @@ func TestTheArgumentsOfAReleaseComeAndGoWithIt(t *testing.T) {
 	now := staticpod.Arguments{"kube-apiserver": {"delay": "2s", "added": "true"}}
 	m, current, has := withArguments(t, old, now)
 	for _, way := range [][2]string{{oldOne, newOne}, {newOne, oldOne}, {oldOne, newOne}} {
-		if err := m.pods.Prepare(way[0], way[1]); err != nil {
+		if _, err := m.pods.Prepare(way[0], way[1]); err != nil {
 			t.Fatal(err)
 		}
 		*current = way[1]

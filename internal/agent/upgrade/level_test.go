@@ -240,7 +240,7 @@ func TestTheStaticPodsOfTheNewReleaseBehaveAsTheOldMinorRelease(t *testing.T) {
 		return string(data)
 	}
 	for range 2 { // the second time an administrator goes back, and it is made from the pod that is low
-		if err := m.pods.Prepare(oldOne, newOne); err != nil {
+		if _, err := m.pods.Prepare(oldOne, newOne); err != nil {
 			t.Fatal(err)
 		}
 		if got := chosen(oldOne); got != old {
@@ -270,7 +270,7 @@ func TestTheStaticPodsOfTheNewReleaseBehaveAsTheOldMinorRelease(t *testing.T) {
 	}
 	*current = oldOne
 	m.pods.Level = func(string, string) (string, error) { return "", errors.New("not known") }
-	if err := m.pods.Prepare(oldOne, newOne); err == nil {
+	if _, err := m.pods.Prepare(oldOne, newOne); err == nil {
 		t.Error("without a level the new release is prepared")
 	}
 }

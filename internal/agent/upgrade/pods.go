@@ -53,8 +53,9 @@ func (p Pods) at(digest, path string) string {
 }
 
 // Prepare makes the folders of two releases, one of which is the current one. The pods of
-// the new release behave as the functional level, those of the old one as what they are.
-func (p Pods) Prepare(from, to string) error {
+// the new release behave as the functional level, those of the old one as what they are. It
+// returns arguments that stay because they are not as the current release gives them.
+func (p Pods) Prepare(from, to string) (kept []string, err error) {
 	return p.each(from, to, func(path string, data []byte) error {
 		if data == nil {
 			return remove(path) // of an earlier way
@@ -65,67 +66,69 @@ func (p Pods) Prepare(from, to string) error {
 
 // Check does it without writing anything.
 func (p Pods) Check(from, to string) error {
-	return p.each(from, to, func(string, []byte) error { return nil })
+	_, err := p.each(from, to, func(string, []byte) error { return nil })
+	return err
 }
 
 // each makes the pods of two releases, and has something done with each path of a folder. The
 // data are nil where the host has no such pod.
-func (p Pods) each(from, to string, do func(path string, data []byte) error) error {
+func (p Pods) each(from, to string, do func(path string, data []byte) error) (kept []string, err error) {
 	current, err := p.Current()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	level := ""
 	if to != current {
 		if level, err = p.Level(from, to); err != nil {
-			return fmt.Errorf("the functional level of release %s: %w", from, err)
+			return nil, fmt.Errorf("the functional level of release %s: %w", from, err)
 		}
 	}
 	for digest, level := range map[string]string{from: "", to: level} {
 		for _, path := range podFiles {
-			data, err := p.of(digest, path, level, current)
+			data, stay, err := p.of(digest, path, level, current)
 			if err == nil {
 				err = do(p.at(digest, path), data)
 			}
 			if err != nil {
-				return fmt.Errorf("prepare the static pods of release %s: %w", digest, err)
+				return nil, fmt.Errorf("prepare the static pods of release %s: %w", digest, err)
 			}
+			kept = append(kept, stay...)
 		}
 	}
-	return nil
+	return kept, nil
 }
 
 // of makes a pod of a release from what the host has, nil for none.
-func (p Pods) of(digest, path, level, current string) ([]byte, error) {
-	data, err := os.ReadFile(filepath.Join(p.Root, path))
+func (p Pods) of(digest, path, level, current string) (data []byte, kept []string, err error) {
+	data, err = os.ReadFile(filepath.Join(p.Root, path))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return nil, nil, nil
 	}
 	if err != nil || digest == current {
-		return data, err
+		return data, nil, err
 	}
 	refs, err := p.Images(digest)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	arguments, err := p.Arguments(digest)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	before, err := p.Arguments(current)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if data, err = staticpod.With(data, refs); err == nil {
-		data, err = staticpod.Given(data, arguments, before)
+		data, kept, err = staticpod.Given(data, arguments, before)
 	}
 	if err == nil {
 		data, err = staticpod.At(data, level)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return data, nil
+	return data, kept, nil
 }
 
 // Settle has the host have the static pods of the current release. It does nothing

@@ -17,7 +17,7 @@ func TestU6_NoManifestIsEverAway(t *testing.T) {
 	for at := 1; ; at++ {
 		for _, after := range []bool{false, true} {
 			m, current, _ := onDisk(t, parachute.Alone)
-			if err := m.pods.Prepare(oldOne, newOne); err != nil {
+			if _, err := m.pods.Prepare(oldOne, newOne); err != nil {
 				t.Fatal(err)
 			}
 			*current = newOne

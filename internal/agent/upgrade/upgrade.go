@@ -112,8 +112,8 @@ type Host struct {
 	// keeps of the disk what a return needs.
 	Ready func(ctx context.Context, from, to string) error
 	// Arm prepares the pods and files of both releases, and lets the parachute of the first
-	// one run from now on and at each boot. It returns files that stay because somebody
-	// changed them. Disarm ends that.
+	// one run from now on and at each boot. It returns arguments and files that stay, because
+	// they are not as the running release gave them. Disarm ends that.
 	Arm    func(ctx context.Context, from, to string) (kept []string, err error)
 	Disarm func(ctx context.Context) error
 	// Switch has the one link lead to the release that the journal names.
@@ -306,11 +306,11 @@ func (a *Agent) note(j parachute.Journal, held string) {
 	}
 }
 
-// armNow makes the parachute ready, and says which files stay.
+// armNow makes the parachute ready, and says what stays as it is.
 func (a *Agent) armNow(ctx context.Context, j parachute.Journal) error {
 	kept, err := a.Arm(ctx, j.From, j.To)
 	if err == nil && len(kept) > 0 {
-		a.Event(state.PlanEvent(fmt.Sprintf("upgrade %s: somebody changed %s; they stay as they are", j.Upgrade, strings.Join(kept, ", "))))
+		a.Event(state.PlanEvent(fmt.Sprintf("upgrade %s: not as their release gave them, and left alone: %s", j.Upgrade, strings.Join(kept, ", "))))
 	}
 	return err
 }

@@ -31,8 +31,7 @@ type About struct {
 	// StackNames are the names of those packages for apt.
 	StackNames []string `json:"stackNames"`
 	// Arguments are those that the release gives the programs of a control plane on every
-	// site: by program, and there by name without dashes. A release of before it said so
-	// has none.
+	// site: by program, and there by name without dashes. An older release lists none.
 	Arguments map[string]map[string]string `json:"arguments,omitempty"`
 }
 

@@ -70,9 +70,10 @@ func Config(s *site.Site, role state.Role, manifests []state.File) (ignition.Con
 	return c, nil
 }
 
-// OfRelease returns the files that this release brings to an installed host of a site, whoever
-// the site is: those of Config that no MachineConfig and no other part of Holdfast sets, and the
-// files of its units. A unit of the distribution has drop-ins alone.
+// OfRelease returns the files that this release brings to each installed host of a site's shape:
+// those of Config, with the files of its units, but without what the site chose, such as its proxy.
+// The files of SurroundingUnits are among them: the agent of this release writes the same text. A
+// unit of the distribution has drop-ins alone.
 func OfRelease(s *site.Site) ([]state.File, error) {
 	c, err := Config(s, s.Role, nil)
 	if err != nil {

@@ -8,9 +8,9 @@ import (
 
 func given(t *testing.T, manifest []byte, of, other Arguments) []byte {
 	t.Helper()
-	out, err := Given(manifest, of, other)
-	if err != nil {
-		t.Fatal(err)
+	out, kept, err := Given(manifest, of, other)
+	if err != nil || len(kept) > 0 {
+		t.Fatalf("%q %v", kept, err)
 	}
 	return out
 }
@@ -20,7 +20,7 @@ func TestAPodOfKubeadmGetsTheArgumentsOfAReleaseAndLosesThoseOfAnother(t *testin
 	other := Arguments{"kube-apiserver": {"profiling": "false", "shutdown-delay-duration": "2s", "never-there": "1"}}
 	of := Arguments{"kube-apiserver": {"shutdown-delay-duration": "9s", "a-new-one": "x: y"}, "kube-scheduler": {"profiling": "true"}}
 	now := given(t, was, of, other)
-	if again := given(t, now, of, other); string(again) != string(now) {
+	if again := given(t, now, of, of); string(again) != string(now) {
 		t.Errorf("once more it differs:\n%s", again)
 	}
 	var differ []string
@@ -53,7 +53,17 @@ func TestAReleaseThatSaysNothingOfAProgramTakesNothingAway(t *testing.T) {
 			t.Errorf("%v:\n%s", of, got)
 		}
 	}
-	if _, err := Given([]byte("\t"), other, nil); err == nil {
+	if _, _, err := Given([]byte("\t"), other, nil); err == nil {
 		t.Error("what is no manifest is read")
+	}
+}
+
+func TestAnArgumentOfAPersonStaysAndIsNamed(t *testing.T) {
+	was := []byte("kind: Pod\nspec:\n  containers:\n  - command:\n    - kube-scheduler\n    - --v=9\n    - --profiling\n    - \"false\"")
+	of, other := Arguments{"kube-scheduler": {"v": "3", "added": "1"}}, Arguments{"kube-scheduler": {"v": "2"}}
+	got, kept, err := Given(was, of, other)
+	want := string(was) + "\n    - --added=1\n"
+	if err != nil || string(got) != want || !slices.Equal(kept, []string{"kube-scheduler --v"}) {
+		t.Errorf("%s %q %v", got, kept, err)
 	}
 }

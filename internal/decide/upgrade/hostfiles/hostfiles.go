@@ -1,9 +1,11 @@
 // Package hostfiles decides which files of a release a host gets on its way to another
-// one, and what it gets back on its way home.
+// one, which arguments the programs of its control plane get, and what comes back on the
+// way home.
 //
 // It is about files outside of the folder of a release: units, and settings of the kernel
-// and of the distribution's tools. A file that a person or another part of Holdfast has
-// changed since it was written is theirs, and stays.
+// and of the distribution's tools. A file that is not as the release that runs would write
+// it stays: a person may have changed it, or an earlier release wrote it and its successor
+// could not say what it brings.
 package hostfiles
 
 import (
@@ -26,12 +28,12 @@ type File struct {
 
 // Way returns the files of a host that differ between the release that it runs and another
 // one, as they are at either end, sorted by path. was and is are what both releases bring to
-// this host, has what it has of them. kept names those that somebody changed.
+// this host, has what it has of them. kept names those that stay.
 func Way(was, is []state.File, has []File) (from, to []File, kept []string) {
 	for _, have := range has {
 		before, after := of(was, have.Path), of(is, have.Path)
 		switch {
-		case before.same(after), have.same(after):
+		case before.same(after) && before.Mode == after.Mode, have.same(after) && have.Mode == after.Mode:
 		case have.same(before):
 			from, to = append(from, have), append(to, after)
 		default:
@@ -54,7 +56,7 @@ func of(files []state.File, path string) File {
 	return File{Path: path, Mode: files[i].Perm(), Data: files[i].Data}
 }
 
-// same compares what files contain: their modes are the host's.
+// same reports whether two files have the same contents, or neither is there.
 func (f File) same(other File) bool { return f.Gone == other.Gone && bytes.Equal(f.Data, other.Data) }
 
 // Paths lists the files that either release brings, sorted.

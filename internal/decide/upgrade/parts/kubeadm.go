@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/holdfast/holdfast/internal/decide/upgrade/hostfiles"
 )
 
 // kubeadm's ConfigMap, which an installation makes, with the key of its ClusterConfiguration.
@@ -14,6 +16,8 @@ const (
 	KubeadmNamespace = "kube-system"
 	KubeadmName      = "kubeadm-config"
 	KubeadmKey       = "ClusterConfiguration"
+	// ArgumentsKey is beside it, and has the arguments that a release of ours gave, as JSON.
+	ArgumentsKey = "holdfast-arguments"
 )
 
 // Versions are what kubeadm's configuration says of the release of a cluster: the version of
@@ -28,9 +32,11 @@ type Versions struct {
 var sections = map[string]string{"kube-apiserver": "apiServer", "kube-controller-manager": "controllerManager", "kube-scheduler": "scheduler"}
 
 // Kubeadm returns kubeadm's ClusterConfiguration with the versions and arguments of a release.
-// Whoever joins reads it, and kubeadm refuses a cluster of two minor releases before its own. A
-// text that has these already stays as it is.
-func Kubeadm(text string, v Versions) (string, error) {
+// former are the arguments that the release of before gave, nil if that is not known: those of
+// them that the release does not give go, and what somebody changed stays
+// (decide/upgrade/hostfiles). Whoever joins reads it, and kubeadm refuses a cluster of two minor
+// releases before its own. A text that has all of it already stays as it is.
+func Kubeadm(text string, v Versions, former map[string]map[string]string) (string, error) {
 	var c map[string]any
 	if err := yaml.Unmarshal([]byte(text), &c); err != nil {
 		return "", err
@@ -46,7 +52,11 @@ func Kubeadm(text string, v Versions) (string, error) {
 	changed := c["kubernetesVersion"] != v.Kubernetes || local["imageTag"] != v.EtcdTag
 	c["kubernetesVersion"], local["imageTag"] = v.Kubernetes, v.EtcdTag
 	for program, args := range v.Arguments {
-		gave, err := give(c, sections[program], args)
+		section, known := sections[program]
+		if !known {
+			return "", fmt.Errorf("it has no section of %s", program)
+		}
+		gave, err := give(c, section, former[program], args)
 		if err != nil {
 			return "", err
 		}
@@ -59,29 +69,39 @@ func Kubeadm(text string, v Versions) (string, error) {
 	return string(out), err
 }
 
-// give gives a section of a ClusterConfiguration arguments, and reports whether that changed
-// anything. Those that it has keep their places, others come last.
-func give(c map[string]any, section string, args map[string]string) (changed bool, err error) {
+// give gives a section of a ClusterConfiguration the arguments of a release, and reports whether
+// that changed anything. Those that it has keep their places, others come last.
+func give(c map[string]any, section string, was, is map[string]string) (changed bool, err error) {
 	of, _ := c[section].(map[string]any)
 	if of == nil {
 		of = map[string]any{}
 	}
-	list, is := of["extraArgs"].([]any)
-	if !is && of["extraArgs"] != nil {
+	items, isList := of["extraArgs"].([]any)
+	if !isList && of["extraArgs"] != nil {
 		return false, fmt.Errorf("%s.extraArgs is no list", section)
 	}
-	for _, name := range slices.Sorted(maps.Keys(args)) {
-		want := map[string]any{"name": name, "value": args[name]}
-		i := slices.IndexFunc(list, func(a any) bool { m, _ := a.(map[string]any); return m["name"] == name })
-		switch {
-		case i < 0:
-			list, changed = append(list, want), true
-		case list[i].(map[string]any)["value"] != args[name]:
-			list[i], changed = want, true
+	has, at := map[string]string{}, map[string]int{}
+	for i, item := range items {
+		arg, _ := item.(map[string]any)
+		name, _ := arg["name"].(string)
+		has[name], at[name] = fmt.Sprint(arg["value"]), i
+	}
+	set, drop, _ := hostfiles.Arguments(has, was, is)
+	for _, name := range slices.Sorted(maps.Keys(set)) {
+		want := map[string]any{"name": name, "value": set[name]}
+		if i, there := at[name]; there {
+			items[i] = want
+		} else {
+			items = append(items, want)
 		}
 	}
-	if changed {
-		of["extraArgs"], c[section] = list, of
+	items = slices.DeleteFunc(items, func(item any) bool {
+		arg, _ := item.(map[string]any)
+		name, _ := arg["name"].(string)
+		return slices.Contains(drop, name)
+	})
+	if changed = len(set)+len(drop) > 0; changed {
+		of["extraArgs"], c[section] = items, of
 	}
 	return changed, nil
 }
