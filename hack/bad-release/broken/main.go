@@ -36,7 +36,7 @@ func main() {
 	case "kube-apiserver":
 		err = host.Sleep(ctx, lives)
 	case "holdfast-agent":
-		err = hang(ctx)
+		err = agent(ctx, os.Args)
 	case "containerd":
 		err = mute(ctx, containerdSocket)
 	case "traefik":
@@ -49,6 +49,29 @@ func main() {
 	}
 	fmt.Fprintf(os.Stderr, "%s of a release that is bad on purpose: it ends (%v)\n", name, err)
 	os.Exit(1) //nolint:forbidigo // this is a main
+}
+
+// runs is the agent of the release that a host runs.
+const runs = "/usr/local/bin/holdfast-agent"
+
+// agent hangs as a daemon. Whatever else it is asked before a host leaves, such as what its
+// release brings, it answers as the agent that runs there: an agent that fails then is found out
+// while the host serves, and nobody goes to its release.
+func agent(ctx context.Context, args []string) error {
+	if len(args) > 1 && args[1] != "run" && !isItself(runs) {
+		return syscall.Exec(runs, args, os.Environ()) // #nosec G204 -- a program of the lab
+	}
+	return hang(ctx)
+}
+
+// isItself reports whether a path leads to this program. It does so where nobody can tell.
+func isItself(path string) bool {
+	self, err := os.Stat("/proc/self/exe")
+	if err != nil {
+		return true
+	}
+	other, err := os.Stat(path)
+	return err != nil || os.SameFile(self, other)
 }
 
 // hang tells systemd that it is there, and nothing more, for ever. Like a program whose

@@ -214,6 +214,9 @@ func filesOf(ctx context.Context, root, digest string) (state.Fact[[]state.File]
 	if err := json.Unmarshal(out, &list); err != nil {
 		return state.Fact[[]state.File]{}, fmt.Errorf("the files of release %s: %w", digest, err)
 	}
+	if len(list) == 0 { // the host would lose all units of ours
+		return state.Fact[[]state.File]{}, fmt.Errorf("release %s says that it brings no file to this host", digest)
+	}
 	files := []state.File{}
 	for _, f := range list {
 		if !filepath.IsAbs(f.Path) || filepath.Clean(f.Path) != f.Path {
