@@ -107,7 +107,7 @@ func (f Files) lists(ctx context.Context, from, to string) (lists map[string][]h
 	}
 	was, err := f.Of(ctx, current)
 	if err != nil && current == to {
-		return lists, nil, nil //nolint:nilerr // see above
+		return lists, nil, nil
 	}
 	if err != nil || !was.Known {
 		return lists, nil, err
