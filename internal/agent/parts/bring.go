@@ -1,8 +1,8 @@
 // Package parts brings what of a release runs in the cluster and not on a host: its
 // objects, kube-proxy and the operator (decide/upgrade/parts).
 //
-// It owns the fields of these objects as kube.InstallManager, versions and arguments in kubeadm's
-// configuration, the ConfigMap kube-system/holdfast-release, the unit
+// It owns the fields of these objects as kube.InstallManager, versions and arguments in
+// kubeadm's configuration, the ConfigMap kube-system/holdfast-release, the unit
 // render/host.BringUnit, and Folder. The Agent follows the annotation annotation.PartOf of
 // this host's node and starts the unit; the Bringer is what the unit runs, a program of the
 // release that is brought. An installation writes the same ConfigMap. While no annotation
@@ -184,8 +184,9 @@ func (b *Bringer) objects(ctx context.Context, w *work) error {
 	return b.kubeadm(ctx, w)
 }
 
-// kubeadm gives kubeadm's configuration the versions and arguments of the release: nobody runs its own upgrade,
-// which would do that. One that somebody deleted is not made here: control planes make it again.
+// kubeadm gives kubeadm's configuration the versions and arguments of the release: nobody runs its
+// own upgrade, which would do that. One that somebody deleted is not made here: control planes make
+// it again.
 func (b *Bringer) kubeadm(ctx context.Context, w *work) error {
 	at, err := b.Mark(ctx, parts.KubeadmNamespace, parts.KubeadmName)
 	if err != nil || at.Data == nil {

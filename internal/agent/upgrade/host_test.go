@@ -244,6 +244,28 @@ func TestTheArgumentsOfAReleaseComeAndGoWithIt(t *testing.T) {
 	}
 }
 
+// TestAReturnDoesNotWaitForTheArgumentsOfTheReleaseThatItLeaves: its layout cannot be read. What the
+// pod has stays.
+func TestAReturnDoesNotWaitForTheArgumentsOfTheReleaseThatItLeaves(t *testing.T) {
+	old := staticpod.Arguments{"kube-apiserver": {"delay": "9s"}}
+	m, current, has := withArguments(t, old, nil)
+	says := m.pods.Arguments
+	m.pods.Arguments = func(digest string) (staticpod.Arguments, error) {
+		if digest == newOne {
+			return nil, errFails
+		}
+		return says(digest)
+	}
+	*current = newOne
+	if kept, err := m.pods.Prepare(oldOne, newOne); err != nil || len(kept) > 0 {
+		t.Fatalf("%q %v", kept, err)
+	}
+	*current = oldOne
+	if got := has(); got != apiServerWith("old", "--of-a-person=1", "--delay=1s") {
+		t.Errorf("it has\n%s", got)
+	}
+}
+
 func TestOnlyWhatDoesNotRunIsStartedAndTheAgentLast(t *testing.T) {
 	for _, c := range []struct {
 		kind parachute.Kind

@@ -117,7 +117,7 @@ func (p Pods) of(digest, path, level, current string) (data []byte, kept []strin
 	}
 	before, err := p.Arguments(current)
 	if err != nil {
-		return nil, nil, err
+		before = arguments // a return waits for nothing that the release which it leaves says
 	}
 	if data, err = staticpod.With(data, refs); err == nil {
 		data, kept, err = staticpod.Given(data, arguments, before)
