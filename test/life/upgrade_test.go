@@ -259,14 +259,19 @@ func (tr *trial) outcome(w ways, returning bool, since time.Time) (end string) {
 	return end
 }
 
-// homeAgain takes the site back to the release from which the next play begins.
+// homeAgain takes the site back to the release from which the next play begins. Hosts have the
+// files of the release that they run, here and there, whatever was cut.
 func (tr *trial) homeAgain(end string, w ways) {
 	tr.Helper()
+	if end == isThere {
+		tr.haveFiles()
+	}
 	if end != isBack {
 		tr.says(0, "upgrade", "rollback", "--yes")
 		tr.arrive(w.from)
 	}
 	tr.Eventually(10*time.Minute, "no upgrade is under way", func() error { return tr.completed(w.from) })
+	tr.haveFiles()
 }
 
 // How an upgrade ended: with all hosts at the new release, at the old one and no upgrade any
