@@ -1,7 +1,6 @@
 package upgrade
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -176,7 +175,7 @@ func (f Files) put(want hostfiles.File) error {
 	switch {
 	case err != nil:
 		return err
-	case want.Gone && have.Gone, !want.Gone && !have.Gone && have.Mode == want.Mode && bytes.Equal(have.Data, want.Data):
+	case have.Equal(want):
 		return nil
 	case want.Gone:
 		return f.Remove(filepath.Join(f.Root, want.Path))
@@ -186,10 +185,7 @@ func (f Files) put(want hostfiles.File) error {
 
 // Forget removes the lists, once the way has ended: what somebody changes after that is theirs.
 func (f Files) Forget() error {
-	if err := os.RemoveAll(filepath.Join(f.Root, Folder, filesFolder)); err != nil {
-		return err
-	}
-	return host.SyncDir(filepath.Join(f.Root, Folder))
+	return forget(f.Root, filesFolder)
 }
 
 // sayTime bounds the answer of a program: the host may be down meanwhile.

@@ -160,10 +160,15 @@ func (p Pods) Settle() error {
 // Forget removes the folders, once the way has ended: another part of Holdfast may
 // change a pod after that.
 func (p Pods) Forget() error {
-	if err := os.RemoveAll(filepath.Join(p.Root, Folder, "pods")); err != nil {
+	return forget(p.Root, "pods")
+}
+
+// forget removes a folder of a way, durably.
+func forget(root, folder string) error {
+	if err := os.RemoveAll(filepath.Join(root, Folder, folder)); err != nil {
 		return err
 	}
-	return host.SyncDir(filepath.Join(p.Root, Folder))
+	return host.SyncDir(filepath.Join(root, Folder))
 }
 
 // layoutOf opens the layout of a release that lies below root.

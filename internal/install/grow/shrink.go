@@ -4,19 +4,19 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	decide "github.com/holdfast/holdfast/internal/decide/grow"
 	"github.com/holdfast/holdfast/internal/decide/handover"
 	"github.com/holdfast/holdfast/internal/install/apply"
-	"github.com/holdfast/holdfast/internal/install/plan"
 	"github.com/holdfast/holdfast/internal/model/ignition"
 	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/render/alerts"
 	"github.com/holdfast/holdfast/internal/render/guards"
+	renderhost "github.com/holdfast/holdfast/internal/render/host"
 	"github.com/holdfast/holdfast/internal/render/manifests"
 )
 
@@ -74,19 +74,11 @@ func (h *Host) Strip(ctx context.Context, have, want *site.Site) error {
 	return err
 }
 
-// pathsOf returns the files of a configuration. A unit that has only drop-ins is a distribution's.
+// pathsOf returns the files of a configuration.
 func pathsOf(c ignition.Config) []string {
 	var out []string
-	for _, f := range c.Files {
+	for _, f := range slices.Concat(c.Files, renderhost.UnitFiles(c.Units)) {
 		out = append(out, f.Path)
-	}
-	for _, u := range c.Units {
-		if u.Contents != "" {
-			out = append(out, filepath.Join(plan.UnitDir, u.Name))
-		}
-		for _, d := range u.Dropins {
-			out = append(out, filepath.Join(plan.UnitDir, u.Name+".d", d.Name))
-		}
 	}
 	return out
 }

@@ -72,8 +72,7 @@ func Config(s *site.Site, role state.Role, manifests []state.File) (ignition.Con
 
 // OfRelease returns the files that this release brings to each installed host of a site's shape:
 // those of Config, with the files of its units, but without what the site chose, such as its proxy.
-// The files of SurroundingUnits are among them: the agent of this release writes the same text. A
-// unit of the distribution has drop-ins alone.
+// The files of SurroundingUnits are among them: the agent of this release writes the same text.
 func OfRelease(s *site.Site) ([]state.File, error) {
 	c, err := Config(s, s.Role, nil)
 	if err != nil {
@@ -83,7 +82,13 @@ func OfRelease(s *site.Site) ([]state.File, error) {
 	out := slices.DeleteFunc(c.Files, func(f state.File) bool {
 		return f.Path == site.Path || slices.ContainsFunc(surrounds, func(o state.File) bool { return o.Path == f.Path })
 	})
-	for _, u := range c.Units {
+	return append(out, UnitFiles(c.Units)...), nil
+}
+
+// UnitFiles returns the files of units. A unit that has only drop-ins is a distribution's.
+func UnitFiles(units []ignition.Unit) []state.File {
+	var out []state.File
+	for _, u := range units {
 		if u.Contents != "" {
 			out = append(out, state.File{Path: path.Join(UnitDir, u.Name), Data: []byte(u.Contents)})
 		}
@@ -91,7 +96,7 @@ func OfRelease(s *site.Site) ([]state.File, error) {
 			out = append(out, state.File{Path: path.Join(UnitDir, u.Name+".d", d.Name), Data: []byte(d.Contents)})
 		}
 	}
-	return out, nil
+	return out
 }
 
 // below moves manifests into a folder of the host. Some contain passwords, and

@@ -33,7 +33,7 @@ func Way(was, is []state.File, has []File) (from, to []File, kept []string) {
 	for _, have := range has {
 		before, after := of(was, have.Path), of(is, have.Path)
 		switch {
-		case before.same(after) && before.Mode == after.Mode, have.same(after) && have.Mode == after.Mode:
+		case before.Equal(after), have.Equal(after):
 		case have.same(before):
 			from, to = append(from, have), append(to, after)
 		default:
@@ -58,6 +58,9 @@ func of(files []state.File, path string) File {
 
 // same reports whether two files have the same contents, or neither is there.
 func (f File) same(other File) bool { return f.Gone == other.Gone && bytes.Equal(f.Data, other.Data) }
+
+// Equal reports whether two files have the same contents and mode, or neither is there.
+func (f File) Equal(other File) bool { return f.same(other) && f.Mode == other.Mode }
 
 // Paths lists the files that either release brings, sorted.
 func Paths(was, is []state.File) []string {

@@ -82,9 +82,8 @@ func give(c map[string]any, section string, was, is map[string]string) (changed 
 	}
 	has, at := map[string]string{}, map[string]int{}
 	for i, item := range items {
-		arg, _ := item.(map[string]any)
-		name, _ := arg["name"].(string)
-		has[name], at[name] = fmt.Sprint(arg["value"]), i
+		name, value := argument(item)
+		has[name], at[name] = value, i
 	}
 	set, drop, _ := hostfiles.Arguments(has, was, is)
 	for _, name := range slices.Sorted(maps.Keys(set)) {
@@ -96,12 +95,18 @@ func give(c map[string]any, section string, was, is map[string]string) (changed 
 		}
 	}
 	items = slices.DeleteFunc(items, func(item any) bool {
-		arg, _ := item.(map[string]any)
-		name, _ := arg["name"].(string)
+		name, _ := argument(item)
 		return slices.Contains(drop, name)
 	})
 	if changed = len(set)+len(drop) > 0; changed {
 		of["extraArgs"], c[section] = items, of
 	}
 	return changed, nil
+}
+
+// argument returns the parts of an item of extraArgs.
+func argument(item any) (name, value string) {
+	arg, _ := item.(map[string]any)
+	name, _ = arg["name"].(string)
+	return name, fmt.Sprint(arg["value"])
 }
