@@ -249,15 +249,24 @@ func (e entryFiles) edit(path, key string, ours [][]string, want []string) error
 	return e.Files.WriteFile(path, []byte(out.String()), info.Mode().Perm())
 }
 
-// without returns words without the longest of several ends that they have.
+// machineID begins the word that kernel-install puts behind all others of a new entry
+// (systemd, 90-loaderentry.install).
+const machineID = "systemd.machine_id="
+
+// without returns words without the longest of several ends that they have. What
+// kernel-install has put behind them stays.
 func without(words []string, ends [][]string) []string {
-	keep := len(words)
-	for _, end := range ends {
-		if n := len(words) - len(end); n >= 0 && slices.Equal(words[n:], end) {
+	end := len(words)
+	for end > 0 && strings.HasPrefix(words[end-1], machineID) {
+		end--
+	}
+	keep := end
+	for _, ours := range ends {
+		if n := end - len(ours); n >= 0 && slices.Equal(words[n:end], ours) {
 			keep = min(keep, n)
 		}
 	}
-	return slices.Clone(words[:keep])
+	return slices.Concat(words[:keep], words[end:])
 }
 
 // MissingArguments returns those that a kernel command line lacks.

@@ -27,7 +27,7 @@ func NewWriter(root string) Writer {
 // Write makes the host have the configuration that its journal names, and returns
 // the name.
 func (w Writer) Write(ctx context.Context) (string, error) {
-	unlock, err := w.Files.Alone()
+	unlock, err := w.Files.Alone(ctx)
 	if err != nil {
 		return "", err
 	}

@@ -310,6 +310,38 @@ func TestABootLoaderHasOurArgumentsOnceAndItsOwnStay(t *testing.T) {
 	}
 }
 
+// TestAnEntryOfALaterKernelHasOurArgumentsOnceToo: kernel-install makes it from the line of later
+// kernels, and puts the machine's name behind that.
+func TestAnEntryOfALaterKernelHasOurArgumentsOnceToo(t *testing.T) {
+	const later = "/boot/efi/loader/entries/2.conf"
+	m := newMachine(t)
+	m.put(t, "/boot/efi/loader/entries/1.conf", "options root=/dev/sda1\n", 0o700)
+	m.put(t, "/boot/efi/EFI/systemd/x.efi", "", 0o700)
+	m.put(t, kernelLine, "root=/dev/sda1\n", 0o644)
+	m.has(t, "rendered-worker-1", first())
+	if err := m.write(t); err != nil {
+		t.Fatal(err)
+	}
+	m.put(t, later, "options "+strings.TrimSpace(m.read(t, kernelLine))+" systemd.machine_id=abc\n", 0o700)
+	for _, step := range []struct {
+		config string
+		spec   *spec
+		want   string
+	}{
+		{"rendered-worker-2", second(), "options root=/dev/sda1 systemd.machine_id=abc mitigations=off\n"},
+		{"rendered-worker-1", first(), "options root=/dev/sda1 systemd.machine_id=abc quiet mitigations=auto\n"},
+		{"", nil, "options root=/dev/sda1 systemd.machine_id=abc\n"},
+	} {
+		m.has(t, step.config, step.spec)
+		if err := m.write(t); err != nil {
+			t.Fatal(err)
+		}
+		if got := m.read(t, later); got != step.want {
+			t.Errorf("%q: %q, want %q", step.config, got, step.want)
+		}
+	}
+}
+
 // TestArgumentsThatSomebodyTookFromTheBootLoaderAreGivenOnceMore: the host was booted
 // without them, and the next run tells the boot loader, until the host has booted with them.
 func TestArgumentsThatSomebodyTookFromTheBootLoaderAreGivenOnceMore(t *testing.T) {

@@ -53,9 +53,7 @@ func (a *Agent) addWish(ctx context.Context, f *hostapply.Facts) error {
 		return a.watchFor(ctx, f, wish)
 	case wish.HasTurn():
 		f.Wish, f.Drains = hostapply.Turn, true
-		if f.Drained {
-			f.MayBoot, f.NotSpared = a.mayBoot(ctx)
-		}
+		a.addSpared(ctx, f)
 	}
 	return nil
 }
@@ -130,11 +128,24 @@ func (a *Agent) wish(ctx context.Context, r hostapply.Report, desired state.Fact
 		return present
 	case r.Drain:
 		return drain.Before(a.goal(desired))
-	case a.journal.Target == "" && drain.Empties(present):
+	case (a.journal.Target == "" || r.Needed) && drain.Empties(present):
 		return drain.After(a.journal.Good)
 	default:
 		return present
 	}
+}
+
+// addSpared adds whether the cluster carries on while this host boots, and whether it has not
+// been known to for so long that the host takes pods again. One that shuts down takes none.
+func (a *Agent) addSpared(ctx context.Context, f *hostapply.Facts) {
+	f.MayBoot, f.NotSpared = a.mayBoot(ctx)
+	switch {
+	case state.Is(f.MayBoot, true):
+		a.neededSince = time.Time{}
+	case a.neededSince.IsZero() || f.Now.Before(a.neededSince):
+		a.neededSince = f.Now
+	}
+	f.Needed = !a.neededSince.IsZero() && f.Now.Sub(a.neededSince) >= hostapply.NeededFor && !a.stopping(ctx)
 }
 
 // mayBoot asks whether the cluster carries on while this host boots. Before the host

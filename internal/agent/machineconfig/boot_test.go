@@ -51,13 +51,57 @@ func TestAHostThatTheClusterNeedsWaitsWithItsReboot(t *testing.T) {
 	w := at(t, one)
 	w.needed = true
 	w.wish(kernel)
-	w.settle(hour)
+	w.settle(time.Minute)
 	if want := "Working " + one + ": waits with its reboot: the cluster may not carry on without it: cp-2 is absent"; w.says() != want || w.boot != 0 {
 		t.Errorf("says %s, %d boots", w.says(), w.boot)
 	}
 	w.needed = false
 	if w.settle(hour); w.says() != "Done "+kernel+": " || w.boot != 1 {
 		t.Errorf("says %s, %d boots", w.says(), w.boot)
+	}
+}
+
+// looksAround has the agent take in what is new, and time stand still.
+func (w *world) looksAround() {
+	w.t.Helper()
+	for range 5 {
+		if _, err := w.once(); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+// TestAHostThatTheClusterNeedsForLongTakesPodsMeanwhile: the other control plane dies while this
+// one is emptied, or waits with its reboot or its updates. It is emptied anew once it may go.
+func TestAHostThatTheClusterNeedsForLongTakesPodsMeanwhile(t *testing.T) {
+	const takes = "Working " + one + ": takes pods until the cluster carries on without it: cp-2 is absent"
+	for name, c := range map[string]struct {
+		wants func(w *world)
+		empty string
+		done  func(w *world) bool
+	}{
+		"a configuration": {func(w *world) { w.wish(kernel) }, drain.Before(kernel), func(w *world) bool { return w.says() == "Done "+kernel+": " && w.boot == 1 }},
+		"a reboot":        {func(w *world) { w.wants(tonight) }, forTheBoot, func(w *world) bool { return w.says() == "Done "+one+": " && w.boot == 1 }},
+		"updates":         {func(w *world) { w.wantsUpdates(tonight) }, drain.Before("patch-" + tonight), func(w *world) bool { return w.packages != "1" }},
+	} {
+		for _, blocked := range []bool{false, true} {
+			w := at(t, one)
+			w.needed, w.blocked = true, blocked
+			c.wants(w)
+			w.looksAround()
+			if w.annotations[drain.Desired] != c.empty {
+				t.Errorf("%s, blocked %t: a minute later it asks for %q", name, blocked, w.asked)
+			}
+			w.settle(hour)
+			if want := []string{c.empty, drain.After(one)}; w.says() != takes || !slices.Equal(w.asked, want) || w.boot != 0 || w.annotations[rollout.StageAt] != string(rollout.Held) {
+				t.Errorf("%s, blocked %t: says %s, asks for %q, %d boots", name, blocked, w.says(), w.asked, w.boot)
+			}
+			w.needed, w.blocked = false, false
+			w.settle(hour)
+			if want := []string{c.empty, drain.After(one), c.empty}; !c.done(w) || !slices.Equal(w.asked[:min(3, len(w.asked))], want) || drain.Empties(w.annotations[drain.Desired]) {
+				t.Errorf("%s, blocked %t: in the end it says %s, asks for %q", name, blocked, w.says(), w.asked)
+			}
+		}
 	}
 }
 

@@ -42,7 +42,7 @@ func (a *Agent) facts(ctx context.Context, desired state.Fact[string]) (f hostap
 		}
 		err = a.way(ctx, &f, from, to)
 	case !j.Begins(desired):
-		err = a.lookForDrift(ctx, f)
+		a.unseen = a.lookForDrift(ctx, f)
 	default:
 		if f.Refused, missing = a.obtain(ctx, desired.Value); missing != nil {
 			f.Desired = state.Fact[string]{}
@@ -56,6 +56,11 @@ func (a *Agent) facts(ctx context.Context, desired state.Fact[string]) (f hostap
 	return f, missing, err
 }
 
+// ownError is an error of this host: the API answers, and no wait ends it.
+type ownError struct{ error }
+
+func (e ownError) Unwrap() error { return e.error }
+
 // obtain brings a configuration to the disk, and returns why the host cannot have
 // it; empty if it can.
 func (a *Agent) obtain(ctx context.Context, name string) (refused string, err error) {
@@ -66,6 +71,14 @@ func (a *Agent) obtain(ctx context.Context, name string) (refused string, err er
 	if err != nil {
 		return "", err
 	}
+	if refused, err = a.judge(ctx, mc, kept); err != nil {
+		err = ownError{fmt.Errorf("look at %s: %w", name, err)}
+	}
+	return refused, err
+}
+
+// judge keeps a configuration on the disk, and returns why the host cannot have it.
+func (a *Agent) judge(ctx context.Context, mc *mcfgv1.MachineConfig, kept bool) (refused string, err error) {
 	cfg, err := machineconfig.Read(*mc)
 	if err == nil {
 		_, err = hostchange.TableOf(cfg)
@@ -122,7 +135,7 @@ func (a *Agent) way(ctx context.Context, f *hostapply.Facts, from, to string) er
 		f.ByHand, f.Drains = byHand(plan, a.cluster.View().Host.NodeName), false
 	}
 	if f.Reboots && f.ByHand == "" {
-		f.MayBoot, f.NotSpared = a.mayBoot(ctx)
+		a.addSpared(ctx, f)
 	}
 	if a.journal.Phase == hostapply.Checking {
 		cfg, err := a.config(ctx, to)
@@ -279,6 +292,16 @@ func (a *Agent) lookForDrift(ctx context.Context, f hostapply.Facts) error {
 	}
 	a.drift, a.looked = found, f.Now
 	return nil
+}
+
+// cannot tells why a host that is to do something does not even decide. All else that it
+// has said stays. Without the API it is in the log alone.
+func (a *Agent) cannot(ctx context.Context, desired state.Fact[string], err error) error {
+	if a.journal.Target == "" && !a.journal.Begins(desired) && !a.wanted().HasTurn() {
+		return err
+	}
+	r := hostapply.Report{State: rollout.Working, Stage: rollout.Applies, Current: a.journal.Good, Reason: "cannot go on: " + err.Error()}
+	return errors.Join(err, a.tell(ctx, r, a.annotations()))
 }
 
 // bounded cuts a reason at maxReason.

@@ -159,11 +159,15 @@ type Agent struct {
 		wish  string
 		since time.Time
 	}
+	// neededSince is since when the cluster is not known to carry on without this host.
+	neededSince time.Time
 	// patch is what this process knows of the unit that installs updates.
 	patch patching
 	// drift is what somebody changed, when it was looked for last.
 	drift  []string
 	looked time.Time
+	// unseen is why the last look for that failed. It keeps the host from nothing else.
+	unseen error
 }
 
 // New returns the loop of a host. Join gives it its cluster.
@@ -259,21 +263,15 @@ func (a *Agent) step(ctx context.Context) (loop.Result, error) {
 	}
 	facts, missing, err := a.facts(ctx, desired)
 	if err != nil {
-		return loop.Result{}, err
+		return loop.Result{}, a.cannot(ctx, desired, err)
 	}
 	facts.First = first
 	s := hostapply.Next(*a.journal, facts)
 	before := *a.journal
 	if err := a.remember(s.Journal); err != nil {
-		return loop.Result{}, err
+		return loop.Result{}, a.cannot(ctx, desired, err)
 	}
-	report := s.Report.Changed(a.drift)
-	if missing != nil && apierrors.ReasonForError(missing) != metav1.StatusReasonUnknown {
-		report.Reason = missing.Error() // the API answers, and a person has to do something
-	}
-	if missing != nil && report.State != rollout.Done { // what failed before says nothing of what it is given now
-		report.State, report.Stage, report.Reason = rollout.Working, rollout.Applies, missing.Error()
-	}
+	report := without(missing, s.Report.Changed(a.drift))
 	says := a.aboutWish(report, facts)
 	says[rollout.RebootRequired] = a.required(ctx, requiredEvery).String()
 	if wish := a.wish(ctx, s.Report, desired, missing); wish != "" {
@@ -284,7 +282,22 @@ func (a *Agent) step(ctx context.Context) (loop.Result, error) {
 	if ctx.Err() != nil {
 		return loop.Result{}, context.Cause(ctx)
 	}
-	return a.next(before, s.Report, acted, errors.Join(missing, untold))
+	return a.next(before, s.Report, acted, errors.Join(missing, untold, a.unseen))
+}
+
+// without returns what a host says that lacks the configuration that it is given.
+func without(missing error, r hostapply.Report) hostapply.Report {
+	if missing == nil {
+		return r
+	}
+	_, own := errors.AsType[ownError](missing)
+	if apierrors.ReasonForError(missing) != metav1.StatusReasonUnknown {
+		r.Reason = missing.Error() // the API answers, and a person has to do something
+	}
+	if own || r.State != rollout.Done { // what failed before says nothing of what it is given now
+		r.State, r.Stage, r.Reason = rollout.Working, rollout.Applies, missing.Error()
+	}
+	return r
 }
 
 // next returns when the next step comes.

@@ -1,6 +1,8 @@
 package machineconfig
 
 import (
+	"context"
+	"errors"
 	"maps"
 	"os"
 	"path/filepath"
@@ -327,6 +329,47 @@ func TestAConfigurationThatCannotBeReadChangesNothing(t *testing.T) {
 	if w.settle(hour); w.says() != "Done "+two+": " {
 		t.Errorf("in the end: %s", w.says())
 	}
+}
+
+// TestAnErrorOfTheHostItselfIsTold: the API answers, and a person has to look at the host.
+func TestAnErrorOfTheHostItselfIsTold(t *testing.T) {
+	w := at(t, one)
+	broken := errors.New("input/output error")
+	w.agent.Refusal = func(context.Context, Config) (string, error) { return "", broken }
+	w.wish(two)
+	if _, err := w.once(); err == nil || w.says() != "Working "+one+": look at "+two+": input/output error" {
+		t.Errorf("what it is given cannot be compared: says %s, %v", w.says(), err)
+	}
+	w.start()
+	if w.settle(hour); w.says() != "Done "+two+": " {
+		t.Errorf("in the end: %s", w.says())
+	}
+	boot := w.agent.Boot
+	w.agent.Boot = func() (string, time.Duration, error) { return "", 0, broken }
+	if _, err := w.once(); err == nil || w.says() != "Done "+two+": " {
+		t.Errorf("at rest: says %s, %v", w.says(), err)
+	}
+	w.wish(one)
+	if _, err := w.once(); err == nil || w.says() != "Working "+two+": cannot go on: which boot this is: input/output error" {
+		t.Errorf("given another one: says %s, %v", w.says(), err)
+	}
+	w.agent.Boot = boot
+	if w.settle(hour); w.says() != "Done "+one+": " {
+		t.Errorf("in the end: %s", w.says())
+	}
+}
+
+// TestAHostThatCannotBeComparedBootsAsWanted: what it compares is about what somebody changed.
+func TestAHostThatCannotBeComparedBootsAsWanted(t *testing.T) {
+	w := at(t, one)
+	w.agent.Differences = func(context.Context, Config) ([]string, error) { return nil, errors.New("input/output error") }
+	w.now = w.now.Add(2 * driftEvery)
+	if _, err := w.once(); err == nil || !strings.Contains(err.Error(), "compare the host with "+one) {
+		t.Errorf("it is not in the log: %v", err)
+	}
+	w.wants(tonight)
+	w.settle(hour)
+	w.booted(t, one, 1)
 }
 
 func TestWhatCannotBeAppliedIsRefusedWithItsField(t *testing.T) {

@@ -166,8 +166,8 @@ func (a *Agent) addPatch(ctx context.Context, f *hostapply.Facts, wish rollout.W
 	switch {
 	case u.Stage == updates.Over && !u.Boots:
 		return a.watchFor(ctx, f, wish)
-	case f.Drained && (u.Stage == updates.Ready || u.Stage == updates.Over):
-		f.MayBoot, f.NotSpared = a.mayBoot(ctx)
+	case u.Stage == updates.Ready || u.Stage == updates.Over:
+		a.addSpared(ctx, f)
 	}
 	return nil
 }

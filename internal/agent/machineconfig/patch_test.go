@@ -108,7 +108,7 @@ func TestAHostThatTheClusterNeedsWaitsWithItsUpdates(t *testing.T) {
 	w := at(t, one)
 	w.needed = true
 	w.wantsUpdates(tonight)
-	w.settle(hour)
+	w.looksAround()
 	if want := "Working " + one + ": waits with its updates: the cluster may not carry on without it: cp-2 is absent"; w.says() != want || w.packages != "1" {
 		t.Errorf("says %s, packages %s", w.says(), w.packages)
 	}

@@ -54,7 +54,7 @@ func TestAWishThatIsTakenBackBeforeTheBootLeavesTheHostAsItWas(t *testing.T) {
 	}
 	w.blocked, w.needed = false, true
 	w.operator()
-	w.settle(hour)
+	w.settle(time.Minute)
 	if want := "Working " + one + ": waits with its reboot: the cluster may not carry on without it: cp-2 is absent"; w.says() != want || w.boot != 0 {
 		t.Errorf("says %s, %d boots", w.says(), w.boot)
 	}

@@ -9,6 +9,7 @@ package drain
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -168,6 +169,8 @@ func Begin(f Facts) Step {
 		return rest(f)
 	case a[Began] == "":
 		return Step{Change: &Change{Annotations: map[string]*string{Began: f.time()}}, Again: soon}
+	case f.nobody():
+		return Step{Again: often} // Judge says why
 	default:
 		return Step{Evict: f.sorted().evict, Again: soon}
 	}
@@ -265,6 +268,8 @@ func Judge(f Facts) Step {
 // for what they have just asked for.
 func (f Facts) pace() time.Duration {
 	switch began, err := time.Parse(time.RFC3339, f.Node.Annotations[Began]); {
+	case f.nobody():
+		return often
 	case len(f.Refused) == 0:
 		return soon
 	case err == nil && f.Now.Sub(began) > patience:
@@ -292,6 +297,18 @@ func (f Facts) nowhere() bool {
 		}
 	}
 	return true
+}
+
+// nobody reports whether each other node that takes pods is known not to be ready. Pods that
+// were evicted then would run nowhere until one is back.
+func (f Facts) nobody() bool {
+	return !f.nowhere() && !slices.ContainsFunc(f.Others, func(n corev1.Node) bool { return !closed(n.Spec.Taints) && !away(n) })
+}
+
+func away(n corev1.Node) bool {
+	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue
+	})
 }
 
 // closed reports whether taints keep ordinary pods away for good.

@@ -279,6 +279,48 @@ func TestWhoIsEvictedAndWhoIsInTheWay(t *testing.T) {
 	}
 }
 
+// TestWhileNobodyElseIsReadyNoneIsEvicted: pods would run nowhere. A host without pods that move is
+// empty all the same, and who has not said whether it is ready counts as ready.
+func TestWhileNobodyElseIsReadyNoneIsEvicted(t *testing.T) {
+	node := func(ready corev1.ConditionStatus, tainted bool) corev1.Node {
+		var n corev1.Node
+		if ready != "" {
+			n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready}}
+		}
+		if tainted {
+			n.Spec.Taints = []corev1.Taint{{Key: "own", Effect: corev1.TaintEffectNoSchedule}}
+		}
+		return n
+	}
+	const stay = "no other host that takes pods is ready, and they stay until one is"
+	for _, c := range []struct {
+		sentence    string
+		others      []corev1.Node
+		evict, then string
+	}{
+		{"the other one is silent", []corev1.Node{node(corev1.ConditionUnknown, false)}, "", `drain-waits=` + stay + `, DrainWaits "` + stay + `", again after 5s`},
+		{"the other one is not ready", []corev1.Node{node(corev1.ConditionFalse, false)}, "", `drain-waits=` + stay + `, DrainWaits "` + stay + `", again after 5s`},
+		{"the one that is ready takes no pods", []corev1.Node{node(corev1.ConditionFalse, false), node(corev1.ConditionTrue, true)}, "", `drain-waits=` + stay + `, DrainWaits "` + stay + `", again after 5s`},
+		{"one of two is ready", []corev1.Node{node(corev1.ConditionFalse, false), node(corev1.ConditionTrue, false)}, "evict a", "again after 2s"},
+		{"one has said nothing yet", []corev1.Node{node("", false)}, "evict a", "again after 2s"},
+	} {
+		f := began(time.Minute)
+		f.Others, f.Pods = c.others, []corev1.Pod{pod("a")}
+		s := drain.Begin(f)
+		s.Again = 0
+		if got := said(s); got != c.evict {
+			t.Errorf("%s: %s, want %s", c.sentence, got, c.evict)
+		}
+		if got := said(drain.Judge(f)); got != c.then {
+			t.Errorf("%s: then %s, want %s", c.sentence, got, c.then)
+		}
+		f.Pods = nil
+		if got := said(drain.Judge(f)); !strings.Contains(got, "Drained") {
+			t.Errorf("%s, and no pod is left: %s", c.sentence, got)
+		}
+	}
+}
+
 func TestWhoIsInTheWayIsWrittenWhenItChanges(t *testing.T) {
 	f := began(time.Minute)
 	f.Pods, f.Refused = []corev1.Pod{pod("a")}, map[types.UID]string{"uid-a": "x"}

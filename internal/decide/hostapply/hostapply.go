@@ -100,6 +100,9 @@ type Facts struct {
 	// host itself sees at this moment, and NotSpared why it would not.
 	MayBoot   state.Fact[bool]
 	NotSpared string
+	// Needed is true once MayBoot has not been true for NeededFor. A host that has not booted
+	// yet takes pods then: others may be gone for days.
+	Needed bool
 	// Ready says whether the host is ready, with all that it serves, and NotReady
 	// why it is not, or why that is unknown.
 	Ready    state.Fact[bool]
@@ -155,8 +158,9 @@ type Report struct {
 	State   rollout.State
 	Current string
 	Reason  string
-	// Drain is true while the host is to be empty.
-	Drain bool
+	// Drain is true while the host is to be empty, and Needed while it takes pods although it
+	// is on its way.
+	Drain, Needed bool
 	// Fulfilled is true once the host has booted as somebody wanted, and is ready; or
 	// once its updates are over, also if they failed.
 	Fulfilled bool
@@ -175,6 +179,9 @@ const (
 	// Settled is the time for which a host is watched before it counts as ready: the
 	// API notices only after 50 s that a kubelet is silent.
 	Settled = time.Minute
+	// NeededFor is for how long a host stays empty while the cluster may not carry on without
+	// it. What two hosts see of each other changes for seconds without a fault.
+	NeededFor = 2 * time.Minute
 	// MaxBoots is the number of boots during a check after which the host is
 	// taken for one that does not stay up.
 	MaxBoots = 3
@@ -239,7 +246,7 @@ func Next(j Journal, f Facts) Step {
 	}
 	if j.Target == "" {
 		switch s := idle(j, f); {
-		case s.Do != Nothing || f.Wish == NoWish:
+		case s.Do != Nothing || s.Report.Needed || f.Wish == NoWish:
 			return s // the configuration goes first
 		case f.Wish == Patch:
 			return patched(s, f)
@@ -271,6 +278,8 @@ func idle(j Journal, f Facts) Step {
 		return rest(j)
 	case f.Refused != "":
 		return rest(Journal{Good: j.Good, Failed: desired, Refused: true, Why: f.Refused, First: f.First})
+	case f.Needed && f.Drains && !f.First:
+		return f.needed(Step{Journal: j, Report: Report{State: rollout.Working, Current: j.Good}})
 	case f.Drains && !f.Drained && !f.First:
 		return Step{Journal: j, Do: Drain, Report: Report{State: rollout.Working, Current: j.Good, Reason: moves, Drain: true, Stage: rollout.Drains}}
 	}
@@ -295,6 +304,13 @@ func wished(atRest Step, f Facts) Step {
 	return f.whenEmpty(step, func() (Do, string) { return boots(f) })
 }
 
+// needed has a host take pods until the cluster carries on without it.
+func (f Facts) needed(s Step) Step {
+	s.Do, s.Report.Drain, s.Report.Needed, s.Report.Stage = Nothing, false, true, rollout.Held
+	s.Report.Reason = because("takes pods until the cluster carries on without it", f.NotSpared)
+	return s
+}
+
 // works returns a way to make steps of a host that works for a wish.
 func (s Step) works(f Facts) func(stage rollout.Stage, do Do, reason string) Step {
 	return func(stage rollout.Stage, do Do, reason string) Step {
@@ -312,6 +328,9 @@ func boots(f Facts) (Do, string) {
 	}
 	return Reboot, because("boots", f.Failed)
 }
+
+// takenBack is why a host goes back that was given another configuration in time.
+const takenBack = "another configuration is wanted before its reboot"
 
 const moves = "waits until its pods have moved"
 
@@ -421,9 +440,11 @@ func (w *way) act() Step {
 func (w *way) boot() Step {
 	switch {
 	case !w.j.Back && !w.j.Booted && w.f.Desired.Known && w.f.Desired.Value != w.j.Target:
-		return w.back("another configuration is wanted before its reboot")
+		return w.back(takenBack)
 	case w.f.ByHand != "":
 		return w.waits(rollout.WaitsForBoot, "needs a reboot: "+w.f.ByHand)
+	case w.f.Needed && w.f.Drains && !w.j.Back && !w.j.First:
+		return w.f.needed(w.step(Nothing, ""))
 	case w.f.Drains && !w.f.Drained && !w.j.Back && !w.j.First:
 		return w.step(Drain, moves)
 	}
@@ -482,6 +503,9 @@ func (w *way) back(why string) Step {
 func (w *way) settle(also string) Step {
 	if !w.j.Back {
 		return rest(Journal{Good: w.j.Target})
+	}
+	if also == "" && w.j.Why == takenBack && w.f.Desired.Known && w.f.Desired.Value == w.j.Good {
+		return rest(Journal{Good: w.j.Good}) // nothing failed
 	}
 	why := w.j.Why
 	if also != "" {

@@ -338,6 +338,26 @@ func TestWhatAHostReports(t *testing.T) {
 			hostapply.Journal{Good: "old", Target: "new", Phase: hostapply.Writing, Reboots: true, Boot: "1"},
 		},
 		{
+			"the cluster has needed it for long", old, with(desired("new"), func(f *hostapply.Facts) {
+				f.Drains, f.Drained, f.Reboots, f.MayBoot, f.Needed, f.NotSpared = true, true, true, state.Known(false), true, "cp-2 is absent"
+			}), "",
+			hostapply.Report{State: rollout.Working, Current: "old", Reason: "takes pods until the cluster carries on without it: cp-2 is absent", Needed: true, Stage: rollout.Held},
+			old,
+		},
+		{
+			"the cluster has needed it for long, and all is written", booting, with(desired("new"), func(f *hostapply.Facts) {
+				f.Drains, f.Reboots, f.MayBoot, f.Needed = true, true, state.Known(false), true
+			}), "",
+			hostapply.Report{State: rollout.Working, Current: "old", Reason: "takes pods until the cluster carries on without it", Needed: true, Stage: rollout.Held},
+			booting,
+		},
+		{
+			"its wish was taken back before its reboot, and it is back", hostapply.Journal{Good: "old", Target: "new", Phase: hostapply.Checking, Back: true, Reboots: true, Boot: "1", Since: at, Why: "another configuration is wanted before its reboot"},
+			with(desired("old"), func(f *hostapply.Facts) { f.Quiet = true }), "",
+			hostapply.Report{State: rollout.Done, Current: "old", Stage: rollout.Settled},
+			old,
+		},
+		{
 			"the desired one changes on the way", checked, with(desired("newer"), func(f *hostapply.Facts) { f.Ready = state.Known(false) }), "",
 			hostapply.Report{State: rollout.Working, Current: "old", Reason: "waits until it is ready", Stage: rollout.Applies},
 			checked,

@@ -50,7 +50,10 @@ func patched(atRest Step, f Facts) Step {
 
 // whenEmpty returns a step that the host takes once it is empty.
 func (f Facts) whenEmpty(step func(rollout.Stage, Do, string) Step, next func() (Do, string)) Step {
-	if !f.Drained {
+	switch {
+	case f.Needed:
+		return f.needed(step(rollout.Held, Nothing, ""))
+	case !f.Drained:
 		return step(rollout.Drains, Drain, moves)
 	}
 	do, reason := next()

@@ -74,6 +74,7 @@ func anyFacts(r *rand.Rand) hostapply.Facts {
 		f.ByHand = "kernel arguments"
 	}
 	f.First = r.IntN(4) == 0
+	f.Needed = r.IntN(4) == 0 && !(f.MayBoot.Known && f.MayBoot.Value) // as the caller has it
 	if f.Wish == hostapply.Turn {
 		f.Drains = true // as the caller has it
 	}
@@ -144,6 +145,9 @@ func broken(j hostapply.Journal, f hostapply.Facts, s hostapply.Step) []string {
 		rule(n.Target == "" || n.Phase == hostapply.Booting && f.ByHand == "", "it boots in its phase, and not where a person does")
 		rule(f.Drained || !f.Drains || n.Back || n.First && n.Target != "", "it is empty before it boots, but on the way back")
 		rule(f.Failed == "" || strings.HasSuffix(r.Reason, ": "+f.Failed), "why it has not booted is told")
+	}
+	if r.Needed {
+		rule(f.Needed && !r.Drain && s.Do == hostapply.Nothing && !n.Back && !(n.First && n.Target != ""), "a host that the cluster needs takes pods before its boot, and does nothing else")
 	}
 	if s.Do == hostapply.Drain {
 		rule(f.Drains && !f.Drained && !n.Back && r.Drain && r.Stage == rollout.Drains, "pods are waited for where they have to move")
@@ -221,6 +225,9 @@ func atRest(j hostapply.Journal, f hostapply.Facts, s hostapply.Step, desired st
 		rule(n == want, "without a new configuration it remembers what it knew, and forgets a failure once it is given what it has")
 	case f.Refused != "":
 		rule(n == hostapply.Journal{Good: j.Good, Failed: desired, Refused: true, Why: f.Refused, First: f.First}, "what it refuses is known")
+	case f.Drains && f.Needed && !f.First:
+		rule(n == j && s.Report.Needed, "it does not begin while the cluster needs it")
+		return
 	case f.Drains && !f.Drained && !f.First:
 		rule(n == j && s.Do == hostapply.Drain, "it is empty before it begins")
 		return
@@ -239,9 +246,11 @@ func atRest(j hostapply.Journal, f hostapply.Facts, s hostapply.Step, desired st
 	case hostapply.Turn:
 		mayBoot := f.MayBoot.Known && f.MayBoot.Value
 		want := hostapply.Nothing
-		if !f.Drained {
+		switch {
+		case f.Needed:
+		case !f.Drained:
 			want = hostapply.Drain
-		} else if mayBoot {
+		case mayBoot:
 			want = hostapply.Reboot
 		}
 		rule(s.Do == want, "in its turn it is emptied, and then boots if it may")

@@ -40,6 +40,12 @@ func TestWhatAHostAtRestDoesWithAWish(t *testing.T) {
 			"nobody knows whether the cluster needs it", old, facts(hostapply.Turn, func(f *hostapply.Facts) { f.MayBoot = state.Fact[bool]{} }), "",
 			works(rollout.Held, "waits with its reboot: the cluster may not carry on without it"),
 		},
+		{
+			"the cluster has needed it for long", old, facts(hostapply.Turn, func(f *hostapply.Facts) {
+				f.MayBoot, f.NotSpared, f.Needed = state.Known(false), "cp-2 is absent", true
+			}), "",
+			hostapply.Report{State: rollout.Working, Current: "old", Reason: "takes pods until the cluster carries on without it: cp-2 is absent", Needed: true, Stage: rollout.Held},
+		},
 		{"it may boot", old, facts(hostapply.Turn, nil), hostapply.Reboot, works(rollout.Applies, "boots")},
 		{"systemd does not boot it", old, facts(hostapply.Turn, func(f *hostapply.Facts) { f.Failed = "no bus" }), hostapply.Reboot, works(rollout.Applies, "boots: no bus")},
 		{"it is given a configuration before that", old, facts(hostapply.Turn, func(f *hostapply.Facts) { f.Desired, f.Drained = state.Known("new"), false }), hostapply.Drain, works(rollout.Drains, "waits until its pods have moved")},

@@ -41,7 +41,7 @@ func (t turn) next(earlier, later []turn) (set []Assignment, wait string) {
 		return nil, err.Error()
 	}
 	free := max(limit-len(t.unavailable()), 0)
-	if candidates[0].failing() {
+	if candidates[0].failing() && len(t.rejected()) == 0 {
 		return t.again(candidates, free)
 	}
 	if failed := t.failed(); len(failed) > 0 {
@@ -164,6 +164,18 @@ func (t turn) failed() []string {
 	var out []string
 	for _, h := range t.hosts {
 		if h.failing() && h.Desired == t.pool.Target {
+			out = append(out, h.Name)
+		}
+	}
+	return out
+}
+
+// rejected lists those of them that do not have it. The others had it, and somebody changed
+// them since: that says nothing of the configuration.
+func (t turn) rejected() []string {
+	var out []string
+	for _, h := range t.hosts {
+		if h.failing() && h.Desired == t.pool.Target && h.Current != t.pool.Target {
 			out = append(out, h.Name)
 		}
 	}

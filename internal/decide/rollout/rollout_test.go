@@ -162,6 +162,8 @@ func workerSituations() []situation {
 		{"a host that failed stops the pool", "w-1 old>new Degraded reason=disk\nw-2 old>old Done", limit(intstr.FromInt32(2))},
 		{"so does one that refused it", "w-1 old>new Unreconcilable\nw-2 old>old Done", nil},
 		{"so does one that somebody changed", "w-1 new>new Degraded reason=drift\nw-2 old>old Done", nil},
+		{"it failed on one, and somebody had changed the other one", "w-1 old>new Degraded reason=late\nw-2 old>old Degraded reason=drift", nil},
+		{"somebody changed one that has it, and another one failed before", "w-1 new>new Degraded reason=drift\nw-2 old>older Degraded reason=late", nil},
 		{"a host that failed on another one is given this first", "w-1 old>old Done\nw-2 old>bad Degraded cordoned", nil},
 		{"of several that failed so many as may be away", "w-1 old>bad Degraded\nw-2 old>bad Degraded\nw-3 old>bad Degraded notready", nil},
 		{"those that failed wait for one at work", "w-1 old>bad Degraded\nw-2 old>new Working", nil},

@@ -2,7 +2,10 @@ package apply
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"syscall"
+	"time"
 
 	"github.com/holdfast/holdfast/internal/install/plan"
 )
@@ -35,5 +38,26 @@ func (h *Host) Take(ctx context.Context, steps []plan.Step) error {
 	return nil
 }
 
-// Alone keeps other runs from the host until the returned function is called.
-func (h *Host) Alone() (func(), error) { return h.lock() }
+// aloneWithin bounds the wait for another run, and aloneAgain is the pause before the next try.
+const (
+	aloneWithin = time.Minute
+	aloneAgain  = 200 * time.Millisecond
+)
+
+// Alone keeps other runs from the host until the returned function is called. It waits for one
+// that is in progress: what a person runs at the same moment is no fault of this run.
+func (h *Host) Alone(ctx context.Context) (func(), error) {
+	limited, cancel := context.WithTimeout(ctx, aloneWithin)
+	defer cancel()
+	for {
+		unlock, err := h.lock()
+		if err == nil || !errors.Is(err, syscall.EWOULDBLOCK) {
+			return unlock, err
+		}
+		select {
+		case <-limited.Done():
+			return nil, err
+		case <-time.After(aloneAgain):
+		}
+	}
+}

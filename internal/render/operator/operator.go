@@ -106,7 +106,7 @@ func pod() corev1.PodSpec {
 		DNSPolicy:          corev1.DNSDefault,
 		PriorityClassName:  "system-cluster-critical",
 		Affinity:           &corev1.Affinity{NodeAffinity: controlPlanes()},
-		Tolerations:        tolerations(),
+		Tolerations:        ownTolerations(),
 		Containers:         []corev1.Container{container()},
 		Volumes:            []corev1.Volume{volume.HostPath("etcd", EtcdFolder, corev1.HostPathDirectoryOrCreate)},
 	}
@@ -118,6 +118,13 @@ func controlPlanes() *corev1.NodeAffinity {
 			{Key: state.LabelControlPlane, Operator: corev1.NodeSelectorOpExists},
 		}}},
 	}}
+}
+
+// ownTolerations let the operator start on a host that it has cordoned itself: where the other
+// control plane dies meanwhile there is no other place, and nobody else takes the cordon away.
+// A drain leaves the operator's own pod where it is.
+func ownTolerations() []corev1.Toleration {
+	return append(tolerations(), corev1.Toleration{Key: corev1.TaintNodeUnschedulable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule})
 }
 
 func tolerations() []corev1.Toleration {
