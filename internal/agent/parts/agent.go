@@ -46,6 +46,8 @@ type Options struct {
 	// Node returns the name of this host's node, empty while that is not known.
 	Node func() string
 	Now  func() time.Time
+	// Runs returns the digest of the release that this host runs.
+	Runs func() (string, error)
 }
 
 // Agent is the loop of one control plane.
@@ -129,7 +131,7 @@ func (a *Agent) step(ctx context.Context) (loop.Result, error) {
 	if a.begun != "" {
 		return a.ended(request, said, code)
 	}
-	if said.Request == request && said.Undone {
+	if said.Request == request && said.Undone && a.forward(request) {
 		a.over(Failure{Why: said.Failed, Undone: true})
 		return loop.Result{Again: again}, nil // the operator that is back decides what becomes of it
 	}
@@ -142,6 +144,16 @@ func (a *Agent) step(ctx context.Context) (loop.Result, error) {
 		}
 	}
 	return a.start(ctx, request)
+}
+
+// forward reports whether a request is about the release that this host runs. Hosts go forward
+// before what runs in the cluster, and back after it: so a part of another release is on its way
+// back, where nobody decides what becomes of one that was set back, and it is tried again.
+func (a *Agent) forward(request string) bool {
+	wish, wrong := annotation.Decode[annotation.Part](request)
+	digest, _ := clusterversion.Digest(wish.Release)
+	runs, err := a.Runs()
+	return wrong != nil || err != nil || digest == runs
 }
 
 func (a *Agent) start(ctx context.Context, request string) (loop.Result, error) {
@@ -173,14 +185,18 @@ func (a *Agent) ended(request string, said State, code int) (loop.Result, error)
 		why = "that release is of a time before releases brought their parts: bring them by hand (docs/runbook/upgrade.md)"
 	case said.Request != begun:
 		why = fmt.Sprintf("%s ended in the middle: sudo journalctl -u %s", renderhost.BringUnit, renderhost.BringUnit)
-	case said.Undone:
+	case said.Undone && a.forward(begun):
 		a.over(Failure{Why: said.Failed, Undone: true})
 		return loop.Result{Again: again}, fmt.Errorf("%s of %s: %s", wish.Part, wish.Release, said.Failed)
 	case said.Failed != "":
 		why = said.Failed
 	}
 	if why != "" {
-		return a.later(fmt.Errorf("%s of %s: %w", wish.Part, wish.Release, errors.New(why)))
+		next, err := a.later(fmt.Errorf("%s of %s: %w", wish.Part, wish.Release, errors.New(why)))
+		if said.Undone {
+			a.over(Failure{Why: err.Error(), Undone: true})
+		}
+		return next, err
 	}
 	a.fails, a.rests = 0, a.Now().Add(again)
 	a.over(Failure{})

@@ -40,13 +40,15 @@ func (u *unit) ends(s State, code int) { u.works, u.state, u.code = false, s, co
 
 type played struct {
 	*Agent
-	u   *unit
-	now time.Time
+	u    *unit
+	now  time.Time
+	runs string
 }
 
 func newPlayed() *played {
 	p := &played{u: &unit{}, now: time.Unix(1e9, 0)}
-	p.Agent = New(Options{Unit: p.u.of(), Node: func() string { return "cp-1" }, Now: func() time.Time { return p.now }})
+	p.runs = newer
+	p.Agent = New(Options{Unit: p.u.of(), Node: func() string { return "cp-1" }, Now: func() time.Time { return p.now }, Runs: func() (string, error) { return p.runs, nil }})
 	return p
 }
 
@@ -169,6 +171,34 @@ func TestAPartThatWasSetBackIsToldAndNotTriedAgain(t *testing.T) {
 		if _, err := p.step(t.Context()); err != nil || p.PartFailed() != (Failure{}) {
 			t.Errorf("it is told still: %+v, %v", p.PartFailed(), err)
 		}
+	}
+}
+
+// TestAPartThatWasSetBackOnItsWayBackIsTriedAgain: the operator that was to be replaced is there
+// again, and wants the same once more. Also an agent that starts anew tries again.
+func TestAPartThatWasSetBackOnItsWayBackIsTriedAgain(t *testing.T) {
+	p, text := newPlayed(), request(t, "operator")
+	p.runs = older // hosts follow the parts on the way to what is another release then
+	p.wants(text)
+	var pauses []time.Duration
+	for range 3 {
+		_, err := p.step(t.Context())
+		must(t, err)
+		p.u.ends(State{Request: text, Failed: "it did not start", Undone: true}, 1)
+		got, err := p.step(t.Context())
+		if want := (Failure{Why: "operator of " + newer + ": it did not start", Undone: true}); err == nil || p.PartFailed() != want {
+			t.Errorf("%+v, %v, %+v", got, err, p.PartFailed())
+		}
+		pauses = append(pauses, got.Again)
+	}
+	if want := []time.Duration{retry, 2 * retry, 4 * retry}; !slices.Equal(pauses, want) || len(p.u.starts) != 3 {
+		t.Errorf("it tries again after %v, started %q", pauses, p.u.starts)
+	}
+	other := newPlayed()
+	other.u.state, other.runs = p.u.state, older
+	other.wants(text)
+	if _, err := other.step(t.Context()); err != nil || len(other.u.starts) != 1 {
+		t.Errorf("an agent that starts anew: %q, %v", other.u.starts, err)
 	}
 }
 

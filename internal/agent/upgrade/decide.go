@@ -104,6 +104,10 @@ func whole(ctx context.Context, releases Releases, digest string, returns bool) 
 // 2026-11-27).
 const calm = time.Minute
 
+// brief is how long no other control plane may be known to serve without breaking that calm: on
+// busy cores single answers are late again and again, and a host would wait for ever.
+const brief = 10 * time.Second
+
 // away notes whether another control plane is known to serve. It returns for how long none has been,
 // and whether one is so for less than calm.
 func (a *Agent) away(serves bool) (away time.Duration, back bool) {
@@ -115,8 +119,11 @@ func (a *Agent) away(serves bool) (away time.Duration, back bool) {
 	case a.missing.IsZero():
 		a.missing = now
 	}
-	a.missed = now
-	return now.Sub(a.missing), true
+	away = now.Sub(a.missing)
+	if away >= brief {
+		a.missed = now
+	}
+	return away, true
 }
 
 // facts returns what the agent decides from.

@@ -72,6 +72,7 @@ func partsOf(w works, seen survey.Seen, v survey.Survey) []cluster.Part {
 		}
 		p.Pending = w.Pending(name, v.Releases[p.Release.Value])
 		p.Undone = undone(seen, annotation.Part{Upgrade: v.Site.Record.Upgrade, Release: v.Site.Record.To, Part: name})
+		p.Stuck = undone(seen, annotation.Part{Upgrade: v.Site.Record.Upgrade, Release: v.Site.Record.From, Part: name})
 		out = append(out, p)
 	}
 	return out

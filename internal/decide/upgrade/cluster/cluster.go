@@ -133,8 +133,9 @@ type Part struct {
 	// Pending says which of its pods do not run as its release has them; empty if all do.
 	Pending state.Fact[string]
 	// Undone is why the host that brought its new release has set it back: it did not start.
-	// It is empty if that has not happened.
-	Undone string
+	// It is empty if that has not happened. Stuck is the same of its old release, on the way back:
+	// the host tries again.
+	Undone, Stuck string
 }
 
 // Site is all that Next decides from.

@@ -72,6 +72,12 @@ func noBackup(id gate.ID) []gate.Gate {
 	return []gate.Gate{{ID: id, Verdict: gate.Wait, Why: "there is no good backup"}}
 }
 
+// atProof has a host show what its release has to, and perhaps hold.
+func atProof(h *Host, held string) {
+	h.Journal = parachute.Journal{Upgrade: "u1", From: "R1", To: "R2", Step: parachute.Proving, Since: noon}
+	h.Held = held
+}
+
 // unwell is a site that goes back, and hosts of it are not well.
 func unwell(change func(*Site), hosts ...string) Site {
 	s := aSite(5)
@@ -255,6 +261,15 @@ func TestTheNextStepOfAnUpgradeIsApproved(t *testing.T) {
 		{"a person goes back, and who is not well holds", unwell(func(s *Site) {
 			s.Record.Turns, s.Hosts[1].Held = []string{"cp-1"}, "would return, and does not: the old release does not lie on this host whole"
 		}, "cp-1"), nil},
+		{"a person goes back, a control plane is not well, and the other one holds in its proof", unwell(func(s *Site) { atProof(&s.Hosts[0], "waits") }, "cp-1"), nil},
+		{"a person goes back, a control plane is not well, and the other one is in its proof", unwell(func(s *Site) { atProof(&s.Hosts[0], "") }, "cp-1"), nil},
+		{"a person goes back, a control plane is not well, and the other one is silent in its proof", unwell(func(s *Site) { atProof(&s.Hosts[0], "waits"); s.Hosts[0].Present = state.Known(false) }, "cp-1"), nil},
+		{"a person goes back, a control plane is not well, and a worker is silent in its step", unwell(func(s *Site) {
+			atProof(&s.Hosts[2], "")
+			s.Hosts[2].Present = state.Known(false)
+		}, "cp-1"), nil},
+		{"a person goes back, a worker is not well, and another one holds in its step", unwell(func(s *Site) { atProof(&s.Hosts[3], "waits"); s.Hosts[3].Journal.Step = parachute.Leave }, "w-1"), nil},
+		{"a person goes back, a part does not start, and a control plane is not well", unwell(func(s *Site) { s.Parts[1] = part("operator", "R2"); s.Parts[1].Stuck = "it did not start" }, "cp-1"), nil},
 		{"a person goes back, and one that is well has its turn while another one is not", unwell(func(s *Site) { s.Record.Turns = []string{"w-3"} }, "cp-1"), nil},
 		{"a person goes back, and one that has its turn has fallen silent while another one is not well", unwell(func(s *Site) {
 			s.Record.Turns, s.Hosts[4].Running = []string{"w-3"}, state.Fact[string]{}

@@ -169,6 +169,9 @@ func (p play) facts(w world, i int, blind bool) parachute.Facts {
 	for _, c := range parachute.Criteria() {
 		if h.daemons {
 			f.Proof[c.ID] = state.Known(!h.isNew || p.bad[i] == 0 || c.ID != "kubelet")
+			if c.ID == "peer-view" && p.n > 1 && !p.others(w, i) {
+				f.Proof[c.ID] = state.Fact[bool]{}
+			}
 		}
 	}
 	return f
@@ -272,6 +275,9 @@ func (p play) operator(w world, closed bool) (world, Step, string) {
 		if w.partsNew && (r.Returning && len(r.Turns) > 0 || !r.Started && !w.newer) {
 			wrong = "hosts return before the parts"
 		}
+		if wrong == "" {
+			wrong = p.crowded(w, r)
+		}
 		w.awaited = r.Rollout != Rollout{}
 		w.overdue = w.overdue && w.awaited
 		w.failed, w.settled = r.Failed != "", r.Settled
@@ -312,11 +318,28 @@ func (p play) operator(w world, closed bool) (world, Step, string) {
 	return w, step, wrong
 }
 
+// crowded says who is given a turn while another host is at work. On the way back that may be one
+// in its proof, which may wait for this very host; empty for nobody.
+func (p play) crowded(w world, r Record) string {
+	for i := range p.n {
+		if w.turns[i] || !slices.Contains(r.Turns, name(i)) {
+			continue
+		}
+		for k, h := range w.hosts[:p.n] {
+			if k != i && !h.step.AtRest() && !(r.Returning && h.step == parachute.Proving) {
+				return name(i) + " is given its turn while " + name(k) + " is at work"
+			}
+		}
+	}
+	return ""
+}
+
 // wrong says which rule a world breaks.
 func (p play) wrong(w world) string {
 	work := 0
 	for i, h := range w.hosts[:p.n] {
-		if !h.step.AtRest() {
+		// On the way back one that is in its proof may wait for one that returns.
+		if !h.step.AtRest() && (!w.returning || h.step != parachute.Proving && !p.serves(w, i)) {
 			work++
 		}
 		if w.newer && h.on && h.daemons && !h.isNew {
@@ -353,10 +376,10 @@ func (p play) skewed(w world) string {
 	return ""
 }
 
-// maySicken reports whether the new release may fail on a host now: before the commit, while nobody
-// is at work, and on one host.
+// maySicken reports whether the new release may fail on a host now: before the commit, while all
+// others are at rest or in their proof, and on one host.
 func (p play) maySicken(w world, i int) bool {
-	quiet := !slices.ContainsFunc(w.hosts[:p.n], func(h modelHost) bool { return h.sick || !h.step.AtRest() })
+	quiet := !slices.ContainsFunc(w.hosts[:p.n], func(h modelHost) bool { return h.sick || !h.step.AtRest() && h.step != parachute.Proving })
 	return p.sickens && quiet && w.faults > 0 && w.started && !w.noWayBack && w.hosts[i].isNew && w.hosts[i].step == parachute.Accepted
 }
 

@@ -26,6 +26,7 @@ var rules = []rule{
 	{"resume", Site.resume},
 	{"paused", Site.paused},
 	{"plan", Site.plan},
+	{"unwell goes back beside a proof", Site.besideProof},
 	{"one at a time", Site.finishTurns},
 	{"unwell goes back first", Site.unwellBack},
 	{"everybody is there", Site.everybody},
@@ -207,18 +208,19 @@ func (s Site) await(turns []string) (Step, bool) {
 		return step, true
 	}
 	for _, h := range s.Hosts {
-		switch {
-		case !slices.Contains(turns, h.Name):
-		case !state.Is(h.Present, true) && !s.ails(h):
+		if slices.Contains(turns, h.Name) && !state.Is(h.Present, true) && !s.ails(h) {
 			return s.step(Pause, h.Name+" has its turn and does not answer: bring it back"+s.forGood(h.Name), h.Name)
-		case h.Held != "":
-			return s.step(Pause, h.Name+": "+h.Held, h.Name)
 		}
 	}
 	if why := s.away(turns); why != "" && len(s.atWork()) == 0 && !s.anyAils(turns) {
 		r := s.Record
 		r.Turns = nil
 		return s.write(r, why+" is not known to be well, so no host begins")
+	}
+	for _, h := range s.Hosts {
+		if slices.Contains(turns, h.Name) && h.Held != "" {
+			return s.step(Pause, h.Name+": "+h.Held, h.Name)
+		}
 	}
 	return s.step(Await, "waiting for "+strings.Join(turns, " and "), turns...)
 }

@@ -3,7 +3,9 @@ package cluster
 import (
 	"cmp"
 	"slices"
+	"strings"
 
+	"github.com/holdfast/holdfast/internal/decide/upgrade/parachute"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -58,13 +60,14 @@ func goesFirst(host string) string {
 }
 
 // unwellBack gives a host that is not well its turn. The parts go back before, if somebody can bring
-// them: where the only control plane is the one that is not well, they follow it.
+// them: where the only control plane is the one that is not well, they follow it, and so does a part
+// that did not start. The host may be what keeps it from that.
 func (s Site) unwellBack() (Step, bool) {
 	h := s.unwell()
 	if h == nil {
 		return Step{}, false
 	}
-	if step, waits := s.partsBack(); waits && (step.Do != Bring || s.brings()) {
+	if step, waits := s.partsBack(); waits && (step.Do != Bring || s.brings() && !s.stuck(step.Part)) {
 		return step, true
 	}
 	step, _ := s.give([]Host{*h})
@@ -74,9 +77,34 @@ func (s Site) unwellBack() (Step, bool) {
 	return step, true
 }
 
+// stuck reports whether a part was brought to its old release and did not start.
+func (s Site) stuck(part string) bool {
+	return slices.ContainsFunc(s.Parts, func(p Part) bool { return p.Name == part && p.Stuck != "" })
+}
+
 // brings reports whether a control plane can bring the parts of the old release.
 func (s Site) brings() bool {
 	return slices.ContainsFunc(s.Hosts, func(h Host) bool { return !h.Worker && state.Is(h.Present, true) && state.Is(h.Old, true) })
+}
+
+// besideProof gives a host that is not well its turn on the way back although another one is at
+// work, if that one holds in its proof: it may wait for the very host that is not well, and of two
+// control planes it would wait for ever. Workers keep no control plane from going back either.
+func (s Site) besideProof() (Step, bool) {
+	h, work := s.unwell(), s.atWork()
+	if h == nil || len(work) == 0 || slices.Contains(s.Record.Turns, h.Name) || s.fewer() != "" {
+		return Step{}, false
+	}
+	for _, w := range work {
+		there := state.Is(w.Present, true)
+		proves := w.Journal.Step == parachute.Proving && there && w.Held != ""
+		if !proves && !(w.Worker && !h.Worker && (w.Held != "" || !there)) {
+			return Step{}, false
+		}
+	}
+	r := s.Record
+	r.Turns = append(slices.Clone(r.Turns), h.Name)
+	return s.write(r, goesFirst(h.Name)+", although "+strings.Join(names(work), " and ")+" is at work and waits")
 }
 
 // instead takes the turns of hosts that have not begun and that are well, or silent, for one that is

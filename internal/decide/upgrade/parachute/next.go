@@ -166,13 +166,24 @@ func (d decision) returning() (Action, bool) {
 	case d.f.Running != d.j.From: // a crash came between, and a veto may speak by now
 		return d.giveUp(d.j.Why, d.j.Failed)
 	case !d.f.Daemons:
-		return Action{Act: SwitchBack, Journal: d.j, Why: d.j.Why}, true
+		return Action{Act: SwitchBack, Journal: d.j, Why: d.j.Why, Held: d.endless()}, true
 	case complete(d.f.Proof, d.kind()) || d.f.Kind != Worker && state.Is(d.f.Serves, true):
 		return d.to(Returned, Undo, d.j.Why)
-	case d.now.After(d.j.Since.Add(returnLimit)):
-		return Action{Act: Hold, Journal: d.j, Why: fmt.Sprintf("the return has not ended within %s: a person has to look. It was for: %s", returnLimit, d.j.Why)}, true
+	case d.endless() != "":
+		return Action{Act: Hold, Journal: d.j, Why: d.endless()}, true
 	}
 	return Action{Act: Prove, Journal: d.j, Why: d.j.Why}, true
+}
+
+// endless says that a return takes too long; empty if it does not.
+func (d decision) endless() string {
+	switch {
+	case !d.now.After(d.j.Since.Add(returnLimit)):
+		return ""
+	case !d.f.Daemons:
+		return fmt.Sprintf("not all daemons of the old release run %s after the return began: a person has to look (systemctl --failed). It was for: %s", returnLimit, d.j.Why)
+	}
+	return fmt.Sprintf("the return has not ended within %s: a person has to look. It was for: %s", returnLimit, d.j.Why)
 }
 
 // accept comes before all reasons to return: what has proved itself stays.
@@ -391,8 +402,16 @@ func (d decision) begin() (Action, bool) {
 	if !d.f.Daemons { // a crash came between the journal and the act
 		return Action{Act: Undo, Journal: d.j, Why: "the daemons of the release start again"}, true
 	}
-	if !turn.Known || turn.Value.Wish != Go || turn.Value.To == d.f.Running || !d.spared() || !d.kept() {
+	if !turn.Known || turn.Value.Wish != Go || turn.Value.To == d.f.Running {
 		return Action{}, false
+	}
+	switch {
+	case !d.spared() && d.f.PeerAway < stillHere: // perhaps one answer was late
+		return Action{}, false
+	case !d.spared():
+		return d.stays("no other control plane is known to serve")
+	case !d.kept():
+		return d.stays("two other control planes are not known to serve, and etcd would lose its majority")
 	}
 	attempts := 1
 	if d.j.Upgrade == turn.Value.Upgrade {
@@ -400,13 +419,18 @@ func (d decision) begin() (Action, bool) {
 			return Action{Act: Hold, Journal: d.j, Why: fmt.Sprintf("the host went back in attempt %d and does not try again: %s", d.j.Attempts, d.j.Why)}, true
 		}
 		if d.f.PeerBack { // a site that has just come together is busy, and the last attempt would be undone
-			return Action{}, false
+			return d.stays("another control plane has not been known to serve for a whole minute, and this is the last attempt")
 		}
 		if attempts += d.j.Attempts; turn.Value.Attempt > 0 && attempts > turn.Value.Attempt {
 			return Action{}, false
 		}
 	}
 	return Action{Act: DoPrepare, Journal: Journal{Upgrade: turn.Value.Upgrade, From: turn.Value.From, To: turn.Value.To, Step: Prepare, Since: d.now, Attempts: attempts, Boot: d.f.Boot}, Why: "leadership and VIPs go to other hosts"}, true
+}
+
+// stays says why a host with its turn does not begin. It looks again and again.
+func (d decision) stays(why string) (Action, bool) {
+	return Action{Act: Hold, Journal: d.j, Why: "has its turn and does not begin: " + why}, true
 }
 
 // wants reports whether the cluster is known to want something of this way.

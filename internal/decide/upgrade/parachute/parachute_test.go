@@ -94,6 +94,7 @@ func TestWhatAHostDoesNext(t *testing.T) {
 		{None, "does not know whether it has a turn", func(_ *Journal, f *Facts) { f.Turn = state.Fact[Turn]{} }},
 		{None, "has its turn", nil},
 		{None, "has its turn, and its peer is not known to serve", func(_ *Journal, f *Facts) { f.PeerServes = state.Fact[bool]{} }},
+		{None, "has its turn, and its peer is not known to serve for long", func(_ *Journal, f *Facts) { f.PeerServes, f.PeerAway = state.Fact[bool]{}, stillHere }},
 		{None, "has its turn, and is alone on its site", func(_ *Journal, f *Facts) { f.Kind, f.PeerServes = Alone, state.Fact[bool]{} }},
 		{Prepare, "leads etcd", func(_ *Journal, f *Facts) { f.Released = false }},
 		{Prepare, "leads nothing", nil},
@@ -217,6 +218,9 @@ func TestWhatAHostDoesNext(t *testing.T) {
 		{Returning, "the old release starts", func(_ *Journal, f *Facts) { f.Running, f.Proof, f.Serves = "old", nil, state.Known(false) }},
 		{Returning, "the old release does not start", func(j *Journal, f *Facts) {
 			f.Running, f.Proof, f.Serves, j.Since, j.Why = "old", nil, state.Known(false), noon.Add(-4*time.Minute), "not shown: its etcd answers"
+		}},
+		{Returning, "not all daemons of the old release start", func(j *Journal, f *Facts) {
+			f.Running, f.Daemons, f.Proof, f.Serves, j.Since, j.Why = "old", false, nil, state.Known(false), noon.Add(-4*time.Minute), "not shown: its etcd answers"
 		}},
 		{Returning, "it booted", func(_ *Journal, f *Facts) { f.Boot = "b2" }},
 		{Returning, "the old release serves", func(_ *Journal, f *Facts) { f.Running = "old" }},

@@ -13,6 +13,7 @@ import (
 	etcdv1 "github.com/openshift/api/etcd/v1"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/holdfast/holdfast/internal/decide/upgrade/cluster"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/clusterversion"
@@ -110,11 +111,25 @@ func (v Survey) site(s Seen) cluster.Site {
 		site.Hosts = append(site.Hosts, h.site(s, to))
 	}
 	if i := slices.IndexFunc(s.Pools.Value, func(p mcfgv1.MachineConfigPool) bool { return p.Name == workers }); i >= 0 {
-		if most := s.Pools.Value[i].Spec.MaxUnavailable; most != nil && most.IntValue() > 1 {
-			site.MaxUnavailable = most.IntValue()
-		}
+		site.MaxUnavailable = mayBeAway(s.Pools.Value[i].Spec.MaxUnavailable, site.Hosts)
 	}
 	return site
+}
+
+// mayBeAway returns how many workers may be away by their pool: a number or a percentage of
+// them, rounded down, and at least one, as for configurations.
+func mayBeAway(most *intstr.IntOrString, hosts []cluster.Host) int {
+	all := 0
+	for _, h := range hosts {
+		if h.Worker {
+			all++
+		}
+	}
+	n, err := intstr.GetScaledValueFromIntOrPercent(most, all, false)
+	if err != nil { // also where the pool says nothing
+		return 1
+	}
+	return max(n, 1)
 }
 
 // knows reports whether a release says that it has a format.
