@@ -262,7 +262,11 @@ func (r *caRotation) step(ctx context.Context, begin *bool) (done bool, err erro
 	r.say(step.Why)
 	switch step.Kind {
 	case decide.Settled, decide.Due:
-		return true, printCA(r.streams.Out, r.output, []caReport{reportOfCA(f)})
+		err := printCA(r.streams.Out, r.output, []caReport{reportOfCA(f)})
+		if err == nil && (step.Kind == decide.Due || f.Wish.Phase != decide.Done) {
+			err = coded(command.ExitAttention, "the rotation is not complete and no longer under way: somebody took its wish away, or restored etcd. %s", step.Why)
+		}
+		return true, err
 	case decide.Hold:
 		return true, coded(command.ExitAttention, "%s", step.Why)
 	case decide.Clean:

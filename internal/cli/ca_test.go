@@ -183,7 +183,7 @@ func TestTheKubernetesCAIsReplacedOnControlPlanesAndThenOnWorkers(t *testing.T) 
 func TestARotationWaitsForWhatPodsTrust(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCASite(t)
-		c.publishes, c.edited = decide.KubernetesCA, c.old.Block
+		c.publishes, c.edited = decide.KubernetesCA, newCASite(t).old.Block
 		_, said, err := c.rotate(decide.KubernetesCA, "", nil)
 		if err == nil || !strings.Contains(said, "1 ConfigMaps to go: shop/kube-root-ca.crt") || !slices.Equal(c.phases, []string{"trust cp-1", "trust cp-2", "trust worker-1"}) {
 			t.Errorf("%v %q\n%s", err, c.phases, said)
@@ -325,6 +325,29 @@ func TestAWishFromBeforeTheLastRotationIsReplaced(t *testing.T) {
 			}
 			if _, said, err := c.rotate(decide.FrontProxyCA, "", nil); err != nil || !slices.Equal(c.phases, wholeCA) {
 				t.Errorf("%s: %v %q\n%s", phase, err, c.phases, said)
+			}
+		})
+	}
+}
+
+// TestARotationWhoseWishVanishesIsNotTakenForComplete: somebody took it away while the command ran.
+func TestARotationWhoseWishVanishesIsNotTakenForComplete(t *testing.T) {
+	for _, last := range []int{3, 6, 9} {
+		synctest.Test(t, func(t *testing.T) {
+			c, reads := newCASite(t), 0
+			var out, said bytes.Buffer
+			r := caRotation{
+				rotateCAFlags: rotateCAFlags{timeout: time.Hour, tokenLife: tokenLife, yes: true, withoutBackup: true}, cluster: c, authority: decide.FrontProxyCA,
+				streams: Streams{In: &answers{}, Out: &out, Err: &said}, random: rand.Reader,
+				now: func() time.Time {
+					if reads++; reads >= last {
+						delete(c.wish, string(decide.FrontProxyCA))
+					}
+					return time.Now()
+				},
+			}
+			if err := r.run(t.Context()); codeOf(err) != command.ExitAttention || !strings.Contains(err.Error(), "no longer under way") {
+				t.Errorf("after %d readings: %v\n%s", last, err, said.String())
 			}
 		})
 	}

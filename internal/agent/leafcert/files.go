@@ -153,7 +153,7 @@ func (k *Keeper) renew(l leafcert.Leaf) (ends time.Time, err error) {
 func (k *Keeper) SignKubelet(old, key string) (string, error) {
 	bundle, authorityKey, err := k.signer(leafcert.KubernetesCA)
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("kubelet gets no certificate without the key of the cluster's authority: %s", err) //nolint:errorlint // this host is set up
 	}
 	return keys.Renew(old, key, bundle, authorityKey, k.Life, k.Now())
 }

@@ -217,6 +217,12 @@ func (k *Keeper) keep(ctx context.Context, cluster Cluster, a rotation.Authority
 		}
 	}
 	said.Restored = errors.Is(err, errRestored)
+	if said.Restored || err == nil && w.Phase == "" && a.Replaceable() {
+		var late error
+		if did, now, late = k.catchUp(ctx, cluster, now); late != nil {
+			err = late
+		}
+	}
 	said.Unable = now.unable
 	if err != nil {
 		said.Problem, said.ByPerson = err.Error(), isByPerson(err)
@@ -227,6 +233,32 @@ func (k *Keeper) keep(ctx context.Context, cluster Cluster, a rotation.Authority
 		said.Trusts, said.Signs, said.Ends = now.Trusts, now.signs(said.New), now.ends
 	}
 	return said, did, err
+}
+
+// catchUp has programs read files that a rotation left which is no longer known: somebody took its
+// wish away, or restored etcd from before it. Until then nobody knows what this host trusts, and no
+// other rotation may begin. It changes no file. No turn says who restarts programs, so it is one
+// control plane after the other, by name.
+func (k *Keeper) catchUp(ctx context.Context, cluster Cluster, now files) (did []string, _ files, err error) {
+	if len(now.unread) == 0 {
+		return nil, now, nil
+	}
+	nodes, err := cluster.Nodes(ctx)
+	if err != nil {
+		return nil, now, err
+	}
+	for _, n := range nodes {
+		said := state.ParseAnnotation[rotation.Reports](n.Annotations[state.AnnotationTrust])
+		if n.ControlPlane() && n.Name < k.Node && len(said.Value.Authorities[now.authority].Trusts) == 0 {
+			return nil, now, waiting{fmt.Errorf("programs of this host read what an earlier rotation left once those of %s have", n.Name)}
+		}
+	}
+	if err := k.load(ctx, cluster, now); err != nil {
+		return nil, now, err
+	}
+	did = []string{fmt.Sprintf("%s: programs have read what an earlier rotation left", now.authority)}
+	now, err = k.read(now.authority)
+	return did, now, err
 }
 
 // mayFollow returns nil if the files may follow a wish, and remembers the wish before they

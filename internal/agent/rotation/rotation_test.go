@@ -329,6 +329,55 @@ func goesBackNever(t *testing.T, a rotation.Authority, phase string, forgets boo
 	})
 }
 
+// A rotation that vanishes in its middle, because somebody took its wish away or restored etcd from
+// before it, leaves no host for which nobody knows what it trusts: another rotation begins and ends.
+func TestARotationThatVanishesHoldsNoLaterOne(t *testing.T) {
+	for _, a := range rotation.Authorities() {
+		for _, gone := range []int{2, 10} {
+			for _, restored := range []bool{false, true} {
+				synctest.Test(t, func(t *testing.T) { vanishes(t, a, gone, restored) })
+			}
+		}
+	}
+}
+
+func vanishes(t *testing.T, a rotation.Authority, gone int, restored bool) {
+	t.Helper()
+	c := newCluster(t, 2)
+	former := ""
+	if restored {
+		c.rotate(a)
+		former = string(c.secret[string(a)])
+	}
+	before := c.hosts[0].files(a).Key
+	for i := range gone {
+		c.command(a, i == 0)
+		c.look()
+		time.Sleep(every)
+	}
+	delete(c.secret, string(a))
+	if restored {
+		c.secret[string(a)] = []byte(former)
+	}
+	for range 20 {
+		c.look()
+		step := c.command(a, false)
+		if step.Begins() {
+			c.rotate(a)
+			c.same(a, before)
+			return
+		}
+		for _, h := range c.hosts {
+			if strings.Contains(step.Why, "holdfast host reboot "+h.Node) {
+				h.begin(h.Node, h.ControlPlanes)
+				h.boot()
+			}
+		}
+		time.Sleep(reloadTime)
+	}
+	t.Fatalf("%s, gone after %d looks, restored %t: no rotation may begin: %s", a, gone, restored, c.waited[len(c.waited)-1])
+}
+
 // An API server is restarted only while those of all other control planes are
 // ready.
 func TestNoAPIServerIsRestartedWhileAnotherOneIsDown(t *testing.T) {

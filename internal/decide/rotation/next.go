@@ -13,6 +13,8 @@ import (
 type Host struct {
 	Name  string
 	Ready bool
+	// Joins is true for a host that says that it becomes a control plane, and is none yet.
+	Joins bool
 	// Renews is true while it renews its leaf certificates, and restarts programs
 	// for them.
 	Renews bool
@@ -313,7 +315,7 @@ func (s Seen) settled() Step {
 	for _, h := range all[1:] {
 		same := h.Report.Signs == first.Signs && slices.Equal(h.Report.Trusts, first.Trusts)
 		if !same && !eachTrusts(all, h.Report.Signs, first.Signs) {
-			return Step{Kind: Refuse, Why: fmt.Sprintf("%s and %s have different authorities: compare their files", all[0].Name, h.Name)}
+			return Step{Kind: Refuse, Why: fmt.Sprintf("%s and %s have different authorities: compare their files", all[0].Name, h.Name) + problems(all, []string{all[0].Name, h.Name})}
 		}
 		single = single && same
 	}

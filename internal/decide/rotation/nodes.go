@@ -54,21 +54,30 @@ func Joining(a Authority, let []Newcomer, nodes []state.Node, now time.Time) str
 	return ""
 }
 
-// Stale names those of the texts that do not hold the authorities which the first
-// control plane trusts, and no others.
+// Stale names those of the texts that lack an authority which all control planes trust, or hold
+// one that none of them does. What only some trust, a rotation has left that is no longer known:
+// nobody shows it.
 func Stale(texts map[string][]ID, hosts []Host) []string {
-	if len(hosts) == 0 || hosts[0].Report == nil {
+	if len(hosts) == 0 || slices.ContainsFunc(hosts, func(h Host) bool { return h.Report == nil }) {
 		return nil
 	}
-	want := slices.Sorted(slices.Values(hosts[0].Report.Trusts))
+	var some []ID
+	for _, h := range hosts {
+		some = append(some, h.Report.Trusts...)
+	}
+	all := slices.DeleteFunc(slices.Clone(some), func(id ID) bool { return !eachTrusts(hosts, id) })
 	var out []string
 	for name, ids := range texts {
-		if !slices.Equal(slices.Sorted(slices.Values(ids)), want) {
+		if slices.ContainsFunc(all, notIn(ids)) || slices.ContainsFunc(ids, notIn(some)) {
 			out = append(out, name)
 		}
 	}
 	slices.Sort(out)
 	return out
+}
+
+func notIn(list []ID) func(ID) bool {
+	return func(id ID) bool { return !slices.Contains(list, id) }
 }
 
 // HostsOf returns the control planes among nodes, with what each says about an
@@ -81,9 +90,25 @@ func HostsOf(nodes []state.Node, a Authority) (hosts []Host, absent []string) {
 			}
 			continue
 		}
-		hosts = append(hosts, hostOf(n, a))
+		h := hostOf(n, a)
+		if !n.ControlPlane() {
+			h = h.joining()
+		}
+		hosts = append(hosts, h)
 	}
 	return hosts, absent
+}
+
+// joining returns a host that says of itself that it becomes a control plane. It is waited for.
+// What it says of the site does not count: root on a worker may write it.
+func (h Host) joining() Host {
+	h.Joins, h.ControlPlanes, h.NoRoot = true, 0, false
+	if h.Report != nil {
+		said := *h.Report
+		said.Restored = false
+		h.Report = &said
+	}
+	return h
 }
 
 // hostOf returns a host with what it says about an authority.
@@ -105,6 +130,7 @@ func hostOf(n state.Node, a Authority) Host {
 // name. Of other numbers of control planes nothing is said: the agents ask the other
 // API servers, which are ready only with etcd.
 func EtcdSpares(hosts []Host, spares map[string]rollout.Spare) string {
+	hosts = slices.DeleteFunc(slices.Clone(hosts), func(h Host) bool { return h.Joins })
 	if len(hosts) != 2 {
 		return ""
 	}

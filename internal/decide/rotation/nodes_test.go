@@ -46,6 +46,22 @@ func TestWhichNodesARotationWaitsFor(t *testing.T) {
 	}
 }
 
+// TestAHostThatSaysThatItBecomesAControlPlaneSaysNothingOfTheSite: root on a worker may write its
+// Node. It is waited for, holds no rotation for others, and does not count for etcd.
+func TestAHostThatSaysThatItBecomesAControlPlaneSaysNothingOfTheSite(t *testing.T) {
+	said := state.FormatAnnotation(Reports{ControlPlanes: 99, NoRoot: true, Authorities: map[Authority]Report{EtcdCA: {Of: "a", Restored: true, Signs: oldKey, Trusts: []ID{oldKey}}}}) //nolint:exhaustive // one is enough
+	hosts, _ := HostsOf([]state.Node{
+		{Name: "cp-1", Ready: true, Labels: map[string]string{state.LabelControlPlane: ""}}, {Name: "cp-2", Ready: true, Labels: map[string]string{state.LabelControlPlane: ""}},
+		{Name: "w-1", Ready: true, Labels: map[string]string{noderole.Claim: string(state.RoleMaster)}, Annotations: map[string]string{state.AnnotationTrust: said}},
+	}, EtcdCA)
+	if h := hosts[2]; !h.Joins || h.ControlPlanes != 0 || h.NoRoot || h.Report == nil || h.Report.Restored || h.Report.Signs != oldKey {
+		t.Errorf("%+v, %+v", h, h.Report)
+	}
+	if why := EtcdSpares(hosts, nil); !strings.Contains(why, "cp-1") {
+		t.Errorf("of two control planes and one that says so: %q", why)
+	}
+}
+
 func TestWhichHostThatIsInstalledARotationWaitsFor(t *testing.T) {
 	later := began.Add(time.Hour)
 	master := Newcomer{Name: "cp-3", Control: true, Token: "abcdef", Ends: later}
