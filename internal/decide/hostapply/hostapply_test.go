@@ -352,7 +352,8 @@ func TestWhatAHostReports(t *testing.T) {
 			booting,
 		},
 		{
-			"its wish was taken back before its reboot, and it is back", hostapply.Journal{Good: "old", Target: "new", Phase: hostapply.Checking, Back: true, Reboots: true, Boot: "1", Since: at, Why: "another configuration is wanted before its reboot"},
+			"its wish was taken back before its reboot, and it is back",
+			hostapply.Journal{Good: "old", Target: "new", Phase: hostapply.Checking, Back: true, Reboots: true, Boot: "1", Since: at, Why: "another configuration is wanted before its reboot"},
 			with(desired("old"), func(f *hostapply.Facts) { f.Quiet = true }), "",
 			hostapply.Report{State: rollout.Done, Current: "old", Stage: rollout.Settled},
 			old,

@@ -74,7 +74,7 @@ func anyFacts(r *rand.Rand) hostapply.Facts {
 		f.ByHand = "kernel arguments"
 	}
 	f.First = r.IntN(4) == 0
-	f.Needed = r.IntN(4) == 0 && !(f.MayBoot.Known && f.MayBoot.Value) // as the caller has it
+	f.Needed = r.IntN(4) == 0 && (!f.MayBoot.Known || !f.MayBoot.Value) // as the caller has it
 	if f.Wish == hostapply.Turn {
 		f.Drains = true // as the caller has it
 	}
@@ -147,7 +147,7 @@ func broken(j hostapply.Journal, f hostapply.Facts, s hostapply.Step) []string {
 		rule(f.Failed == "" || strings.HasSuffix(r.Reason, ": "+f.Failed), "why it has not booted is told")
 	}
 	if r.Needed {
-		rule(f.Needed && !r.Drain && s.Do == hostapply.Nothing && !n.Back && !(n.First && n.Target != ""), "a host that the cluster needs takes pods before its boot, and does nothing else")
+		rule(f.Needed && !r.Drain && s.Do == hostapply.Nothing && !n.Back && (!n.First || n.Target == ""), "a host that the cluster needs takes pods before its boot, and does nothing else")
 	}
 	if s.Do == hostapply.Drain {
 		rule(f.Drains && !f.Drained && !n.Back && r.Drain && r.Stage == rollout.Drains, "pods are waited for where they have to move")

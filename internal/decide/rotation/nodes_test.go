@@ -51,7 +51,8 @@ func TestWhichNodesARotationWaitsFor(t *testing.T) {
 func TestAHostThatSaysThatItBecomesAControlPlaneSaysNothingOfTheSite(t *testing.T) {
 	said := state.FormatAnnotation(Reports{ControlPlanes: 99, NoRoot: true, Authorities: map[Authority]Report{EtcdCA: {Of: "a", Restored: true, Signs: oldKey, Trusts: []ID{oldKey}}}}) //nolint:exhaustive // one is enough
 	hosts, _ := HostsOf([]state.Node{
-		{Name: "cp-1", Ready: true, Labels: map[string]string{state.LabelControlPlane: ""}}, {Name: "cp-2", Ready: true, Labels: map[string]string{state.LabelControlPlane: ""}},
+		{Name: "cp-1", Ready: true, Labels: map[string]string{state.LabelControlPlane: ""}},
+		{Name: "cp-2", Ready: true, Labels: map[string]string{state.LabelControlPlane: ""}},
 		{Name: "w-1", Ready: true, Labels: map[string]string{noderole.Claim: string(state.RoleMaster)}, Annotations: map[string]string{state.AnnotationTrust: said}},
 	}, EtcdCA)
 	if h := hosts[2]; !h.Joins || h.ControlPlanes != 0 || h.NoRoot || h.Report == nil || h.Report.Restored || h.Report.Signs != oldKey {

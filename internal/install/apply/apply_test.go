@@ -264,6 +264,37 @@ func TestTwoRunsDoNotMeet(t *testing.T) {
 	}
 }
 
+// TestWhoWritesAConfigurationWaitsForAnotherRun, and a run that is cancelled meanwhile ends.
+func TestWhoWritesAConfigurationWaitsForAnotherRun(t *testing.T) {
+	m := newMachine(t)
+	unlock, err := m.host().lock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := m.host().Alone(ctx); err == nil || !strings.Contains(err.Error(), "another run") {
+		t.Errorf("cancelled: %v", err)
+	}
+	got := make(chan error)
+	go func() {
+		again, err := m.host().Alone(t.Context())
+		if err == nil {
+			again()
+		}
+		got <- err
+	}()
+	select {
+	case err := <-got:
+		t.Errorf("it does not wait: %v", err)
+	case <-time.After(2 * aloneAgain): //nolint:forbidigo // nothing is to happen
+	}
+	unlock()
+	if err := <-got; err != nil {
+		t.Error(err)
+	}
+}
+
 func TestLinksOfAnotherRootDoNotLeadOutOfIt(t *testing.T) {
 	m := newMachine(t)
 	outside := t.TempDir()

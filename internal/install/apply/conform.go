@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/install/plan"
 )
 
@@ -54,10 +55,8 @@ func (h *Host) Alone(ctx context.Context) (func(), error) {
 		if err == nil || !errors.Is(err, syscall.EWOULDBLOCK) {
 			return unlock, err
 		}
-		select {
-		case <-limited.Done():
+		if host.Sleep(limited, aloneAgain) != nil {
 			return nil, err
-		case <-time.After(aloneAgain):
 		}
 	}
 }

@@ -98,7 +98,8 @@ func (s Site) besideProof() (Step, bool) {
 	for _, w := range work {
 		there := state.Is(w.Present, true)
 		proves := w.Journal.Step == parachute.Proving && there && w.Held != ""
-		if !proves && !(w.Worker && !h.Worker && (w.Held != "" || !there)) {
+		aside := w.Worker && !h.Worker && (w.Held != "" || !there)
+		if !proves && !aside {
 			return Step{}, false
 		}
 	}
