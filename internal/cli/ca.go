@@ -77,6 +77,7 @@ type caCluster interface {
 	Pods(ctx context.Context) ([]corev1.Pod, error)
 	SwapConfigMapKey(ctx context.Context, namespace, name, key, before, after string) error
 	PacemakerCluster(ctx context.Context) (*etcdv1.PacemakerCluster, error)
+	NodeLastSeen(ctx context.Context, node string) (time.Time, error)
 }
 
 // The ConfigMap in which API servers publish authorities for servers that extend the
@@ -134,6 +135,9 @@ func readCA(ctx context.Context, c caCluster, a decide.Authority, now time.Time,
 		return out, err
 	}
 	out.Hosts, out.Absent = decide.HostsOf(nodes, a)
+	if err := out.readClock(ctx, c); err != nil {
+		return out, err
+	}
 	switch a {
 	case decide.FrontProxyCA:
 		err = out.readPublished(ctx, c)
@@ -169,6 +173,25 @@ func (f *caFacts) readWork(ctx context.Context, c caCluster, nodes []state.Node)
 	others := cmp.Or(replace.InForce(lock), decide.Joining(f.Authority, let, nodes, f.Now))
 	f.Upgrade, f.AtWork = cmp.Or(held.Rewrite, others), cmp.Or(held.Away, others)
 	return err
+}
+
+// readClock compares this machine's clock with those of control planes.
+func (f *caFacts) readClock(ctx context.Context, c caCluster) error {
+	seen := map[string]time.Time{}
+	for _, h := range f.Hosts {
+		if !h.Ready || h.Joins {
+			continue
+		}
+		at, err := c.NodeLastSeen(ctx, h.Name)
+		if err != nil {
+			return err
+		}
+		if !at.IsZero() {
+			seen[h.Name] = at
+		}
+	}
+	f.Clock = decide.ClockOf(f.Now, seen)
+	return nil
 }
 
 // readNetwork names the pods of the pod network that started before the new authority

@@ -353,6 +353,28 @@ func TestARotationWhoseWishVanishesIsNotTakenForComplete(t *testing.T) {
 	}
 }
 
+// TestTheWaitsOfARotationAreNotCountedByAWrongClock: who types has a clock that is behind, or ahead
+// by the second run alone, and the key would go a day too early.
+func TestTheWaitsOfARotationAreNotCountedByAWrongClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCASite(t)
+		c.ahead = 24 * time.Hour
+		if _, _, err := c.rotate(decide.ServiceAccountKey, "", nil); codeOf(err) != command.ExitRefused || !strings.Contains(err.Error(), "the clock of this machine says 2000-01-01T00:00:00Z, and cp-1 said 2000-01-01T23:59:55Z last") || len(c.phases) > 0 {
+			t.Fatalf("%v %q", err, c.phases)
+		}
+		c.ahead = 0
+		if _, _, err := c.rotate(decide.ServiceAccountKey, "", nil); codeOf(err) != command.ExitAttention {
+			t.Fatal(err)
+		}
+		began := len(c.phases)
+		c.ahead = -25 * time.Hour // this machine's clock has jumped since
+		time.Sleep(25 * time.Hour)
+		if _, said, err := c.rotate(decide.ServiceAccountKey, "", func(f *rotateCAFlags) { f.timeout = time.Minute }); err == nil || !strings.Contains(said, "the clock of this machine says") || len(c.phases) != began {
+			t.Errorf("%v %q\n%s", err, c.phases, said)
+		}
+	})
+}
+
 func TestADryRunSaysWhatWouldBeDoneAndChangesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCASite(t)

@@ -45,6 +45,9 @@ type Seen struct {
 	// Upgrade says why other work on the site lets none begin, an upgrade or hosts that
 	// come or go, and AtWork why none goes on; both are empty without.
 	Upgrade, AtWork string
+	// Clock says that Now is not what control planes say; empty if it is, within minutes. Hours
+	// are counted from times in the wish.
+	Clock string
 	// Published lists the authorities that the API publishes for other servers; nil
 	// for one that it does not publish.
 	Published []ID
@@ -120,13 +123,13 @@ func Next(s Seen, begin bool) Step {
 	why := s.missing()
 	running := s.Wish.Running() && !s.restored()
 	switch {
-	case !running && cmp.Or(why, s.Etcd, s.Upgrade) != "":
-		return Step{Kind: Refuse, Why: cmp.Or(why, s.Etcd, s.Upgrade)}
+	case !running && cmp.Or(why, s.Clock, s.Etcd, s.Upgrade) != "":
+		return Step{Kind: Refuse, Why: cmp.Or(why, s.Clock, s.Etcd, s.Upgrade)}
 	case why != "":
 		return Step{Kind: Wait, Why: why}
 	case running:
 		step := s.goOn()
-		if wait := cmp.Or(s.Etcd, s.AtWork); step.Kind == Ask && wait != "" {
+		if wait := cmp.Or(s.Clock, s.Etcd, s.AtWork); step.Kind == Ask && wait != "" {
 			return Step{Kind: Wait, Why: wait}
 		}
 		return step

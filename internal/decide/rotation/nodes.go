@@ -2,6 +2,7 @@ package rotation
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -123,6 +124,26 @@ func hostOf(n state.Node, a Authority) Host {
 		}
 	}
 	return h
+}
+
+// apart is how far a clock may be from those of control planes. Their kubelets say every ten
+// seconds that they are alive.
+const apart = 2 * time.Minute
+
+// ClockOf says that a machine's clock is not that of the control planes; empty if it is. seen is
+// when each of them said last, by its own clock, that it is alive.
+func ClockOf(now time.Time, seen map[string]time.Time) string {
+	latest := ""
+	for _, name := range slices.Sorted(maps.Keys(seen)) {
+		if latest == "" || seen[name].After(seen[latest]) {
+			latest = name
+		}
+	}
+	if latest == "" || now.Sub(seen[latest]).Abs() <= apart {
+		return ""
+	}
+	return fmt.Sprintf("the clock of this machine says %s, and %s said %s last: put the one right that is wrong, since the waits of a rotation are counted by it",
+		now.UTC().Format(time.RFC3339), latest, seen[latest].UTC().Format(time.RFC3339))
 }
 
 // EtcdSpares says why etcd could not do without one of two control planes; empty if

@@ -63,6 +63,29 @@ func TestAHostThatSaysThatItBecomesAControlPlaneSaysNothingOfTheSite(t *testing.
 	}
 }
 
+func TestWhoseClockIsApart(t *testing.T) {
+	for _, c := range []struct {
+		sentence string
+		seen     map[string]time.Duration
+		apart    string
+	}{
+		{"nobody has said anything", nil, ""},
+		{"a kubelet that is alive", map[string]time.Duration{"cp-1": -9 * time.Second}, ""},
+		{"one that fell silent, beside one that is alive", map[string]time.Duration{"cp-1": -time.Hour, "cp-2": -9 * time.Second}, ""},
+		{"ours is ahead", map[string]time.Duration{"cp-1": -time.Hour, "cp-2": -time.Hour}, "cp-1"},
+		{"ours is behind", map[string]time.Duration{"cp-1": -time.Second, "cp-2": time.Hour}, "cp-2"},
+	} {
+		seen := map[string]time.Time{}
+		for name, ago := range c.seen {
+			seen[name] = began.Add(ago)
+		}
+		got := ClockOf(began, seen)
+		if (got == "") != (c.apart == "") || !strings.Contains(got, c.apart) {
+			t.Errorf("%s: %q", c.sentence, got)
+		}
+	}
+}
+
 func TestWhichHostThatIsInstalledARotationWaitsFor(t *testing.T) {
 	later := began.Add(time.Hour)
 	master := Newcomer{Name: "cp-3", Control: true, Token: "abcdef", Ends: later}

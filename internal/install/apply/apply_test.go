@@ -287,7 +287,7 @@ func TestWhoWritesAConfigurationWaitsForAnotherRun(t *testing.T) {
 	select {
 	case err := <-got:
 		t.Errorf("it does not wait: %v", err)
-	case <-time.After(2 * aloneAgain): //nolint:forbidigo // nothing is to happen
+	case <-time.After(2 * aloneAgain): // nothing is to happen
 	}
 	unlock()
 	if err := <-got; err != nil {

@@ -326,7 +326,7 @@ func (p play) crowded(w world, r Record) string {
 			continue
 		}
 		for k, h := range w.hosts[:p.n] {
-			if k != i && !h.step.AtRest() && !(r.Returning && h.step == parachute.Proving) {
+			if beside := r.Returning && h.step == parachute.Proving; k != i && !h.step.AtRest() && !beside {
 				return name(i) + " is given its turn while " + name(k) + " is at work"
 			}
 		}
