@@ -170,7 +170,7 @@ func TestAThirdControlPlaneThatVotesIsSaidToBeLostByItsSerialNumber(t *testing.T
 			t.Errorf("%s: there is a wish: %v", sentence, err)
 		}
 	}
-	p.Newcomer.Machine.Serial = "S3"
+	p.Third, p.Newcomer.Machine.Serial = 7, "S3"
 	put(t, g.store.PutWidenPlan(p), g.run(t.Context()))
 	if out := g.r.out.String(); out != "taken back: an administrator said that cp-3 will not come back; the site has two control planes as before\n" {
 		t.Error(out)
