@@ -37,7 +37,6 @@ import (
 	"github.com/holdfast/holdfast/internal/agent/twonode"
 	"github.com/holdfast/holdfast/internal/cli/command"
 	decide "github.com/holdfast/holdfast/internal/decide/deleted"
-	"github.com/holdfast/holdfast/internal/install/release"
 	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
@@ -151,7 +150,7 @@ func runParts(ctx context.Context, s *site.Site, log *slog.Logger, address strin
 	group.Go(func() error { loops.Watch(ctx, config.Requests(state.AgentSocket)); return nil })
 	shelf := newShelf(s, cluster.View)
 	follow(shelf.Nodes, shelf.Task())
-	brings := parts.New(parts.Options{Unit: parts.ThisUnit(), Now: time.Now, Node: func() string { return cluster.View().Host.NodeName }, Runs: func() (string, error) { return release.Current("/") }})
+	brings := parts.New(parts.Options{Unit: parts.ThisUnit(), Now: time.Now, Node: func() string { return cluster.View().Host.NodeName }})
 	if s.Role.ControlPlane() {
 		group.Go(func() error { loops.Run(ctx, leaves.Task()); return nil })
 		follow(brings.Nodes, brings.Task())

@@ -136,16 +136,24 @@ func (a *Agent) wish(ctx context.Context, r hostapply.Report, desired state.Fact
 }
 
 // addSpared adds whether the cluster carries on while this host boots, and whether it has not
-// been known to for so long that the host takes pods again. One that shuts down takes none.
+// been known to for so long that the host takes pods again. It does so until the cluster has
+// carried on for a while: a peer that comes and goes is no reason to move all pods each time. A
+// host that shuts down takes none.
 func (a *Agent) addSpared(ctx context.Context, f *hostapply.Facts) {
 	f.MayBoot, f.NotSpared = a.mayBoot(ctx)
-	switch {
-	case state.Is(f.MayBoot, true):
-		a.neededSince = time.Time{}
-	case a.neededSince.IsZero() || f.Now.Before(a.neededSince):
-		a.neededSince = f.Now
+	n, after := &a.needed, hostapply.NeededFor
+	if n.is {
+		after = hostapply.Settled
 	}
-	f.Needed = !a.neededSince.IsZero() && f.Now.Sub(a.neededSince) >= hostapply.NeededFor && !a.stopping(ctx)
+	switch {
+	case state.Is(f.MayBoot, true) != n.is:
+		n.turns = time.Time{}
+	case n.turns.IsZero() || f.Now.Before(n.turns):
+		n.turns = f.Now
+	case f.Now.Sub(n.turns) >= after:
+		n.is, n.turns = !n.is, time.Time{}
+	}
+	f.Needed = n.is && !a.stopping(ctx)
 }
 
 // mayBoot asks whether the cluster carries on while this host boots. Before the host

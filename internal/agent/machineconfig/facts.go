@@ -26,6 +26,7 @@ type Config = machineconfig.Config
 // way from beginning.
 func (a *Agent) facts(ctx context.Context, desired state.Fact[string]) (f hostapply.Facts, missing, err error) {
 	j := *a.journal
+	a.unseen = nil
 	f = hostapply.Facts{Now: a.Now().UTC().Round(0), Desired: desired, Did: a.did, Failed: a.failed}
 	f.Drained = drain.Emptied(a.annotations(), drain.Before(a.goal(desired)))
 	if f.Boot, f.Uptime, err = a.Boot(); err != nil {
@@ -134,7 +135,7 @@ func (a *Agent) way(ctx context.Context, f *hostapply.Facts, from, to string) er
 		// Whoever boots the host also drains it, right before.
 		f.ByHand, f.Drains = byHand(plan, a.cluster.View().Host.NodeName), false
 	}
-	if f.Reboots && f.ByHand == "" {
+	if (f.Reboots || f.Drains) && f.ByHand == "" {
 		a.addSpared(ctx, f)
 	}
 	if a.journal.Phase == hostapply.Checking {
@@ -275,6 +276,7 @@ func (a *Agent) lookForDrift(ctx context.Context, f hostapply.Facts) error {
 	if j.Good == "" || j.Failed != "" || f.Now.Sub(a.looked).Abs() < driftEvery {
 		return nil
 	}
+	a.looked = f.Now // also if that fails: it compares the whole host
 	cfg, err := a.config(ctx, j.Good)
 	if err != nil {
 		return err
@@ -290,7 +292,7 @@ func (a *Agent) lookForDrift(ctx context.Context, f hostapply.Facts) error {
 	for _, m := range missing {
 		found = append(found, "the kernel argument "+m)
 	}
-	a.drift, a.looked = found, f.Now
+	a.drift = found
 	return nil
 }
 

@@ -159,8 +159,12 @@ type Agent struct {
 		wish  string
 		since time.Time
 	}
-	// neededSince is since when the cluster is not known to carry on without this host.
-	neededSince time.Time
+	// needed: the cluster does not carry on without this host. turns is since when that is
+	// otherwise, zero if it is not.
+	needed struct {
+		is    bool
+		turns time.Time
+	}
 	// patch is what this process knows of the unit that installs updates.
 	patch patching
 	// drift is what somebody changed, when it was looked for last.
@@ -282,7 +286,8 @@ func (a *Agent) step(ctx context.Context) (loop.Result, error) {
 	if ctx.Err() != nil {
 		return loop.Result{}, context.Cause(ctx)
 	}
-	return a.next(before, s.Report, acted, errors.Join(missing, untold, a.unseen))
+	next, err := a.next(before, s.Report, acted, errors.Join(missing, untold))
+	return next, errors.Join(err, a.unseen)
 }
 
 // without returns what a host says that lacks the configuration that it is given.

@@ -46,8 +46,6 @@ type Options struct {
 	// Node returns the name of this host's node, empty while that is not known.
 	Node func() string
 	Now  func() time.Time
-	// Runs returns the digest of the release that this host runs.
-	Runs func() (string, error)
 }
 
 // Agent is the loop of one control plane.
@@ -131,7 +129,7 @@ func (a *Agent) step(ctx context.Context) (loop.Result, error) {
 	if a.begun != "" {
 		return a.ended(request, said, code)
 	}
-	if said.Request == request && said.Undone && a.forward(request) {
+	if said.Request == request && said.Undone && forward(request) {
 		a.over(Failure{Why: said.Failed, Undone: true})
 		return loop.Result{Again: again}, nil // the operator that is back decides what becomes of it
 	}
@@ -146,14 +144,11 @@ func (a *Agent) step(ctx context.Context) (loop.Result, error) {
 	return a.start(ctx, request)
 }
 
-// forward reports whether a request is about the release that this host runs. Hosts go forward
-// before what runs in the cluster, and back after it: so a part of another release is on its way
-// back, where nobody decides what becomes of one that was set back, and it is tried again.
-func (a *Agent) forward(request string) bool {
-	wish, wrong := annotation.Decode[annotation.Part](request)
-	digest, _ := clusterversion.Digest(wish.Release)
-	runs, err := a.Runs()
-	return wrong != nil || err != nil || digest == runs
+// forward reports whether a request leads to the new release. On the way back nobody decides
+// what becomes of a part that was set back, and it is tried again.
+func forward(request string) bool {
+	wish, err := annotation.Decode[annotation.Part](request)
+	return err != nil || !wish.Back
 }
 
 func (a *Agent) start(ctx context.Context, request string) (loop.Result, error) {
@@ -185,7 +180,7 @@ func (a *Agent) ended(request string, said State, code int) (loop.Result, error)
 		why = "that release is of a time before releases brought their parts: bring them by hand (docs/runbook/upgrade.md)"
 	case said.Request != begun:
 		why = fmt.Sprintf("%s ended in the middle: sudo journalctl -u %s", renderhost.BringUnit, renderhost.BringUnit)
-	case said.Undone && a.forward(begun):
+	case said.Undone && forward(begun):
 		a.over(Failure{Why: said.Failed, Undone: true})
 		return loop.Result{Again: again}, fmt.Errorf("%s of %s: %s", wish.Part, wish.Release, said.Failed)
 	case said.Failed != "":

@@ -40,15 +40,13 @@ func (u *unit) ends(s State, code int) { u.works, u.state, u.code = false, s, co
 
 type played struct {
 	*Agent
-	u    *unit
-	now  time.Time
-	runs string
+	u   *unit
+	now time.Time
 }
 
 func newPlayed() *played {
 	p := &played{u: &unit{}, now: time.Unix(1e9, 0)}
-	p.runs = newer
-	p.Agent = New(Options{Unit: p.u.of(), Node: func() string { return "cp-1" }, Now: func() time.Time { return p.now }, Runs: func() (string, error) { return p.runs, nil }})
+	p.Agent = New(Options{Unit: p.u.of(), Node: func() string { return "cp-1" }, Now: func() time.Time { return p.now }})
 	return p
 }
 
@@ -177,8 +175,9 @@ func TestAPartThatWasSetBackIsToldAndNotTriedAgain(t *testing.T) {
 // TestAPartThatWasSetBackOnItsWayBackIsTriedAgain: the operator that was to be replaced is there
 // again, and wants the same once more. Also an agent that starts anew tries again.
 func TestAPartThatWasSetBackOnItsWayBackIsTriedAgain(t *testing.T) {
-	p, text := newPlayed(), request(t, "operator")
-	p.runs = older // hosts follow the parts on the way to what is another release then
+	p := newPlayed()
+	text, err := annotation.Encode(annotation.Part{Upgrade: "u", Release: newer, Part: "operator", Back: true})
+	must(t, err)
 	p.wants(text)
 	var pauses []time.Duration
 	for range 3 {
@@ -195,7 +194,7 @@ func TestAPartThatWasSetBackOnItsWayBackIsTriedAgain(t *testing.T) {
 		t.Errorf("it tries again after %v, started %q", pauses, p.u.starts)
 	}
 	other := newPlayed()
-	other.u.state, other.runs = p.u.state, older
+	other.u.state = p.u.state
 	other.wants(text)
 	if _, err := other.step(t.Context()); err != nil || len(other.u.starts) != 1 {
 		t.Errorf("an agent that starts anew: %q, %v", other.u.starts, err)

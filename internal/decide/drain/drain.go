@@ -106,6 +106,9 @@ const (
 	// seldom is that while one has been in the way for longer than patience.
 	seldom   = time.Minute
 	patience = 10 * time.Minute
+	// alone is for how long a host stays cordoned while nobody else takes pods. A host that is
+	// fenced, or boots, is back before.
+	alone = 2 * time.Minute
 	// Limit is the time after which a drain is late: a person has to do something. It
 	// goes on all the same, because nobody else knows whether the host may boot.
 	Limit = time.Hour
@@ -156,24 +159,46 @@ func Begin(f Facts) Step {
 		return end(f)
 	case f.nowhere():
 		return nowhere(f)
+	case f.nobody() && !answered(a) && (!f.Node.Spec.Unschedulable || f.Now.Sub(f.nobodySince()) > alone):
+		return f.opens()
 	case !f.Node.Spec.Unschedulable:
-		values := map[string]*string{CordonedBy: &wish, Applied: nil}
-		if _, had := a[Had]; had {
-			values[Had] = nil
-		}
-		if a[Began] == "" {
-			values[Began] = f.time()
-		}
-		return Step{Change: &Change{values, new(true), "Cordoned", f.cordonNote()}, Again: soon}
+		return f.cordons(wish)
 	case answered(a):
 		return rest(f)
 	case a[Began] == "":
 		return Step{Change: &Change{Annotations: map[string]*string{Began: f.time()}}, Again: soon}
 	case f.nobody():
-		return Step{Again: often} // Judge says why
+		return Step{Again: f.pace()} // Judge says why
 	default:
 		return Step{Evict: f.sorted().evict, Again: soon}
 	}
+}
+
+// cordons has a host get no new pods, because of a wish.
+func (f Facts) cordons(wish string) Step {
+	a := f.Node.Annotations
+	values := map[string]*string{CordonedBy: &wish, Applied: nil}
+	if _, had := a[Had]; had {
+		values[Had] = nil
+	}
+	if a[Began] == "" {
+		values[Began] = f.time()
+	}
+	return Step{Change: &Change{values, new(true), "Cordoned", f.cordonNote()}, Again: soon}
+}
+
+// opens has a host take pods that nobody else could take: others have been away for a while. Its
+// wish stands, and it is cordoned anew once one of them is ready. A cordon of a person stays.
+func (f Facts) opens() Step {
+	_, ours := f.Node.Annotations[CordonedBy]
+	if !ours || !f.Node.Spec.Unschedulable {
+		return Step{Again: f.pace()} // Judge says why
+	}
+	words := nobodyReady
+	return Step{Change: &Change{
+		Annotations: map[string]*string{CordonedBy: nil, Began: nil, Waits: &words}, Unschedulable: new(false),
+		Event: "Uncordoned", Note: "it gets pods again, because no other host that takes pods is ready; its own move once one is",
+	}, Again: f.pace()}
 }
 
 // cordonNote says why a host is cordoned, and how a person has it back.
@@ -245,10 +270,11 @@ func Judge(f Facts) Step {
 	a := f.Node.Annotations
 	p := f.sorted()
 	if len(p.evict)+len(p.critical)+len(p.ending)+len(p.alone) == 0 {
-		return Step{Change: &Change{
-			Annotations: answer(a),
-			Event:       "Drained", Note: "other hosts have its pods" + p.stay(),
-		}}
+		c := &Change{Annotations: answer(a), Event: "Drained", Note: "other hosts have its pods" + p.stay()}
+		if wish := purpose(a); !f.Node.Spec.Unschedulable { // nobody else takes pods now, and it waits for nobody
+			c.Annotations[CordonedBy], c.Unschedulable = &wish, new(true)
+		}
+		return Step{Change: c}
 	}
 	out := Step{Again: f.pace()}
 	waits := f.waits(p)
@@ -268,6 +294,8 @@ func Judge(f Facts) Step {
 // for what they have just asked for.
 func (f Facts) pace() time.Duration {
 	switch began, err := time.Parse(time.RFC3339, f.Node.Annotations[Began]); {
+	case f.nobody() && f.Now.Sub(f.nobodySince()) > patience:
+		return seldom
 	case f.nobody():
 		return often
 	case len(f.Refused) == 0:
@@ -305,10 +333,30 @@ func (f Facts) nobody() bool {
 	return !f.nowhere() && !slices.ContainsFunc(f.Others, func(n corev1.Node) bool { return !closed(n.Spec.Taints) && !away(n) })
 }
 
+// nobodySince returns since when that is so, by the last of those nodes that went.
+func (f Facts) nobodySince() time.Time {
+	var since time.Time
+	for _, n := range f.Others {
+		if at := ready(n); !closed(n.Spec.Taints) && at != nil && at.LastTransitionTime.After(since) {
+			since = at.LastTransitionTime.Time
+		}
+	}
+	return since
+}
+
+// away reports whether a node is known not to be ready.
 func away(n corev1.Node) bool {
-	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue
-	})
+	c := ready(n)
+	return c != nil && c.Status != corev1.ConditionTrue
+}
+
+// ready returns what a node says of its being ready, nil for nothing.
+func ready(n corev1.Node) *corev1.NodeCondition {
+	i := slices.IndexFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == corev1.NodeReady })
+	if i < 0 {
+		return nil
+	}
+	return &n.Status.Conditions[i]
 }
 
 // closed reports whether taints keep ordinary pods away for good.
@@ -324,6 +372,9 @@ func closed(taints []corev1.Taint) bool {
 // passing begins the keys of taints that come and go with a host's health or with
 // a drain.
 const passing = "node.kubernetes.io/"
+
+// nobodyReady is in the way of a drain while nobody else is there.
+const nobodyReady = "no other host that takes pods is ready, and they stay until one is"
 
 // stay says how many pods a drain leaves.
 func (p pods) stay() string {

@@ -285,7 +285,7 @@ func TestWhileNobodyElseIsReadyNoneIsEvicted(t *testing.T) {
 	node := func(ready corev1.ConditionStatus, tainted bool) corev1.Node {
 		var n corev1.Node
 		if ready != "" {
-			n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready}}
+			n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready, LastTransitionTime: metav1.NewTime(noon.Add(-time.Minute))}}
 		}
 		if tainted {
 			n.Spec.Taints = []corev1.Taint{{Key: "own", Effect: corev1.TaintEffectNoSchedule}}
@@ -318,6 +318,42 @@ func TestWhileNobodyElseIsReadyNoneIsEvicted(t *testing.T) {
 		if got := said(drain.Judge(f)); !strings.Contains(got, "Drained") {
 			t.Errorf("%s, and no pod is left: %s", c.sentence, got)
 		}
+	}
+}
+
+// TestAHostTakesPodsWhileNobodyElseHasForAWhile: it is not cordoned then, or no longer, and is again
+// once another one is ready. One without pods that move waits for nobody, and a person's cordon stays.
+func TestAHostTakesPodsWhileNobodyElseHasForAWhile(t *testing.T) {
+	const stay = "no other host that takes pods is ready, and they stay until one is"
+	away := func(f drain.Facts, ago time.Duration, pods ...corev1.Pod) drain.Facts {
+		f.Others[0].Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, LastTransitionTime: metav1.NewTime(noon.Add(-ago))}}
+		f.Pods = pods
+		return f
+	}
+	wished := facts(false, drain.Desired, one)
+	for _, c := range []struct {
+		sentence    string
+		facts       drain.Facts
+		begin, then string
+	}{
+		{"it is cordoned, and they have just gone", away(began(time.Hour), time.Minute, pod("a")), "again after 5s", "drain-waits=" + stay + ", DrainWaits \"" + stay + "\", again after 5s"},
+		{"they have been away for a while", away(began(time.Hour), 3*time.Minute, pod("a")), "-cordoned-for, -drain-began, drain-waits=" + stay + ", unschedulable=false, Uncordoned \"it gets pods again, because no other host that takes pods is ready; its own move once one is\", again after 5s", ""},
+		{"it is not cordoned yet", away(wished, time.Second, pod("a")), "again after 5s", "drain-waits=" + stay + ", DrainWaits \"" + stay + "\", again after 5s"},
+		{"it is not cordoned, and they have been away for long", away(facts(false, drain.Desired, one), time.Hour, pod("a")), "again after 1m0s", "drain-waits=" + stay + ", DrainWaits \"" + stay + "\", again after 1m0s"},
+		{"a person cordoned it", away(facts(true, drain.Desired, one), time.Hour, pod("a")), "again after 1m0s", "drain-waits=" + stay + ", DrainWaits \"" + stay + "\", again after 1m0s"},
+	} {
+		if got := said(drain.Begin(c.facts)); got != c.begin {
+			t.Errorf("%s: %s\nwant %s", c.sentence, got, c.begin)
+		}
+		if c.then == "" {
+			continue
+		}
+		if got := said(drain.Judge(c.facts)); got != c.then {
+			t.Errorf("%s: then %s\nwant %s", c.sentence, got, c.then)
+		}
+	}
+	if got := said(drain.Judge(away(facts(false, drain.Desired, one), time.Hour))); !strings.Contains(got, "unschedulable=true") {
+		t.Errorf("no pod moves: %s", got)
 	}
 }
 

@@ -7,8 +7,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/holdfast/holdfast/internal/decide/drain"
@@ -21,8 +23,10 @@ type site struct {
 	cordoned    bool
 	// persons is set while the cordon is one of a person.
 	persons bool
-	// alone is set while no other host takes pods.
+	// alone is set while no other host takes pods. away is for how long the one that does is not
+	// ready, 0 if it is.
 	alone bool
+	away  time.Duration
 	// pods are those of the host, by their kinds.
 	pods string
 }
@@ -33,12 +37,15 @@ type site struct {
 const kinds = "whcn"
 
 func (s site) key() string {
-	return fmt.Sprint(s.annotations, s.cordoned, s.persons, s.alone, s.pods)
+	return fmt.Sprint(s.annotations, s.cordoned, s.persons, s.alone, s.away, s.pods)
 }
 
 func (s site) facts() drain.Facts {
 	f := facts(s.cordoned)
 	f.Node.Annotations = maps.Clone(s.annotations)
+	if s.away > 0 {
+		f.Others[0].Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, LastTransitionTime: metav1.NewTime(noon.Add(-s.away))}}
+	}
 	if s.alone {
 		f.Others = nil
 	}
@@ -115,6 +122,9 @@ func (s site) others() []site {
 	}
 	with(func(n *site) { n.persons, n.cordoned = false, false })
 	with(func(n *site) { n.alone = !n.alone })
+	for _, away := range []time.Duration{0, time.Minute, time.Hour} {
+		with(func(n *site) { n.away = away })
+	}
 	with(func(n *site) { n.pods = strings.ReplaceAll(n.pods, "h", "w") })
 	with(func(n *site) { n.pods = strings.ReplaceAll(n.pods, "n", "") })
 	if !s.cordoned && !strings.Contains(s.pods, "w") {
@@ -172,11 +182,12 @@ func TestInWhateverOrderPeopleHostsAndTheOperatorActADrainKeepsItsRules(t *testi
 			}
 		}
 		must(evicted == "" || s.cordoned && empties && !told(s), "pods are evicted of a host that is cordoned and is to be empty")
+		must(evicted == "" || s.away == 0, "no pod is evicted while nobody else is ready")
 		must(!strings.ContainsAny(evicted, "nd"), "nobody's pods and those of the host are not evicted")
 		must(!strings.Contains(evicted, "c") || !strings.ContainsAny(s.pods, "nhw"), "who is needed by others goes last")
 		must(!s.persons || after.cordoned, "a person's cordon stays")
 		must(wrote == nil || after.key() != s.key(), "what is written changes something")
-		must(!empties || !s.cordoned || after.cordoned, "nobody takes the cordon of a host away that is to be empty")
+		must(!empties || !s.cordoned || after.cordoned || s.away > time.Minute && !told(s), "nobody takes the cordon of a host away that is to be empty, unless nobody else has taken pods for a while")
 		if empties && !told(s) && told(after) {
 			must(wrote.Event == "NotDrained" && s.alone || wrote.Event == "Drained" && !strings.ContainsAny(s.pods, "whcn"), "a host is called empty when it is, or when no other takes its pods")
 		}
@@ -207,8 +218,11 @@ func TestADrainComesToItsEnd(t *testing.T) {
 			bad("it goes on for ever")
 		case drain.Empties(wish) && !drain.Emptied(a, wish) || a[drain.Wanted] != "" && !drain.HasWanted(a):
 			ends["waits"]++
-			if !strings.ContainsAny(s.pods, "hn") || !began || !waits {
-				bad("a drain lasts as long as a pod is in the way, and says who")
+			if away := s.away > 0 && strings.ContainsAny(s.pods, "whcn"); !waits || !away && (!strings.ContainsAny(s.pods, "hn") || !began) {
+				bad("a drain lasts as long as a pod is in the way, or nobody else is ready, and says who")
+			}
+			if s.away > time.Minute && s.cordoned && !s.persons && strings.ContainsAny(s.pods, "whc") {
+				bad("a host takes pods while nobody else does")
 			}
 		case began || waits:
 			bad("nothing of a drain is left after it")

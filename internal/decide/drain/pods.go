@@ -100,7 +100,7 @@ const most = 5
 func (f Facts) waits(p pods) string {
 	var out []string
 	if len(p.evict)+len(p.critical) > 0 && f.nobody() {
-		out = append(out, "no other host that takes pods is ready, and they stay until one is")
+		out = append(out, nobodyReady)
 	}
 	for _, pod := range p.alone {
 		out = append(out, name(pod).String()+": nobody would make it again elsewhere; delete it, or move it yourself")

@@ -100,8 +100,8 @@ type Facts struct {
 	// host itself sees at this moment, and NotSpared why it would not.
 	MayBoot   state.Fact[bool]
 	NotSpared string
-	// Needed is true once MayBoot has not been true for NeededFor. A host that has not booted
-	// yet takes pods then: others may be gone for days.
+	// Needed is true once MayBoot has not been true for NeededFor, until it has been for Settled.
+	// A host that has not booted yet takes pods then: others may be gone for days.
 	Needed bool
 	// Ready says whether the host is ready, with all that it serves, and NotReady
 	// why it is not, or why that is unknown.

@@ -74,7 +74,7 @@ func anyFacts(r *rand.Rand) hostapply.Facts {
 		f.ByHand = "kernel arguments"
 	}
 	f.First = r.IntN(4) == 0
-	f.Needed = r.IntN(4) == 0 && (!f.MayBoot.Known || !f.MayBoot.Value) // as the caller has it
+	f.Needed = r.IntN(4) == 0
 	if f.Wish == hostapply.Turn {
 		f.Drains = true // as the caller has it
 	}

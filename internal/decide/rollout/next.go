@@ -170,12 +170,12 @@ func (t turn) failed() []string {
 	return out
 }
 
-// rejected lists those of them that do not have it. The others had it, and somebody changed
-// them since: that says nothing of the configuration.
+// rejected lists those of them that went back from it. Of the others some had it, and somebody
+// changed them since, which says nothing of the configuration; some refused it, which touched nothing.
 func (t turn) rejected() []string {
 	var out []string
 	for _, h := range t.hosts {
-		if h.failing() && h.Desired == t.pool.Target && h.Current != t.pool.Target {
+		if h.State == Degraded && h.Desired == t.pool.Target && h.Current != t.pool.Target {
 			out = append(out, h.Name)
 		}
 	}

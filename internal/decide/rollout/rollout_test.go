@@ -163,6 +163,7 @@ func workerSituations() []situation {
 		{"so does one that refused it", "w-1 old>new Unreconcilable\nw-2 old>old Done", nil},
 		{"so does one that somebody changed", "w-1 new>new Degraded reason=drift\nw-2 old>old Done", nil},
 		{"it failed on one, and somebody had changed the other one", "w-1 old>new Degraded reason=late\nw-2 old>old Degraded reason=drift", nil},
+		{"one refused it, and somebody had changed the other one", "w-1 old>new Unreconcilable reason=no-such-group\nw-2 old>old Degraded reason=drift", nil},
 		{"somebody changed one that has it, and another one failed before", "w-1 new>new Degraded reason=drift\nw-2 old>older Degraded reason=late", nil},
 		{"a host that failed on another one is given this first", "w-1 old>old Done\nw-2 old>bad Degraded cordoned", nil},
 		{"of several that failed so many as may be away", "w-1 old>bad Degraded\nw-2 old>bad Degraded\nw-3 old>bad Degraded notready", nil},

@@ -114,7 +114,7 @@ func (r *Reconciler) bring(ctx context.Context, g *gathered, next cluster.Step) 
 	text := ""
 	if at != "" {
 		var err error
-		if text, err = annotation.Encode(annotation.Part{Upgrade: g.book.record.Upgrade, Release: next.Release, Part: next.Part}); err != nil {
+		if text, err = annotation.Encode(annotation.Part{Upgrade: g.book.record.Upgrade, Release: next.Release, Part: next.Part, Back: next.Release == g.book.record.From}); err != nil {
 			return err
 		}
 	}

@@ -164,6 +164,8 @@ type Part struct {
 	Upgrade string `json:"upgrade"`
 	Release string `json:"release"`
 	Part    string `json:"part"`
+	// Back is true on the way back. Operators of earlier releases do not say it.
+	Back bool `json:"back,omitempty"`
 }
 
 // Brought names the objects of the API that releases have brought to the site.

@@ -104,7 +104,7 @@ func (s Site) besideProof() (Step, bool) {
 		}
 	}
 	r := s.Record
-	r.Turns = append(slices.Clone(r.Turns), h.Name)
+	r.Turns = []string{h.Name} // the other one keeps what it runs until this one serves again
 	return s.write(r, goesFirst(h.Name)+", although "+strings.Join(names(work), " and ")+" is at work and waits")
 }
 
