@@ -180,7 +180,7 @@ func (a *Agent) ended(request string, said State, code int) (loop.Result, error)
 		why = "that release is of a time before releases brought their parts: bring them by hand (docs/runbook/upgrade.md)"
 	case said.Request != begun:
 		why = fmt.Sprintf("%s ended in the middle: sudo journalctl -u %s", renderhost.BringUnit, renderhost.BringUnit)
-	case said.Undone && forward(begun):
+	case said.Undone && !wish.Back:
 		a.over(Failure{Why: said.Failed, Undone: true})
 		return loop.Result{Again: again}, fmt.Errorf("%s of %s: %s", wish.Part, wish.Release, said.Failed)
 	case said.Failed != "":

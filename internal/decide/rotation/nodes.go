@@ -101,7 +101,7 @@ func HostsOf(nodes []state.Node, a Authority) (hosts []Host, absent []string) {
 }
 
 // joining returns a host that says of itself that it becomes a control plane. It is waited for.
-// What it says of the site does not count: root on a worker may write it.
+// Root on a worker may write what it says of the site, so that does not count.
 func (h Host) joining() Host {
 	h.Joins, h.ControlPlanes, h.NoRoot = true, 0, false
 	if h.Report != nil {
