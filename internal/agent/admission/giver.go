@@ -95,10 +95,7 @@ func (g *Issuer) Render(ctx context.Context, shown jointoken.Claims, version str
 	if name, of := g.third(); name != "" && shown.Host == name {
 		fresh = *of
 	}
-	fresh.Release = ""
-	if g.Release != nil {
-		fresh.Release = g.Release()
-	}
+	fresh.Release = g.release()
 	if err := g.wait(fresh.Release); err != nil {
 		return nil, err
 	}
@@ -124,6 +121,14 @@ func (g *Issuer) wait(release string) error {
 		return err
 	}
 	return joining.Wait(given, own)
+}
+
+// release returns the release of this host, empty if that is not known.
+func (g *Issuer) release() string {
+	if g.Release == nil {
+		return ""
+	}
+	return g.Release()
 }
 
 func (g *Issuer) third() (string, *site.Site) {
@@ -161,8 +166,9 @@ var errNotYet = errors.New("the control plane of this host is not set up yet")
 
 // Bootstrap returns a bootstrap token for a host, a new one for each call: only
 // the host that asked last can use its token. A worker gets the Kubernetes CA of now
-// with it: that of its configuration may have been replaced since.
-func (g *Issuer) Bootstrap(ctx context.Context, own jointoken.Claims) (configserver.Secret, error) {
+// with it: that of its configuration may have been replaced since. release is the one that
+// the host was installed from.
+func (g *Issuer) Bootstrap(ctx context.Context, own jointoken.Claims, release string) (configserver.Secret, error) {
 	g.one.Lock()
 	defer g.one.Unlock()
 	if !g.Key.Stands() {
@@ -183,9 +189,10 @@ func (g *Issuer) Bootstrap(ctx context.Context, own jointoken.Claims) (configser
 	if err != nil {
 		return configserver.Secret{}, err
 	}
-	ask := joining.Ask{Host: own.Host, Role: own.Role, By: own.ID}
+	ask := joining.Ask{Host: own.Host, Role: own.Role, By: own.ID, Release: release}
 	who := joining.Of(g.Site.Config)
 	who.Third, _ = g.third()
+	who.Releases = joining.Releases(g.release(), nodes)
 	grant, err := joining.Decide(who, ask, nodes, tokens, g.Now())
 	if err != nil {
 		return configserver.Secret{}, err

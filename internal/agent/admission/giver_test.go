@@ -317,7 +317,7 @@ func TestWhatIsGivenToAHostThatAsksForItsBootstrapToken(t *testing.T) {
 				g.Open = func() (TokenAPI, error) { return nil, x.open }
 			}
 			g.Prepare = func(context.Context) error { return x.prepare }
-			got, err := g.Bootstrap(t.Context(), own)
+			got, err := g.Bootstrap(t.Context(), own, "")
 			_, refused := errors.AsType[joining.Refusal](err)
 			switch {
 			case x.want == "" && (err != nil || len(x.cluster.given) != 1 || got.Token != x.cluster.given[0] || !got.Expires.Equal(x.cluster.now.Add(time.Hour))):
@@ -331,6 +331,20 @@ func TestWhatIsGivenToAHostThatAsksForItsBootstrapToken(t *testing.T) {
 				t.Errorf("made %v", x.cluster.tokens)
 			}
 		})
+	}
+}
+
+// A host whose configuration is from before an upgrade would be one of another release for good.
+func TestAHostOfAFormerReleaseGetsNoBootstrapToken(t *testing.T) {
+	for release, want := range map[string]string{"sha256:running": "", "": "", "sha256:former": "the site runs sha256:running"} {
+		c := &cluster{stands: true}
+		g := newGiver(t, c, sitetest.TwoDual)
+		g.Release = func() string { return "sha256:running" }
+		_, err := g.Bootstrap(t.Context(), jointoken.Claims{Purpose: jointoken.Host, Role: state.RoleWorker, Host: "worker-1", ID: "by"}, release)
+		_, refused := errors.AsType[joining.Refusal](err)
+		if refused != (want != "") || refused && !strings.Contains(err.Error(), want) || len(c.given) == 0 != refused {
+			t.Errorf("%q: %v, given %v", release, err, c.given)
+		}
 	}
 }
 
@@ -352,13 +366,13 @@ func TestAWorkerGetsTheAuthorityOfNowWithItsBootstrapToken(t *testing.T) {
 			return id, nil
 		}
 		own := jointoken.Claims{Purpose: jointoken.Host, Role: role, Host: who.host, ID: "by"}
-		if got, err := g.Bootstrap(t.Context(), own); err != nil || got.Authority != want || got.Token == "" {
+		if got, err := g.Bootstrap(t.Context(), own, ""); err != nil || got.Authority != want || got.Token == "" {
 			t.Errorf("a %s gets %+v, %v", role, got, err)
 		}
 	}
 	g := newGiver(t, &cluster{stands: true}, sitetest.TwoDual)
 	g.Present = func(site.Identity, state.Role) (site.Identity, error) { return site.Identity{}, errors.New("damaged") }
-	if _, err := g.Bootstrap(t.Context(), jointoken.Claims{Role: state.RoleWorker, Host: "worker-1"}); err == nil || err.Error() != "damaged" {
+	if _, err := g.Bootstrap(t.Context(), jointoken.Claims{Role: state.RoleWorker, Host: "worker-1"}, ""); err == nil || err.Error() != "damaged" {
 		t.Errorf("the host would join with the authority of its configuration: %v", err)
 	}
 }
@@ -389,7 +403,7 @@ func TestAHostThatAsksAMomentTooEarlyIsToldSo(t *testing.T) {
 	g.Open = func() (TokenAPI, error) {
 		return nil, &fs.PathError{Op: "stat", Path: state.AgentKubeconfig, Err: fs.ErrNotExist}
 	}
-	if _, err := g.Bootstrap(t.Context(), jointoken.Claims{Role: state.RoleWorker, Host: "worker-1"}); !errors.Is(err, errNotYet) {
+	if _, err := g.Bootstrap(t.Context(), jointoken.Claims{Role: state.RoleWorker, Host: "worker-1"}, ""); !errors.Is(err, errNotYet) {
 		t.Errorf("%v", err)
 	}
 }
@@ -400,7 +414,7 @@ func TestAHostHasOneBootstrapTokenAtATime(t *testing.T) {
 	c.stands = true
 	for i, host := range []string{"worker-1", "worker-1", "worker-2", "worker-1"} {
 		own := jointoken.Claims{Purpose: jointoken.Host, Role: state.RoleWorker, Host: host, ID: "by-" + host}
-		if _, err := g.Bootstrap(t.Context(), own); err != nil {
+		if _, err := g.Bootstrap(t.Context(), own, ""); err != nil {
 			t.Fatal(err)
 		}
 		seen := map[string]int{}
@@ -435,7 +449,7 @@ func TestAHostThatJoinsAfterThirtyDaysGetsSecretsThatOpen(t *testing.T) {
 	if err != nil || claims.Host != "worker-1" || claims.Role != state.RoleWorker {
 		t.Errorf("the host could not report its progress: %+v, %v", claims, err)
 	}
-	if token, err := g.Bootstrap(t.Context(), claims); err != nil || token.Expires.Before(c.now.Add(joining.TokenLifetime)) {
+	if token, err := g.Bootstrap(t.Context(), claims, ""); err != nil || token.Expires.Before(c.now.Add(joining.TokenLifetime)) {
 		t.Errorf("%+v, %v", token, err)
 	}
 }

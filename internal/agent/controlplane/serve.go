@@ -145,16 +145,12 @@ func kubelets(root, digest string, about func(string) (gate.Release, error)) (gi
 	return given, own, nil
 }
 
-// clientAuthorities is the file with the authorities of the API's clients, where
-// kubeadm keeps it on each control plane.
-const clientAuthorities = "/etc/kubernetes/pki/ca.crt"
-
 // renewer returns what gives workers another certificate in exchange for an
 // expired one.
 func (r *Agent) renewer() *admission.Renewer {
 	return &admission.Renewer{
 		Site: joining.Of(r.Site.Config), Now: r.Now, Logf: r.logf,
-		Authorities: func() ([]byte, error) { return os.ReadFile(clientAuthorities) },
+		Authorities: func() ([]byte, error) { return os.ReadFile(state.KubernetesCA) },
 		Open:        func() (admission.RenewalAPI, error) { return r.open() },
 	}
 }

@@ -25,7 +25,7 @@ import (
 // The files of the cluster's authority, where kubeadm keeps them on each control
 // plane.
 const (
-	authorities  = "/etc/kubernetes/pki/ca.crt"
+	authorities  = state.KubernetesCA
 	authorityKey = "/etc/kubernetes/pki/ca.key"
 )
 

@@ -104,7 +104,7 @@ func (r *run) writeAccess(ctx context.Context, before kubeadm.Progress) error {
 	var given configserver.Secret
 	if !before.KubeletBootstrapped {
 		err := r.poll(ctx, tokenInterval, func(ctx context.Context) (ok bool, waiting string, err error) {
-			given, err = r.server.bootstrapToken(ctx)
+			given, err = r.server.bootstrapToken(ctx, r.store.Manifest().Digest)
 			return err == nil, "", err
 		})
 		if err != nil {

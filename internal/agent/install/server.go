@@ -85,9 +85,13 @@ func (s *server) report(ctx context.Context, data []byte) error {
 }
 
 // bootstrapToken requests the token with which kubeadm joins this host, and the authority
-// that verifies the API now.
-func (s *server) bootstrapToken(ctx context.Context) (configserver.Secret, error) {
-	return secret(s.ask(ctx, "/hosts/", "/bootstrap-token", nil))
+// that verifies the API now. release is the digest of the one that this host installs from.
+func (s *server) bootstrapToken(ctx context.Context, release string) (configserver.Secret, error) {
+	body, err := json.Marshal(configserver.JoinRequest{Release: release})
+	if err != nil {
+		return configserver.Secret{}, err
+	}
+	return secret(s.ask(ctx, "/hosts/", "/bootstrap-token", body))
 }
 
 // ask makes one request with the host's own token, at a path around the name of which that

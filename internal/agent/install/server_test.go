@@ -30,6 +30,7 @@ type configured struct {
 	key     []byte
 	refusal error
 	asked   []string
+	release string
 	store   *configserver.Memory
 	// authority is what the server says of the API's.
 	authority string
@@ -60,7 +61,8 @@ func serveSite(t *testing.T, role state.Role) *configured {
 			})
 			return configserver.Secret{Token: token}, err
 		},
-		Bootstrap: func(_ context.Context, own jointoken.Claims) (configserver.Secret, error) {
+		Bootstrap: func(_ context.Context, own jointoken.Claims, release string) (configserver.Secret, error) {
+			c.release = release
 			return configserver.Secret{Token: "bootstrap-of-" + own.Host + "-asked-by-" + own.ID, Authority: c.authority}, c.refusal
 		},
 	}))
@@ -92,8 +94,8 @@ func TestAWorkerIsAdmittedOnceAndKnownAgain(t *testing.T) {
 	}
 	want := "bootstrap-of-worker-1-asked-by-1"
 	for range 2 {
-		if got, err := s.bootstrapToken(t.Context()); err != nil || got.Token != want || got.Authority != "" {
-			t.Errorf("%+v, %v", got, err)
+		if got, err := s.bootstrapToken(t.Context(), "sha256:here"); err != nil || got.Token != want || got.Authority != "" || c.release != "sha256:here" {
+			t.Errorf("%+v, %v, from the release %q", got, err, c.release)
 		}
 		s = c.host(t, "worker-1", dir) // after a power cut
 	}
@@ -104,13 +106,13 @@ func TestAWorkerIsAdmittedOnceAndKnownAgain(t *testing.T) {
 		t.Errorf("%v, %v", all, err)
 	}
 	// The host got this name since.
-	if got, err := c.host(t, "worker-2", dir).bootstrapToken(t.Context()); err != nil || got.Token != "bootstrap-of-worker-2-asked-by-2" {
+	if got, err := c.host(t, "worker-2", dir).bootstrapToken(t.Context(), "sha256:here"); err != nil || got.Token != "bootstrap-of-worker-2-asked-by-2" {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if err := os.WriteFile(s.path, []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := c.host(t, "worker-2", dir).bootstrapToken(t.Context()); err != nil || got.Token != "bootstrap-of-worker-2-asked-by-3" {
+	if got, err := c.host(t, "worker-2", dir).bootstrapToken(t.Context(), "sha256:here"); err != nil || got.Token != "bootstrap-of-worker-2-asked-by-3" {
 		t.Errorf("with a damaged file: %+v, %v", got, err)
 	}
 }
@@ -119,7 +121,7 @@ func TestAWorkerIsAdmittedOnceAndKnownAgain(t *testing.T) {
 func TestAWorkerIsToldTheAuthorityOfNow(t *testing.T) {
 	c := serveSite(t, state.RoleWorker)
 	c.authority = "-----BEGIN CERTIFICATE-----\n"
-	if got, err := c.host(t, "worker-1", t.TempDir()).bootstrapToken(t.Context()); err != nil || got.Authority != c.authority {
+	if got, err := c.host(t, "worker-1", t.TempDir()).bootstrapToken(t.Context(), "sha256:here"); err != nil || got.Authority != c.authority {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
@@ -139,15 +141,15 @@ func TestAControlPlaneMintsItsOwnToken(t *testing.T) {
 func TestAHostIsToldWhyItIsNotTaken(t *testing.T) {
 	c, dir := serveSite(t, state.RoleWorker), t.TempDir()
 	c.refusal = joining.Refusal("worker-1 is already a node of this cluster")
-	_, err := c.host(t, "worker-1", dir).bootstrapToken(t.Context())
+	_, err := c.host(t, "worker-1", dir).bootstrapToken(t.Context(), "sha256:here")
 	if err == nil || err.Error() != "worker-1 is already a node of this cluster" {
 		t.Errorf("by a node's name: %v", err)
 	}
 	c.refusal = errors.New("details")
-	if _, err := c.host(t, "worker-1", dir).bootstrapToken(t.Context()); err == nil || err.Error() != "the control plane does not answer yet: try again" {
+	if _, err := c.host(t, "worker-1", dir).bootstrapToken(t.Context(), "sha256:here"); err == nil || err.Error() != "the control plane does not answer yet: try again" {
 		t.Errorf("before the API is there: %v", err)
 	}
-	_, err = c.host(t, "cp-1", t.TempDir()).bootstrapToken(t.Context())
+	_, err = c.host(t, "cp-1", t.TempDir()).bootstrapToken(t.Context(), "sha256:here")
 	if err == nil || err.Error() != "be admitted as cp-1: cp-1 is the name of a control plane: give the worker another name" {
 		t.Errorf("by a control plane's name: %v", err)
 	}
@@ -157,14 +159,14 @@ func TestAHostIsToldWhyItIsNotTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.key = []byte(strings.Repeat("n", jointoken.MinKeyBytes))
-	if _, err = s.bootstrapToken(t.Context()); err == nil || !strings.Contains(err.Error(), "holdfast create join-config") {
+	if _, err = s.bootstrapToken(t.Context(), "sha256:here"); err == nil || !strings.Contains(err.Error(), "holdfast create join-config") {
 		t.Errorf("with a token that ended: %v", err)
 	}
 	if _, err := os.Stat(s.path); err == nil || s.own.Token != "" {
 		t.Error("the token is kept")
 	}
 	c.site.Identity.AdmissionToken = ""
-	if _, err = s.bootstrapToken(t.Context()); err == nil || !strings.Contains(err.Error(), "holds no secret for joining: make its configuration again") {
+	if _, err = s.bootstrapToken(t.Context(), "sha256:here"); err == nil || !strings.Contains(err.Error(), "holds no secret for joining: make its configuration again") {
 		t.Errorf("without an admission: %v", err)
 	}
 }
@@ -182,7 +184,7 @@ func TestSecretsGoToTheSitesOwnServerOnly(t *testing.T) {
 		t.Errorf("asks %s", to.base)
 	}
 	to.base = c.base
-	if _, err := to.bootstrapToken(t.Context()); err == nil || !strings.Contains(err.Error(), "certificate") || strings.Contains(err.Error(), "hush") {
+	if _, err := to.bootstrapToken(t.Context(), "sha256:here"); err == nil || !strings.Contains(err.Error(), "certificate") || strings.Contains(err.Error(), "hush") {
 		t.Errorf("a server of another authority: %v", err)
 	}
 	if len(c.asked) > 0 {
@@ -192,7 +194,7 @@ func TestSecretsGoToTheSitesOwnServerOnly(t *testing.T) {
 	t.Cleanup(old.Close)
 	to.base = old.URL
 	to.client = old.Client()
-	if _, err := to.bootstrapToken(t.Context()); err == nil || !strings.Contains(err.Error(), "an older build, which") {
+	if _, err := to.bootstrapToken(t.Context(), "sha256:here"); err == nil || !strings.Contains(err.Error(), "an older build, which") {
 		t.Errorf("a control plane of an older build: %v", err)
 	}
 	s.Identity.ConfigCA.Cert = "hush"
@@ -207,7 +209,7 @@ func TestAWorkerWhoseSecretHasEndedIsToldSo(t *testing.T) {
 	s := c.host(t, "worker-1", t.TempDir())
 	c.key = []byte(strings.Repeat("n", jointoken.MinKeyBytes))
 	told := make(chan error, 1)
-	go func() { _, err := s.bootstrapToken(context.Background()); told <- err }()
+	go func() { _, err := s.bootstrapToken(context.Background(), "sha256:here"); told <- err }()
 	select {
 	case err := <-told:
 		if err == nil || !strings.Contains(err.Error(), "be admitted as worker-1: ") || !strings.HasSuffix(err.Error(), anew) {

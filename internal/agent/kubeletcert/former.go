@@ -8,9 +8,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/adapter/keys"
+	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/render/kubeadm"
 )
 
@@ -48,9 +51,19 @@ func readPair(path string) (*tls.Certificate, error) {
 
 // restore gives kubelet its former certificate back in the place of one that cannot be
 // read. kubelet reads it when it starts; one that runs still has the lost one, and renews
-// that by itself.
+// that by itself. One of an authority that was replaced since would open nothing.
 func (k *Keeper) restore(lost damagedError) (did string, err error) {
-	return k.toFormer("cannot be read: "+lost.Error(), func(*x509.Certificate) bool { return true })
+	text, err := os.ReadFile(k.Root + state.KubernetesCA)
+	if err != nil {
+		return "", fmt.Errorf("%w; and whether the API takes a former one is not known: %w", lost, err)
+	}
+	known, err := keys.Publics(string(text))
+	if err != nil {
+		return "", fmt.Errorf("%w; and whether the API takes a former one is not known: %s: %w", lost, state.KubernetesCA, err)
+	}
+	return k.toFormer("cannot be read: "+lost.Error(), func(c *x509.Certificate) bool {
+		return slices.ContainsFunc(known, func(p keys.Public) bool { return p.Cert != nil && c.CheckSignatureFrom(p.Cert) == nil })
+	})
 }
 
 // toFormer makes kubelet's link lead to the newest of its former certificates that are like

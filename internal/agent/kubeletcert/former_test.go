@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/render/kubeadm"
 )
 
@@ -90,6 +91,25 @@ func TestAFormerCertificateThatHasExpiredIsThenReplaced(t *testing.T) {
 		if own := w.kubelet(); validity(own, w.now) != valid || own.Subject.CommonName != "system:node:worker-1" {
 			t.Errorf("%s: kubelet has one of %s until %s", role, own.Subject, own.NotAfter)
 		}
+	}
+}
+
+// A former certificate of an authority that was replaced since opens nothing. Which one that is,
+// nobody knows while the file of authorities cannot be read.
+func TestNoKubeletGoesBackToACertificateOfAFormerAuthority(t *testing.T) {
+	w := newDamaged(t, damages["empty"], "valid")
+	other := w.site.Identity.EtcdCA.Cert
+	for text, want := range map[string]string{other: "has no former one to go back to", "": "whether the API takes a former one is not known"} {
+		if err := os.WriteFile(w.Root+state.KubernetesCA, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		w.run(want)
+	}
+	if err := os.WriteFile(w.Root+state.KubernetesCA, []byte(other+w.site.Identity.KubernetesCA.Cert), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if result, err := w.step(t.Context()); err != nil || !strings.Contains(result.Changed, "kubelet has its former certificate again") {
+		t.Errorf("%q, %v", result.Changed, err)
 	}
 }
 

@@ -27,6 +27,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/joining"
 	"github.com/holdfast/holdfast/internal/install/configserver"
 	"github.com/holdfast/holdfast/internal/model/site"
+	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/render/kubeadm"
 	"github.com/holdfast/holdfast/internal/testkit/porttest"
 	"github.com/holdfast/holdfast/internal/testkit/sitetest"
@@ -57,6 +58,10 @@ func newWorld(t *testing.T, ago time.Duration) *world {
 	w.Keeper = &Keeper{Root: t.TempDir(), Name: s.APIName(), CA: s.Identity.ConfigCA.Cert, Now: func() time.Time { return w.now }}
 	pki := filepath.Dir(w.link())
 	if err := os.MkdirAll(pki, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	ca := w.Root + state.KubernetesCA
+	if err := errors.Join(os.MkdirAll(filepath.Dir(ca), 0o755), os.WriteFile(ca, []byte(s.Identity.KubernetesCA.Cert), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	key := newKey(t)

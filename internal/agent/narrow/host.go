@@ -130,16 +130,13 @@ func thisHost(o Options) *here {
 		report: func(ctx context.Context) (state.EtcdReport, error) { return explain.Ask(ctx, state.EtcdSocketPath) },
 		boot:   func() (string, error) { id, _, err := observe.Boot(); return id, err },
 		serves: func(ctx context.Context, address string) state.Fact[bool] {
-			return probe.Serves(ctx, net.JoinHostPort(address, strconv.Itoa(site.APIPort)), authority)
+			return probe.Serves(ctx, net.JoinHostPort(address, strconv.Itoa(site.APIPort)), state.KubernetesCA)
 		},
 		test: carry.NewTested(fence.TestDevice, time.Now).Device,
 	}
 	h.etcd = h.openEtcd
 	return h
 }
-
-// authority is the file with the authority of the API servers.
-const authority = "/etc/kubernetes/pki/ca.crt"
 
 func openAPI() (API, error) {
 	c, err := carry.Administrator()

@@ -136,6 +136,9 @@ func (f *Follower) step(ctx context.Context) (loop.Result, error) {
 		did, now, err = f.follow(work, order, now)
 		stop()
 	}
+	if err == nil && len(now.unread) > 0 && rotation.Vanished(nodes, rotation.KubernetesCA) {
+		did, now, err = f.catchUp(ctx, now)
+	}
 	said := rotation.Report{Of: f.order.Of, New: f.order.New, Phase: f.order.Phase, Turn: f.order.Turn}
 	if now.Loaded {
 		said.Trusts, said.Signs, said.Ends = now.Trusts, now.Leaf, now.ends
@@ -404,6 +407,16 @@ func (f *Follower) requests(own leaf) (string, joining.Request, error) {
 		return name, joining.Request{Name: name, Signer: joining.ServingSigner, PEM: w.pem, Usages: joining.ServingUsages}, nil
 	}
 	return name, joining.Request{Name: name, Signer: joining.KubeletSigner, PEM: w.pem, Usages: joining.ClientUsages}, nil
+}
+
+// catchUp has kubelet read what a rotation left here that is no longer known: somebody took its
+// wish away, or restored etcd from before it. It changes no authority.
+func (f *Follower) catchUp(ctx context.Context, now files) ([]string, files, error) {
+	if err := f.load(ctx, now); err != nil {
+		return nil, now, err
+	}
+	after, err := f.read()
+	return []string{fmt.Sprintf("%s: kubelet has read what an earlier rotation left", now.authority)}, after, err
 }
 
 // load has kubelet use what the files hold, and then removes the mark.

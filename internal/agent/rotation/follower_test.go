@@ -411,6 +411,43 @@ func TestAPowerCutAnywhereOnAWorker(t *testing.T) {
 	}
 }
 
+// A worker whose power was cut in its turn of a rotation that then vanished has kubelet read its
+// files, wherever that was: the next rotation begins and ends.
+func TestARotationThatVanishesHoldsNoWorker(t *testing.T) {
+	marked := 0
+	for at := range 8 {
+		for _, restored := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCluster(t, 1)
+				w := c.addWorker("worker-1")
+				former := map[string][]byte{}
+				if restored {
+					c.rotate(rotation.KubernetesCA)
+					former = maps.Clone(c.secret)
+				}
+				before := c.hosts[0].files(rotation.KubernetesCA).Key
+				c.until(rotation.Trust, w.Node)
+				w.cut = powercut.Cut{At: at + 1, After: true}
+				w.look()
+				if words, _ := w.files.unread(rotation.KubernetesCA); len(words) > 0 {
+					marked++
+				}
+				c.secret = former
+				for range 5 {
+					c.look()
+					time.Sleep(reloadTime)
+				}
+				c.rotate(rotation.KubernetesCA)
+				c.sameKubernetes(before)
+				c.sameOnWorkers()
+			})
+		}
+	}
+	if marked < 4 {
+		t.Errorf("a worker kept a mark %d times: nothing was played", marked)
+	}
+}
+
 // until plays a rotation until the wish is a worker's turn in a phase.
 func (c *cluster) until(phase rotation.Phase, turn string) {
 	c.t.Helper()

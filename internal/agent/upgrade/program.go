@@ -35,12 +35,9 @@ func KindOf(s *site.Site) parachute.Kind {
 	return parachute.OfMore
 }
 
-// authorities is the file with the CA that verifies API servers.
-const authorities = "/etc/kubernetes/pki/ca.crt"
-
 // Serves asks this host's API server whether it serves, its etcd included.
 func Serves(ctx context.Context) state.Fact[bool] {
-	return probe.Serves(ctx, serverAt("127.0.0.1"), authorities)
+	return probe.Serves(ctx, serverAt("127.0.0.1"), state.KubernetesCA)
 }
 
 // PeerServes asks the other control planes of a list of nodes, one after the other,
@@ -69,7 +66,7 @@ func Spare(ctx context.Context, self string, list []state.Node) (spare state.Fac
 
 // nodeServes asks the API server of a node that has an address.
 func nodeServes(ctx context.Context, n state.Node) state.Fact[bool] {
-	return probe.Serves(ctx, serverAt(n.Addresses[0].String()), authorities)
+	return probe.Serves(ctx, serverAt(n.Addresses[0].String()), state.KubernetesCA)
 }
 
 func spared(self string, list []state.Node, serves func(state.Node) state.Fact[bool]) (spare state.Fact[bool], few bool) {

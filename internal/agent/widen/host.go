@@ -106,16 +106,13 @@ func thisHost(o Options) *here {
 		boot:     func() (string, error) { id, _, err := observe.Boot(); return id, err },
 		statuses: (&etcd.Members{}).Statuses,
 		serves: func(ctx context.Context, address string) state.Fact[bool] {
-			return probe.Serves(ctx, net.JoinHostPort(address, strconv.Itoa(site.APIPort)), authority)
+			return probe.Serves(ctx, net.JoinHostPort(address, strconv.Itoa(site.APIPort)), state.KubernetesCA)
 		},
 	}
 	h.etcd = h.openEtcd
 	h.halt = func(ctx context.Context) error { return h.steps().HaltEtcd(ctx) }
 	return h
 }
-
-// authority is the file with the authority of the API servers.
-const authority = "/etc/kubernetes/pki/ca.crt"
 
 func openAPI() (API, error) {
 	c, err := carry.Administrator()

@@ -19,7 +19,7 @@ import (
 // Files of this host.
 const (
 	ownAPI    = "https://127.0.0.1:6443" // this host's API server
-	authority = "/etc/kubernetes/pki/ca.crt"
+	authority = state.KubernetesCA
 )
 
 func (f *Flags) file(path string) string { return filepath.Join(cmp.Or(f.root, "/"), path) }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
 	"github.com/holdfast/holdfast/internal/model/config"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
@@ -44,6 +45,8 @@ type Site struct {
 	Third string
 	// Named holds the names of all control planes in the configuration.
 	Named []string
+	// Releases are the digests of the releases that control planes run; empty if nobody knows.
+	Releases []string
 	// Shares is the number of hosts for which the pod network has room, 0 if it is not known.
 	Shares int
 }
@@ -109,6 +112,9 @@ type Ask struct {
 	// By is the id of the host token that is shown. It tells this installation of
 	// the host from another one under the same name.
 	By string
+	// Release is the digest of the release that the host installed itself from; empty if it does
+	// not say, as a host of an earlier release.
+	Release string
 }
 
 // Token is a bootstrap token, as in its Secret.
@@ -139,6 +145,10 @@ type Grant struct {
 func Decide(s Site, a Ask, nodes []state.Node, tokens []Token, now time.Time) (Grant, error) {
 	if err := s.Name(a.Role, a.Host, controlPlanes(nodes)); err != nil {
 		return Grant{}, err
+	}
+	if a.Release != "" && len(s.Releases) > 0 && !slices.Contains(s.Releases, a.Release) {
+		return Grant{}, refuse("this host was installed from the release %s, and the site runs %s: install the host anew. Its next configuration names the release of the site (holdfast create join-config --host %s makes a pointer to it)",
+			a.Release, strings.Join(s.Releases, " and "), a.Host)
 	}
 	g := Grant{Token: Token{Host: a.Host, Role: a.Role, By: a.By, Expires: now.Add(TokenLifetime)}}
 	same := false
@@ -173,6 +183,20 @@ func Decide(s Site, a Ask, nodes []state.Node, tokens []Token, now time.Time) (G
 			s.ControlPlanes, strings.Join(others, ", "))
 	}
 	return g, nil
+}
+
+// Releases returns the releases that control planes run: own, of the one that answers, and what the
+// others say of themselves. While an upgrade is under way there are two.
+func Releases(own string, nodes []state.Node) []string {
+	out := []string{own}
+	for _, n := range nodes {
+		said, err := annotation.Decode[annotation.Host](n.Annotations[annotation.HostOf])
+		if n.ControlPlane() && err == nil {
+			out = append(out, said.Release.Digest)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(slices.DeleteFunc(out, func(digest string) bool { return digest == "" }))
 }
 
 // keeps reports whether a token keeps other installations of a role from the name of its

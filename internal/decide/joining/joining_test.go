@@ -2,12 +2,15 @@ package joining
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/gate"
 	"github.com/holdfast/holdfast/internal/model/config"
 	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/testkit/sitetest"
@@ -98,6 +101,8 @@ func TestWhichHostIsGivenAToken(t *testing.T) {
 	others := old
 	others.ID, others.By = "bbbbbb", "ask-9"
 	foreign := Token{ID: "cccccc", Host: "worker-2", By: "ask-1"}
+	upgraded := two
+	upgraded.Releases = []string{"sha256:new"}
 	for _, c := range []struct {
 		name   string
 		site   Site
@@ -178,6 +183,13 @@ func TestWhichHostIsGivenAToken(t *testing.T) {
 			"this site has 3 control planes and all are nodes (cp-1, cp-2, cp-3)",
 			Grant{},
 		},
+		{"a host of the site's release", upgraded, Ask{Host: "worker-1", Role: state.RoleWorker, Release: "sha256:new"}, nil, nil, "", Grant{}},
+		{"a host that does not say its release", upgraded, Ask{Host: "worker-1", Role: state.RoleWorker}, nil, nil, "", Grant{}},
+		{"a host, and nobody knows the site's release", two, Ask{Host: "worker-1", Role: state.RoleWorker, Release: "sha256:new"}, nil, nil, "", Grant{}},
+		{
+			"a host whose configuration is from before an upgrade", upgraded, Ask{Host: "worker-1", Role: state.RoleWorker, Release: "sha256:old"}, nil, nil,
+			"this host was installed from the release sha256:old, and the site runs sha256:new: install the host anew", Grant{},
+		},
 		{"a second control plane on a site of one", one, master, []state.Node{controlPlane("cp-1", true)}, nil, "this site has one control plane", Grant{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -190,6 +202,29 @@ func TestWhichHostIsGivenAToken(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// While an upgrade is under way, control planes run two releases. What a worker says does not count.
+func TestTheReleasesOfASiteAreThoseOfItsControlPlanes(t *testing.T) {
+	says := func(n state.Node, digest string) state.Node {
+		text, err := annotation.Encode(annotation.Host{Release: gate.Release{Digest: digest}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.Annotations = map[string]string{annotation.HostOf: text}
+		return n
+	}
+	torn := controlPlane("cp-3", true)
+	torn.Annotations = map[string]string{annotation.HostOf: "{"}
+	nodes := []state.Node{says(controlPlane("cp-1", true), "sha256:new"), says(controlPlane("cp-2", true), "sha256:old"), torn, says(node("worker-1", true), "sha256:odd")}
+	for own, want := range map[string][]string{"sha256:new": {"sha256:new", "sha256:old"}, "": {"sha256:new", "sha256:old"}, "sha256:newer": {"sha256:new", "sha256:newer", "sha256:old"}} {
+		if got := Releases(own, nodes); !slices.Equal(got, want) {
+			t.Errorf("%q: %v", own, got)
+		}
+	}
+	if got := Releases("", nil); len(got) != 0 {
+		t.Errorf("of nobody: %v", got)
 	}
 }
 

@@ -56,6 +56,23 @@ func agreed(hosts []Host) (out Order, err error) {
 	return out, nil
 }
 
+// Vanished reports whether no rotation of an authority is known any more: each control plane says
+// that there is none, or follows none since etcd was restored.
+func Vanished(nodes []state.Node, a Authority) bool {
+	known := false
+	for _, n := range nodes {
+		if !n.ControlPlane() {
+			continue
+		}
+		r := hostOf(n, a).Report
+		if r == nil || r.Of != "" && !r.Restored {
+			return false
+		}
+		known = true
+	}
+	return known
+}
+
 // Follow decides the next change of a host that has no key of an authority: of its
 // files, whose key does not count, and of the authorities that the API publishes. These
 // have to come over a connection that one of have.Trusts verified. The error says for

@@ -3,6 +3,7 @@ package configserver
 import (
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"strconv"
 	"time"
@@ -100,13 +101,29 @@ func controlPlanes(all []state.Progress) []string {
 	return out
 }
 
-// bootstrapToken gives a host the token with which kubeadm joins it.
+// JoinRequest is what a host says of itself when it asks for its bootstrap token.
+type JoinRequest struct {
+	// Release is the digest of the release that it was installed from.
+	Release string `json:"release,omitempty"`
+}
+
+// maxJoin is the limit of a JoinRequest, in bytes.
+const maxJoin = 4 << 10
+
+// bootstrapToken gives a host the token with which kubeadm joins it. A host of an earlier
+// release sends no JoinRequest.
 func (s *server) bootstrapToken(w http.ResponseWriter, r *http.Request) {
 	own, ok := s.authorized(w, r, jointoken.Host, "", r.PathValue("host"))
 	if !ok {
 		return
 	}
-	token, err := s.Bootstrap(r.Context(), own)
+	var said JoinRequest
+	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxJoin)).Decode(&said)
+	if err != nil && !errors.Is(err, io.EOF) {
+		s.refuse(w, r, http.StatusBadRequest, "the request is not JSON with the release of the host")
+		return
+	}
+	token, err := s.Bootstrap(r.Context(), own, said.Release)
 	if err != nil {
 		s.failed(w, r, err)
 		return

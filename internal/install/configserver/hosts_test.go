@@ -83,7 +83,7 @@ func TestAHostIsAdmittedUnderANameThatItMayHave(t *testing.T) {
 func TestABootstrapTokenIsForTheHostItself(t *testing.T) {
 	refusal := error(nil)
 	s := newSite(t, func(o *Options) {
-		o.Bootstrap = func(_ context.Context, own jointoken.Claims) (Secret, error) {
+		o.Bootstrap = func(_ context.Context, own jointoken.Claims, _ string) (Secret, error) {
 			return Secret{Token: own.Host, Expires: start}, refusal
 		}
 	})
@@ -108,6 +108,33 @@ func TestABootstrapTokenIsForTheHostItself(t *testing.T) {
 	refusal = errors.New("details")
 	if status, body := ask("worker-1"); status != 503 || strings.Contains(body, "details") || !strings.Contains(s.log.String(), "details") {
 		t.Errorf("not yet: %d %q", status, body)
+	}
+}
+
+// A host says which release it was installed from. One of an earlier release says nothing.
+func TestAHostThatJoinsSaysItsRelease(t *testing.T) {
+	said := "nothing"
+	s := newSite(t, func(o *Options) {
+		o.Bootstrap = func(_ context.Context, _ jointoken.Claims, release string) (Secret, error) {
+			said = release
+			return Secret{}, nil
+		}
+	})
+	for _, c := range []struct {
+		body, want string
+		status     int
+	}{
+		{"", "", 200},
+		{"{}", "", 200},
+		{`{"release":"sha256:old"}`, "sha256:old", 200},
+		{"release", "nothing", 400},
+		{`{"release":"` + strings.Repeat("x", maxJoin) + `"}`, "nothing", 400},
+	} {
+		said = "nothing"
+		status, body, _ := s.ask(t, "POST", "/hosts/worker-1/bootstrap-token", "Bearer "+tokenOf(t, jointoken.Host, state.RoleWorker, "worker-1"), c.body)
+		if status != c.status || said != c.want {
+			t.Errorf("%.40q: %d %q, the host said %q", c.body, status, body, said)
+		}
 	}
 }
 

@@ -47,6 +47,10 @@ const (
 	KubeletKubeconfig = "/etc/kubernetes/kubelet.conf"
 )
 
+// KubernetesCA is the file with the authorities of the API's servers and clients, where kubeadm
+// keeps it on every host.
+const KubernetesCA = "/etc/kubernetes/pki/ca.crt"
+
 // KubeletFolder has files with settings of kubelet, which it reads when it starts, by
 // their names, after the file that kubeadm writes.
 const KubeletFolder = "/etc/kubernetes/kubelet.conf.d/"

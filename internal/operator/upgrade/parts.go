@@ -1,6 +1,7 @@
 package upgrade
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -67,10 +68,16 @@ func partsOf(w works, seen survey.Seen, v survey.Survey) []cluster.Part {
 		if w.mark.Known {
 			p.Release = w.mark.Value.Release(name, v.Site.Record.From)
 		}
-		if name == parts.Operator && !runs(w.operator, image(v.Releases[p.Release.Value])) {
-			p.Release = state.Fact[string]{}
+		of := v.Releases[p.Release.Value]
+		p.Pending = w.Pending(name, of)
+		if starts := starting(w.operator); name == parts.Operator {
+			switch {
+			case !isOf(w.operator, image(of)) || starts != "" && !v.Site.Record.Settled: // its host brings it until it runs
+				p.Release, p.Pending = state.Fact[string]{}, w.Pending(name, gate.Release{})
+			case starts != "" && p.Pending.Value == "":
+				p.Pending = state.Known(starts)
+			}
 		}
-		p.Pending = w.Pending(name, v.Releases[p.Release.Value])
 		p.Undone = undone(seen, annotation.Part{Upgrade: v.Site.Record.Upgrade, Release: v.Site.Record.To, Part: name})
 		p.Stuck = undone(seen, annotation.Part{Upgrade: v.Site.Record.Upgrade, Release: v.Site.Record.From, Part: name})
 		out = append(out, p)
@@ -93,9 +100,18 @@ func undone(seen survey.Seen, part annotation.Part) string {
 	return ""
 }
 
-// runs reports whether the pods of the operator's Deployment have an image.
-func runs(d *appsv1.Deployment, image string) bool {
-	return d != nil && image != "" && operatorImage(d) == image && workload.OfDeployment(d).RolledOut()
+// isOf reports whether pods of the operator's Deployment are to have an image.
+func isOf(d *appsv1.Deployment, image string) bool {
+	return d != nil && image != "" && operatorImage(d) == image
+}
+
+// starting says which of the operator's pods do not run; empty if all do.
+func starting(d *appsv1.Deployment) string {
+	if d == nil || workload.OfDeployment(d).RolledOut() {
+		return ""
+	}
+	own := parts.Workload{Pods: workload.OfDeployment(d)}
+	return cmp.Or(own.Moving("the operator"), own.Unavailable("the operator"), "the operator: not all of its pods are of the present version")
 }
 
 func operatorImage(d *appsv1.Deployment) string {

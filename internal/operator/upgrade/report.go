@@ -33,11 +33,14 @@ func said(next cluster.Step) cluster.Step {
 	return next
 }
 
+// takeBack is what a person types who wants no other release any more.
+const takeBack = `kubectl patch clusterversion version --type=merge -p '{"spec":{"desiredUpdate":null}}'`
+
 // refused names the wishes that do not count.
 func (g *gathered) refused(next cluster.Step, judged gate.Judgement) string {
 	var out []string
 	if next.Refused != "" {
-		out = append(out, next.Refused)
+		out = append(out, next.Refused+". The wish stays, and counts again once this upgrade has ended, unless it is taken back: "+takeBack)
 	}
 	out = append(out, g.survey.Wish.Mistakes...)
 	out = append(out, judged.Refused...)

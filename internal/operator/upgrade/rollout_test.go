@@ -96,6 +96,26 @@ func TestPodsThatCrashInTheSoakHoldTheCommitAndNothingGoesBack(t *testing.T) {
 	w.until("it is over", func() bool { return !w.record().Started })
 }
 
+// TestAnOperatorThatStartsAnewInTheSoakIsNotBroughtAgain: its host was switched off, or emptied. No
+// host sets the former one back, and the soak goes on.
+func TestAnOperatorThatStartsAnewInTheSoakIsNotBroughtAgain(t *testing.T) {
+	w := newWorld(t, 2, 0)
+	w.begins()
+	w.until("it soaks", func() bool { return w.record().Healthy > 0 })
+	brought := len(w.brought)
+	w.starts, w.dead = true, true // whoever brought it now would set it back
+	w.annotate(annotation.CommitOf, w.record().Upgrade)
+	w.surroundings()
+	w.until("it is told", func() bool {
+		return strings.Contains(w.condition("Failing"), "the operator: 0 of 1 pods are available")
+	})
+	if r := w.record(); r.NoWayBack || r.Failed != "" || !r.Settled || len(w.brought) > brought || w.tried > 0 {
+		t.Errorf("%+v, brought %v, tried %d times", r, w.brought[brought:], w.tried)
+	}
+	w.starts = false
+	w.until("it is over", func() bool { return !w.record().Started })
+}
+
 // TestAnOperatorThatDoesNotStartTakesThePartsBack: it is tried for one wish, and not again.
 func TestAnOperatorThatDoesNotStartTakesThePartsBack(t *testing.T) {
 	w := newWorld(t, 2, 0)

@@ -65,6 +65,8 @@ type world struct {
 	// host has looked.
 	dead  bool
 	tried int
+	// starts is true while the operator's pod is somewhere else and starts there.
+	starts bool
 	// denies is true if routers of the new release deny every host.
 	denies bool
 	// mute is true if the API does not answer what there is of the Gateway API.
@@ -499,6 +501,9 @@ func (w *world) surroundings() {
 	d := &appsv1.Deployment{}
 	must(w.t, w.admin.Get(w.t.Context(), client.ObjectKey{Namespace: render.Namespace, Name: render.Name}, d))
 	d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: 1, ReadyReplicas: 1, UpdatedReplicas: 1, AvailableReplicas: 1}
+	if w.starts {
+		d.Status.ReadyReplicas, d.Status.AvailableReplicas, d.Status.UnavailableReplicas = 0, 0, 1
+	}
 	must(w.t, w.admin.Status().Update(w.t.Context(), d))
 	w.roll()
 	w.keepsRouter(d)

@@ -26,7 +26,7 @@ import (
 // CAPath is the file in which kubeadm keeps the certificates that verify API
 // servers. haproxy gets a copy: it may read nothing else in that folder, and a
 // new authority is noticed.
-const CAPath = "/etc/kubernetes/pki/ca.crt"
+const CAPath = state.KubernetesCA
 
 // The times of a reload.
 const (

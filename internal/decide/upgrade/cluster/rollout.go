@@ -103,8 +103,11 @@ func (s Site) roll(p Part) (Step, bool) {
 }
 
 // undonePart has the parts go back where a host has set one back that did not start. Like a
-// rollout it asks no gate.
+// rollout it asks no gate. Parts that have run before stay, and so they do after the commit.
 func (s Site) undonePart() (Step, bool) {
+	if s.Record.Settled || s.Record.NoWayBack {
+		return Step{}, false
+	}
 	for _, p := range s.Parts {
 		if p.Undone != "" && !state.Is(p.Release, s.Record.To) {
 			return s.giveUp(s.Record, p.Undone)
