@@ -130,6 +130,17 @@ func markMissing(v *view, out *state.EtcdVerdict) {
 const Confirm = "holdfast quorum confirm"
 
 func confirmCommand(_ *view, out *state.EtcdVerdict) { out.Next = Confirm }
+
+// notEligible names what leads out where no confirmation does: a learner's data, and data that were
+// given up, are never forced to lead.
+func notEligible(v *view, out *state.EtcdVerdict) {
+	if v.in(state.EtcdNone, state.EtcdLearner) || v.own.Yields != 0 {
+		restoreCommand(v, out)
+		return
+	}
+	confirmCommand(v, out)
+}
+
 func restoreCommand(_ *view, out *state.EtcdVerdict) { out.Next = "etcdutl snapshot restore --help" }
 
 // evidence lists what the decision rests on, for later readers.

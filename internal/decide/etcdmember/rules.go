@@ -246,7 +246,7 @@ var goneRules = append([]rule{
 	{
 		"gone.not-eligible", "none, learner, voter or departing",
 		"this data directory may lack acknowledged writes, so it never leads alone", state.EtcdAskHuman,
-		func(v *view) bool { return !v.mayGoOn() }, confirmCommand,
+		func(v *view) bool { return !v.mayGoOn() }, notEligible,
 	},
 }, takeOverRules...)
 

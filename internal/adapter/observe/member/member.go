@@ -211,14 +211,15 @@ func (o *Observer) running(ctx context.Context, s *state.EtcdSnapshot) {
 // was wrong with them may be over.
 const examineAgain = 10 * time.Second
 
-// stopped examines the data once each time etcd stops, and damaged ones again.
+// stopped examines the data once each time etcd stops, and again where they are not whole. Data that
+// are not there may lie on a file system that is mounted late.
 func (o *Observer) stopped(ctx context.Context, s *state.EtcdSnapshot) {
 	if o.down == 0 {
 		o.down = s.Uptime
 	}
 	o.leaderless = 0
 	if o.dataIsOld || !o.data.Known || o.data.Value.Copy == state.CopyWhole && len(o.data.Value.Members) == 0 ||
-		o.data.Value.Copy == state.CopyDamaged && s.Uptime-o.examined >= examineAgain {
+		o.data.Value.Copy != state.CopyWhole && s.Uptime-o.examined >= examineAgain {
 		o.data, o.dataIsOld, o.examined = state.Fact[state.EtcdData]{}, true, s.Uptime
 		if d, err := o.Inspect(ctx); err == nil {
 			o.data, o.dataIsOld = state.Known(d), false

@@ -126,21 +126,25 @@ func TestACopyIsExaminedOnceForEachTimeThatEtcdStops(t *testing.T) {
 	}
 }
 
-func TestDamagedDataAreExaminedAgainNowAndThen(t *testing.T) {
-	h := &seen{copy: state.CopyDamaged}
-	o := newObserver(t, h)
-	for range 11 { // each look comes a second after the one before
-		look(t, o, state.EtcdWishNote{})
-	}
-	if h.inspected != 2 {
-		t.Errorf("examined %d times in 11 s", h.inspected)
-	}
-	h.copy = "" // a disk that was full has room again, for example
-	for range 9 {
-		look(t, o, state.EtcdWishNote{})
-	}
-	if s := look(t, o, state.EtcdWishNote{}); s.Data.Value.Copy != state.CopyWhole {
-		t.Errorf("the data are whole for 10 s, and this host says %+v", s.Data.Value)
+// Data that are damaged, or are not there, are examined again: a disk that was full has room, or the
+// file system of etcd was mounted late.
+func TestDataThatAreNotWholeAreExaminedAgainNowAndThen(t *testing.T) {
+	for _, copy := range []state.CopyState{state.CopyDamaged, state.CopyNone} {
+		h := &seen{copy: copy}
+		o := newObserver(t, h)
+		for range 11 { // each look comes a second after the one before
+			look(t, o, state.EtcdWishNote{})
+		}
+		if h.inspected != 2 {
+			t.Errorf("%s: examined %d times in 11 s", copy, h.inspected)
+		}
+		h.copy = ""
+		for range 9 {
+			look(t, o, state.EtcdWishNote{})
+		}
+		if s := look(t, o, state.EtcdWishNote{}); s.Data.Value.Copy != state.CopyWhole {
+			t.Errorf("%s: the data are whole for 10 s, and this host says %+v", copy, s.Data.Value)
+		}
 	}
 }
 

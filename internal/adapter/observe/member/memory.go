@@ -59,9 +59,10 @@ func OpenMemory(path, boot string) (*Memory, error) {
 
 // Joined notes the present membership and returns when the peer last joined. If
 // the peer may have joined and left again unseen, it counts as having joined
-// now: an earlier fence proves nothing about it.
+// now: an earlier fence proves nothing about it. Who reports a membership was seen to name the
+// present one with the hosts of the former one first: the peer joins when it is listed.
 func (m *Memory) Joined(boot string, ring uint64, contact bool, now time.Duration) (time.Duration, error) {
-	if m.m.Boot == boot && m.m.Ring == ring {
+	if m.m.Boot == boot && m.m.Ring == ring && m.m.Contact == contact {
 		m.blind = false
 		return m.m.Joined, nil
 	}

@@ -50,6 +50,48 @@ func TestAHostThatStaysAloneHasNotMetItsPeer(t *testing.T) {
 	}
 }
 
+// corosync-quorumtool was seen to print the number of the present membership with the hosts of the
+// former one, and the right list 0.3 s later. A fence of before the peer joined proves nothing of it,
+// whatever was reported first, also after the daemon was started anew.
+func TestAMembershipThatIsFirstReportedWithTheFormerHostsCountsOnceItIsRight(t *testing.T) {
+	const s = time.Second
+	path := filepath.Join(t.TempDir(), "memory.json")
+	m, err := OpenMemory(path, "one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		sentence string
+		restart  bool
+		ring     uint64
+		contact  bool
+		at, want time.Duration
+		together time.Duration
+		isUnseen bool
+	}{
+		{"the peer joins", false, ring(0x62), true, 20 * s, 20 * s, 20 * s, false},
+		{"it is fenced", false, ring(0x66), false, 30 * s, 20 * s, 30 * s, false},
+		{"it is back, and is not listed yet", false, ring(0x6a), false, 90 * s, 20 * s, 90 * s, false},
+		{"it is listed", false, ring(0x6a), true, 91 * s, 91 * s, 91 * s, false},
+		{"nothing changed", false, ring(0x6a), true, 95 * s, 91 * s, 91 * s, false},
+		{"a token is lost, and it is still listed", false, ring(0x6e), true, 200 * s, 200 * s, 91 * s, false},
+		{"it is not listed any more", false, ring(0x6e), false, 201 * s, 200 * s, 201 * s, false},
+		{"it is back, and is not listed yet", false, ring(0x72), false, 210 * s, 200 * s, 210 * s, false},
+		{"the daemon starts anew, and it is listed", true, ring(0x72), true, 220 * s, 220 * s, 220 * s, false},
+		{"it is lost, and still listed", false, ring(0x76), true, 230 * s, 230 * s, 220 * s, false},
+		{"the daemon starts anew, and it is not listed: it may have come and gone", true, ring(0x76), false, 240 * s, 240 * s, 240 * s, true},
+	} {
+		if c.restart {
+			if m, err = OpenMemory(path, "one"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got, err := m.Joined("one", c.ring, c.contact, c.at); err != nil || got != c.want || m.Together() != c.together || m.Unseen() != c.isUnseen {
+			t.Errorf("%s: %s, together since %s, unseen %v, %v; want %s, %s", c.sentence, got, m.Together(), m.Unseen(), err, c.want, c.together)
+		}
+	}
+}
+
 // TestMembershipsOfTheSameHostsAreOneTimeTogether loses packets, so that
 // Corosync forms one membership of both hosts after the other.
 func TestMembershipsOfTheSameHostsAreOneTimeTogether(t *testing.T) {
