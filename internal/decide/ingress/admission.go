@@ -35,6 +35,7 @@ func Admit(ic *operatorv1.IngressController, all []operatorv1.IngressController,
 	a := Admission{Domain: domain(ic, c), Strategy: wanted, NotFollowed: notFollowed(&ic.Spec)}
 	a.Problems = append(a.Problems, domainProblems(ic, a.Domain, all, c)...)
 	a.Problems = append(a.Problems, strategyProblems(wanted)...)
+	a.Problems = append(a.Problems, unasked(ic, wanted, c)...)
 	a.Problems = append(a.Problems, blocked(ic, wanted, foreign)...)
 	a.Problems = append(a.Problems, specProblems(&ic.Spec)...)
 	a.Problems = append(a.Problems, more...)

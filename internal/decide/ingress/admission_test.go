@@ -224,6 +224,31 @@ func TestHardCase10_HostPortsOfOneIngressController(t *testing.T) {
 	}
 }
 
+// Each host asks its router at port 1936 whether it serves. With another one the virtual IP would
+// leave every host, and no condition of the IngressController would say so.
+func TestTheRoutersThatHoldTheVirtualIPAnswerWhereHostsAsk(t *testing.T) {
+	for _, c := range []struct {
+		name, address string
+		strategy      operatorv1.EndpointPublishingStrategyType
+		port          int32
+		refused       bool
+	}{
+		{"default", "10.98.0.6", hostNet, 1937, true},
+		{"default", "10.98.0.6", hostNet, 0, false},
+		{"default", "", hostNet, 1937, false},
+		{"other", "10.98.0.6", hostNet, 1937, false},
+		{"default", "10.98.0.6", operatorv1.PrivateStrategyType, 1937, false},
+	} {
+		ic := controller(c.name, func(ic *operatorv1.IngressController) {
+			ic.Spec.EndpointPublishingStrategy = &operatorv1.EndpointPublishingStrategy{Type: c.strategy, HostNetwork: &operatorv1.HostNetworkStrategy{StatsPort: c.port}}
+		})
+		got := message(Admit(ic, list(ic), Cluster{Domain: "apps.x", Address: c.address}, nil).Problems)
+		if strings.Contains(got, "hostNetwork.statsPort: must be 1936") != c.refused {
+			t.Errorf("%+v: %q", c, got)
+		}
+	}
+}
+
 func TestTheProtocolIsFollowedInEveryStrategyThatHasOne(t *testing.T) {
 	const p = operatorv1.ProxyProtocol
 	for _, s := range []operatorv1.EndpointPublishingStrategy{

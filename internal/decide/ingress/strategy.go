@@ -118,6 +118,15 @@ func strategyProblems(s *operatorv1.EndpointPublishingStrategy) []string {
 	return []string{fmt.Sprintf("%s.type: %q is not one of HostNetwork, LoadBalancerService, NodePortService, Private", path, s.Type)}
 }
 
+// unasked refuses a port at which no host asks whether its router serves: the virtual IP would leave
+// every host.
+func unasked(ic *operatorv1.IngressController, s *operatorv1.EndpointPublishingStrategy, c Cluster) []string {
+	if ic.Name != DefaultName || c.Address == "" || s.HostNetwork == nil || s.HostNetwork.StatsPort == StatsPort {
+		return nil
+	}
+	return []string{fmt.Sprintf("spec.endpointPublishingStrategy.hostNetwork.statsPort: must be %d on a site with a virtual IP for ingress: each host asks its router there whether it serves, and holds the address only then", StatsPort)}
+}
+
 func hostNetworkProblems(path string, s *operatorv1.HostNetworkStrategy) []string {
 	var out []string
 	seen := map[int32]string{}

@@ -14,7 +14,9 @@ type builder struct {
 	view    state.NetworkView
 	ids     state.RouterIDs
 	out     []Instance
-	missing []string
+	// missing are the own addresses that are on no interface, undecided the VIPs that go by one.
+	missing   []string
+	undecided []netip.Addr
 	// away lists the VIPs that this host does not hold, each with the reason.
 	away []string
 }
@@ -25,8 +27,7 @@ func newBuilder(v state.NetworkView) *builder {
 
 // add adds one instance per VIP for which this host has an address. A host without
 // an address of the VIP's family stays out, and so does one in another network than
-// the VIP. One whose address is on no interface at the moment makes the whole
-// verdict unknown.
+// the VIP. Of a VIP whose own address is on no interface at the moment nothing is decided.
 func (b *builder) add(kind Kind, vips []netip.Addr, self state.Node, nodes []state.Node) {
 	for i, vip := range vips {
 		net, away := b.place(vip, nodes)
@@ -36,7 +37,10 @@ func (b *builder) add(kind Kind, vips []netip.Addr, self state.Node, nodes []sta
 		}
 		nic, ok := interfaceOf(b.view, source)
 		if !ok {
-			b.missing = append(b.missing, source.String())
+			b.undecided = append(b.undecided, vip)
+			if !slices.Contains(b.missing, source.String()) {
+				b.missing = append(b.missing, source.String())
+			}
 			continue
 		}
 		if away == "" {
@@ -96,11 +100,17 @@ func (b *builder) peers(vip netip.Addr, net subnet, source netip.Addr, nodes []s
 	return out
 }
 
-// verdict returns what was gathered. While an own address is on no interface, as
-// when it moves from a network card to a bridge, it decides nothing.
+// verdict returns what was gathered. While no own address is on an interface, as when it moves from a
+// network card to a bridge, it decides nothing. Where one family alone lacks its address, the VIPs of
+// the other one follow hosts that come and go: a newcomer that they do not know would take them too.
 func (b *builder) verdict(why string) Verdict {
+	reasons := append([]string{why}, b.away...)
 	if len(b.missing) > 0 {
-		return keep("own address " + strings.Join(b.missing, ", ") + " is not on any interface")
+		gone := "own address " + strings.Join(b.missing, ", ") + " is not on any interface"
+		if len(b.out) == 0 {
+			return keep(gone)
+		}
+		reasons = append(reasons, gone)
 	}
-	return Verdict{Known: true, Why: strings.Join(append([]string{why}, b.away...), "; "), Instances: b.out, Sync: b.view.Settings.SyncFamilies}
+	return Verdict{Known: true, Why: strings.Join(reasons, "; "), Instances: b.out, Undecided: b.undecided, Sync: b.view.Settings.SyncFamilies}
 }

@@ -197,13 +197,35 @@ func TestAVerdictSaysWhy(t *testing.T) {
 				v.Role, v.Nodes.Value[0], v.Addresses = state.RoleWorker, worker(11), []state.HostAddress{on("eth0", "10.77.0.11", 24)}
 			}, "", "this host is on another network than the VIPs",
 		},
-		{func(v *state.NetworkView) { v.Addresses = v.Addresses[:1] }, "as it is", "own address fd98::11, fd98::11 is not on any interface"},
+		{func(v *state.NetworkView) { v.Addresses = v.Addresses[:1] }, "API_0 INGRESS_0", "3 nodes, 3 control planes; own address fd98::11 is not on any interface"},
+		{func(v *state.NetworkView) { v.Addresses = []state.HostAddress{on("eth0", "10.77.0.11", 24)} }, "as it is", "own address 10.98.0.11, fd98::11 is not on any interface"},
 	} {
 		v := viewOf(11, slices.Clone(three)...)
 		c.change(&v)
 		if got := vrrp.Instances(v); names(got) != c.has || got.Why != c.why {
 			t.Errorf("want %q for %q, got %q for %q", c.has, c.why, names(got), got.Why)
 		}
+	}
+}
+
+// A host that has lost its address of one family goes on with the other one: it knows a host that
+// comes, which would take the VIPs beside it otherwise. What it had of the lost family stays.
+func TestAHostWithoutAnAddressOfOneFamilyKnowsHostsThatCome(t *testing.T) {
+	before := vrrp.Instances(viewOf(11, master(11), master(12)))
+	v := viewOf(11, three...)
+	v.Addresses = v.Addresses[:1]
+	after := vrrp.Instances(v).After(before)
+	if names(after) != names(before) {
+		t.Fatalf("%s", names(after))
+	}
+	for _, i := range after.Instances {
+		if v4 := i.VIP.Is4(); i.Knows(master(13)) != v4 || !i.Knows(master(12)) {
+			t.Errorf("%s with the peers %v", i.Name, i.Peers)
+		}
+	}
+	v.Addresses = viewOf(11, three...).Addresses
+	if again := vrrp.Instances(v).After(after); len(again.Undecided) != 0 || !again.Instances[1].Knows(master(13)) {
+		t.Errorf("with both families again: %+v", again)
 	}
 }
 

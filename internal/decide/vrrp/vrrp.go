@@ -6,6 +6,8 @@ package vrrp
 import (
 	"fmt"
 	"net/netip"
+	"slices"
+	"strings"
 
 	"github.com/holdfast/holdfast/internal/model/state"
 )
@@ -53,8 +55,23 @@ type Verdict struct {
 	// Why gives the reason in one line.
 	Why       string
 	Instances []Instance
+	// Undecided are the VIPs of which nothing is known at the moment: their instances stay as they
+	// are (After).
+	Undecided []netip.Addr
 	// Sync is true where the VIPs of one kind move together.
 	Sync bool
+}
+
+// After returns the verdict with the instances of before for the VIPs that are undecided.
+func (v Verdict) After(before Verdict) Verdict {
+	v.Instances = slices.Clone(v.Instances)
+	for _, i := range before.Instances {
+		if slices.Contains(v.Undecided, i.VIP) {
+			v.Instances = append(v.Instances, i)
+		}
+	}
+	slices.SortFunc(v.Instances, func(a, b Instance) int { return strings.Compare(a.Name, b.Name) })
+	return v
 }
 
 func keep(why string) Verdict { return Verdict{Why: why} }

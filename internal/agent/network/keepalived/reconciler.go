@@ -100,7 +100,7 @@ func (p *Reconciler) Reconcile(_ context.Context, view state.NetworkView) (strin
 	defer p.mu.Unlock()
 	p.view = view
 	if v := vrrp.Instances(view); v.Known || !p.verdict.Known {
-		p.verdict = v
+		p.verdict = v.After(p.verdict)
 	}
 	told, err := p.track()
 	if err != nil {
