@@ -12,6 +12,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/backup/archive"
 	"github.com/holdfast/holdfast/internal/adapter/backup/target"
@@ -29,14 +30,31 @@ func (r *Run) send(ctx context.Context, req backup.Request, entry backup.Entry) 
 		return nil
 	}
 	file, sent, err := r.encrypt(ctx, req, entry)
-	if err == nil {
+	switch {
+	case err == nil:
 		for _, t := range lack {
 			if err = r.sendTo(ctx, t, file, sent, req.Recipients, &entry); err != nil {
 				break
 			}
 		}
+	case !errors.Is(err, errRotten) && context.Cause(ctx) == nil:
+		err = errors.Join(err, r.unsent(lack, entry, err))
 	}
 	return errors.Join(err, r.Effect(func() error { return r.Catalogue.Abandon(sending(entry.ID)) }))
+}
+
+// unsent writes into the entry why no target gets the backup.
+func (r *Run) unsent(lack []backup.Target, entry backup.Entry, why error) error {
+	for _, t := range lack {
+		entry = r.failed(t, entry, r.Now().UTC(), why)
+	}
+	return r.Effect(func() error { return r.Catalogue.Update(entry) })
+}
+
+// failed returns the entry with a try that a target did not take.
+func (r *Run) failed(t backup.Target, entry backup.Entry, tried time.Time, why error) backup.Entry {
+	r.state.NotSent = append(r.state.NotSent, t.Name+": "+why.Error())
+	return entry.WithCopy(backup.Copy{Target: t.Name, Tried: tried, Failed: why.Error()})
 }
 
 // errRotten is returned if the archive has changed since it was proven.
@@ -100,12 +118,12 @@ func (r *Run) sendTo(ctx context.Context, t backup.Target, file string, sent bac
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
 	}
-	c.Sent, c.Verified = c.Tried, r.Now().UTC()
 	if err != nil {
-		c = backup.Copy{Target: t.Name, Tried: c.Tried, Failed: err.Error()}
-		r.state.NotSent = append(r.state.NotSent, t.Name+": "+err.Error())
+		*entry = r.failed(t, *entry, c.Tried, err)
+	} else {
+		c.Sent, c.Verified = c.Tried, r.Now().UTC()
+		*entry = entry.WithCopy(c)
 	}
-	*entry = entry.WithCopy(c)
 	return r.Effect(func() error { return r.Catalogue.Update(*entry) })
 }
 
@@ -172,7 +190,7 @@ func (r *Run) remove(ctx context.Context, req backup.Request) error {
 		if err != nil {
 			return err
 		}
-		entry, may := removable(entries, id, req)
+		entry, may := removable(entries, id, req, r.Now())
 		if !may {
 			continue
 		}
@@ -185,8 +203,9 @@ func (r *Run) remove(ctx context.Context, req backup.Request) error {
 }
 
 // removable finds a backup of this host, and reports whether it may go: the last good one may not,
-// nor the last one with a copy at a target.
-func removable(entries []backup.Entry, id string, req backup.Request) (backup.Entry, bool) {
+// nor the last one with a copy at a target. Those of a clock that was ahead count for nothing beside
+// another one, since nobody takes them for the newest.
+func removable(entries []backup.Entry, id string, req backup.Request, now time.Time) (backup.Entry, bool) {
 	i := slices.IndexFunc(entries, func(e backup.Entry) bool { return e.ID == id && e.Host == req.Host })
 	if i < 0 {
 		return backup.Entry{}, false
@@ -194,7 +213,10 @@ func removable(entries []backup.Entry, id string, req backup.Request) (backup.En
 	if !entries[i].Good {
 		return entries[i], true
 	}
-	others := slices.DeleteFunc(slices.Clone(entries), func(e backup.Entry) bool { return !e.Good || e.ID == id })
+	ahead := backup.Ahead(entries[i].Taken, now)
+	others := slices.DeleteFunc(slices.Clone(entries), func(e backup.Entry) bool {
+		return !e.Good || e.ID == id || !ahead && backup.Ahead(e.Taken, now)
+	})
 	last := slices.ContainsFunc(req.Targets, func(t backup.Target) bool {
 		return entries[i].Has(t.Name) && !slices.ContainsFunc(others, func(e backup.Entry) bool { return e.Has(t.Name) })
 	})

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/backup/archive"
 	"github.com/holdfast/holdfast/internal/adapter/backup/snapshot"
@@ -431,10 +432,43 @@ func TestWhatIsToBeRemovedGoesAlsoIfNothingCanBeSent(t *testing.T) {
 	if err == nil || !strings.Contains(s.Failed, "the encrypted archive needs") || !slices.Equal(ids(t, w.Run), []string{second.ID}) {
 		t.Errorf("%+v, %v, kept are %v", s, err, ids(t, w.Run))
 	}
+	e, err := w.Catalogue.Entry(second.ID)
+	if err != nil || !e.Good || e.Has("nas") || len(e.Copies) != 1 || !strings.Contains(e.Copies[0].Failed, "the encrypted archive needs") || len(s.NotSent) != 1 {
+		t.Errorf("%v, %+v: nobody reads why the target lacks it: %+v", err, s, e.Copies)
+	}
 	third := w.request(2)
 	third.Remove = []string{second.ID}
 	if s, err := w.Do(t.Context(), third); err == nil || s.Good || !slices.Equal(ids(t, w.Run), []string{second.ID}) {
 		t.Errorf("after none was taken: %+v, %v, kept are %v", s, err, ids(t, w.Run))
+	}
+}
+
+// A backup of a clock that was ahead is nobody's newest one, so it must not stand for the last one.
+func TestABackupOfAClockThatWasAheadIsNoReasonToRemoveTheLastOne(t *testing.T) {
+	entry := func(hours int, at string) backup.Entry {
+		taken := noon.Add(time.Duration(hours) * time.Hour)
+		e := backup.Entry{ID: backup.NewID("cp-1", taken), Host: "cp-1", Taken: taken, Good: true}
+		if at != "" {
+			e = e.WithCopy(backup.Copy{Target: at, Verified: noon})
+		}
+		return e
+	}
+	req := backup.Request{Host: "cp-1", Targets: []backup.Target{{Name: "nas"}}}
+	for what, c := range map[string]struct {
+		entries []backup.Entry // the first is to go
+		may     bool
+	}{
+		"the last real one":                 {[]backup.Entry{entry(-1, ""), entry(9000, "")}, false},
+		"the last real copy":                {[]backup.Entry{entry(-9, "nas"), entry(-1, ""), entry(9000, "nas")}, false},
+		"an older real copy":                {[]backup.Entry{entry(-9, "nas"), entry(-1, "nas"), entry(9000, "nas")}, true},
+		"one that was ahead":                {[]backup.Entry{entry(9000, "nas"), entry(-1, "nas")}, true},
+		"the last copy, which was ahead":    {[]backup.Entry{entry(9000, "nas"), entry(-1, "")}, false},
+		"the last one of all, and was so":   {[]backup.Entry{entry(9000, "")}, false},
+		"one of two copies that were ahead": {[]backup.Entry{entry(9000, "nas"), entry(9001, "nas"), entry(-1, "")}, true},
+	} {
+		if _, may := removable(c.entries, c.entries[0].ID, req, noon); may != c.may {
+			t.Errorf("%s: may go: %v", what, may)
+		}
 	}
 }
 

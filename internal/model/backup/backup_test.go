@@ -271,6 +271,8 @@ func TestRetention(t *testing.T) {
 		"so does that at each target":                         {[]string{"1@nas", "25@nas", "49@nas", "73@bucket@nas", "97@bucket"}, []string{"97", "49"}},
 		"a copy at a target that is none any more does not":   {[]string{"1", "25", "49@former"}, []string{"49"}},
 		"a bad one with a copy goes":                          {[]string{"1", "25", "49@nas!"}, []string{"49"}},
+		"nor does a clock that was ahead remove that":         {[]string{"-9000@nas", "1", "25", "49@nas"}, nil},
+		"of such a clock alone it stays, too":                 {[]string{"-9000", "-8999", "-8998@nas", "-8997@nas", "1"}, []string{"-8997"}},
 	} {
 		entries := made(c.have...)
 		entries = append(entries, Entry{ID: NewID("cp-2", noon), Host: "cp-2", Taken: noon.Add(-9999 * time.Hour)})

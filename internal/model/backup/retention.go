@@ -42,7 +42,7 @@ func Retention(entries []Entry, p Policy) Retained {
 		return Retained{}
 	}
 	var out Retained
-	last := lastCopies(own, p.Targets)
+	last := lastCopies(own, p.Targets, p.Now)
 	type kind struct{ scheduled, ahead bool }
 	kept := map[kind]int{}
 	for i, e := range own {
@@ -65,12 +65,16 @@ func Retention(entries []Entry, p Policy) Retained {
 	return out
 }
 
-// lastCopies returns the ids of the newest good backups that have a copy at a target. The entries
-// are sorted, the newest first.
-func lastCopies(own []Entry, targets []string) map[string]bool {
+// lastCopies returns the ids of the newest good backups that have a copy at a target. One of a clock
+// that was ahead is it only where there is no other. The entries are sorted, the newest first.
+func lastCopies(own []Entry, targets []string, now time.Time) map[string]bool {
 	out := map[string]bool{}
 	for _, name := range targets {
-		if i := slices.IndexFunc(own, func(e Entry) bool { return e.Good && e.Has(name) }); i >= 0 {
+		i := slices.IndexFunc(own, func(e Entry) bool { return e.Good && e.Has(name) && !Ahead(e.Taken, now) })
+		if i < 0 {
+			i = slices.IndexFunc(own, func(e Entry) bool { return e.Good && e.Has(name) })
+		}
+		if i >= 0 {
 			out[own[i].ID] = true
 		}
 	}
