@@ -54,6 +54,8 @@ type Options struct {
 // Report describes what a restore did.
 type Report struct {
 	SHA256 string `json:"sha256"`
+	// Token is that of the life that the restore began: two restores from one backup have two.
+	Token string `json:"token,omitempty"`
 	// Dropped counts the keys that were left out by each rule, Changed those that were
 	// changed.
 	Dropped map[string]int `json:"dropped,omitempty"`
@@ -78,7 +80,7 @@ func Run(ctx context.Context, o Options) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	report.SHA256 = o.SHA256
+	report.SHA256, report.Token = o.SHA256, o.Token
 	return report, w.place(realDisk, report)
 }
 
@@ -91,16 +93,20 @@ type work struct {
 // data is the folder in which etcd's data lie until they are whole.
 func (w work) data() string { return filepath.Join(w.dir, "data") }
 
-// done returns the report of a restore that ended. Data that no restore of this snapshot
-// brought are an error: nothing is overwritten.
+// done returns the report of this restore if it has ended. Data that it did not bring are an error:
+// nothing is overwritten. Those of another restore of the same snapshot have been written to since.
 func (w work) done() (r Report, is bool, err error) {
 	if !host.Exists(filepath.Join(w.DataDir, memberName)) {
 		return Report{}, false, nil
 	}
 	r, err = readReport(filepath.Join(w.dir, reportName))
-	if err != nil || r.SHA256 != w.SHA256 {
-		return Report{}, false, fmt.Errorf("%s has data of another etcd: a restore begins on a blank host, "+
-			"so move them away if nobody needs them (mv %[1]s/%s %[1]s-before)", w.DataDir, memberName)
+	if err != nil || r.SHA256 != w.SHA256 || r.Token != w.Token {
+		what := "another etcd"
+		if err == nil && r.SHA256 == w.SHA256 {
+			what = "an earlier restore from the same backup"
+		}
+		return Report{}, false, fmt.Errorf("%s has data of %s: a restore begins on a blank host, "+
+			"so move them away if nobody needs them (mv %[1]s/%[3]s %[1]s-before)", w.DataDir, what, memberName)
 	}
 	return r, true, nil
 }

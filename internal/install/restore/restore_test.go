@@ -155,7 +155,7 @@ func TestARestoredEtcdHasAllThatOutlivesItsHosts(t *testing.T) {
 		names = append(names, key)
 	}
 	slices.Sort(names)
-	report.SHA256 = ""
+	report.SHA256, report.Token = "", ""
 	golden.Check(t, "restored.txt", fmt.Appendf(nil, "%s\n\ndropped %v\nchanged %v\nkept %d\n%+v\n\nversion %s\n",
 		strings.Join(names, "\n"), report.Dropped, report.Changed, report.Kept, report.Found, keys[restore.Root+"config.openshift.io/clusterversions/version"]))
 	job, err := decode([]byte(keys[restore.Root+"cronjobs/shop/payments"]))
@@ -300,5 +300,19 @@ func TestARestoreOverwritesNothing(t *testing.T) {
 	must(t, os.MkdirAll(filepath.Join(o.DataDir, memberName), 0o700))
 	if _, err := Run(t.Context(), o); err == nil || !strings.Contains(err.Error(), "has data of another etcd") {
 		t.Errorf("data of another etcd: %v", err)
+	}
+	must(t, os.MkdirAll(filepath.Join(o.DataDir, workName), 0o700))
+	o.Token = "second-life"
+	for token, want := range map[string]string{
+		"first-life":  "has data of an earlier restore from the same backup",
+		"":            "mv " + o.DataDir + "/member " + o.DataDir + "-before",
+		"second-life": "",
+	} {
+		text := fmt.Sprintf(`{"sha256": %q, "token": %q, "kept": 1}`, o.SHA256, token)
+		must(t, os.WriteFile(filepath.Join(o.DataDir, workName, reportName), []byte(text), 0o600))
+		report, err := Run(t.Context(), o)
+		if want == "" && (err != nil || report.Kept != 1) || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("data of a restore with the token %q: %+v, %v", token, report, err)
+		}
 	}
 }
