@@ -17,6 +17,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/observe/own"
+	"github.com/holdfast/holdfast/internal/decide/installation"
 	"github.com/holdfast/holdfast/internal/install/release"
 	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -193,7 +194,7 @@ func (r *run) persist(ctx context.Context, s step) error {
 	}
 	r.start(s.name)
 	for {
-		err := s.do(ctx)
+		err := helped(s.do(ctx))
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -209,6 +210,18 @@ func (r *run) persist(ctx context.Context, s step) error {
 		}
 		r.start(s.name)
 	}
+}
+
+// helped adds to an error of the API what a person can do about it, where a step would otherwise be
+// tried for ever.
+func helped(err error) error {
+	if err == nil {
+		return nil
+	}
+	if help := installation.WebhookHelp(err.Error(), adminKubeconfig); help != "" {
+		return fmt.Errorf("%w\n%s", err, help)
+	}
+	return err
 }
 
 // finish makes what a step did durable and then marks the step as done: kubeadm

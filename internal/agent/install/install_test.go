@@ -109,6 +109,23 @@ func TestAFailedStepIsTriedAgainAndSaysWhy(t *testing.T) {
 	})
 }
 
+// A restored cluster has the webhooks of its backup, whose pods come after the step that asks them.
+func TestAStepThatAWebhookRefusesSaysWhatToSetAside(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, log := newRun(t, state.RoleBootstrap)
+		ctx, cancel := context.WithCancel(t.Context())
+		err := r.persist(ctx, step{name: "apply manifests", do: func(context.Context) error {
+			if s, _ := r.p.Current(); r.p.Error == "" && strings.Contains(log.String(), "ask webhook fail.example.com first") && s.State == state.StepRunning {
+				cancel()
+			}
+			return errors.New(`Internal error occurred: failed calling webhook "fail.example.com": no endpoints available for service "x"`)
+		}})
+		if !errors.Is(err, context.Canceled) || !strings.Contains(log.String(), "delete KIND NAME") {
+			t.Errorf("%v: %s", err, log)
+		}
+	})
+}
+
 func TestAReportStaysSmallHoweverOftenAStepFails(t *testing.T) {
 	r, _ := newRun(t, state.RoleMaster)
 	failure := errors.New(strings.Repeat("x", 8<<10)) // as much as a failed command may say
