@@ -13,12 +13,14 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/keys"
+	"github.com/holdfast/holdfast/internal/decide/restore"
 	"github.com/holdfast/holdfast/internal/model/config"
 	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -179,7 +181,7 @@ func (in *Installer) update(old *saved, cfg *config.InstallConfig, text string) 
 		st := &saved{Version: stateVersion, Config: text, Identity: made}
 		return st, in.writeState(st)
 	}
-	if err := sameCluster(old, cfg); err != nil {
+	if err := in.sameCluster(old, cfg); err != nil {
 		return nil, err
 	}
 	if old.Config == text {
@@ -189,17 +191,24 @@ func (in *Installer) update(old *saved, cfg *config.InstallConfig, text string) 
 	return old, in.writeState(old)
 }
 
-// sameCluster refuses to use one cluster's keys for another.
-func sameCluster(old *saved, cfg *config.InstallConfig) error {
+// sameCluster refuses to use one cluster's keys for another, and other service networks for the
+// Services of a backup. The first configuration of a restored site is that of the backup, so the one
+// before always has the networks of the backup.
+func (in *Installer) sameCluster(old *saved, cfg *config.InstallConfig) error {
 	before, err := config.Made([]byte(old.Config))
 	if err != nil {
 		return errUnreadableState(err)
 	}
-	if before.ClusterDomain() == cfg.ClusterDomain() {
-		return nil
+	if before.ClusterDomain() != cfg.ClusterDomain() {
+		return &InputError{fmt.Errorf("this directory belongs to cluster %s and %s now names %s: use an empty directory",
+			before.ClusterDomain(), ConfigFile, cfg.ClusterDomain())}
 	}
-	return &InputError{fmt.Errorf("this directory belongs to cluster %s and %s now names %s: use an empty directory",
-		before.ClusterDomain(), ConfigFile, cfg.ClusterDomain())}
+	services := cfg.Networking.ServiceNetwork
+	if former := before.Networking.ServiceNetwork; old.Restore != nil && !restore.KeepsServices(former, services) {
+		return &InputError{fmt.Errorf("%s: %w", filepath.Join(in.Dir, ConfigFile), field.Invalid(field.NewPath("networking", "serviceNetwork"), services,
+			fmt.Sprintf("the Services of the backup have addresses of %s, and would not be served: write these networks first", strings.Join(former, ", "))))}
+	}
+	return nil
 }
 
 func (in *Installer) readState() (*saved, error) {

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -214,6 +215,36 @@ func TestPasswordsOfTheClusterFillWhatTheFilesOfAHostLack(t *testing.T) {
 	if !strings.Contains(text, "password: hush-1") || !strings.Contains(text, "password: hush-2") || strings.Contains(text, "stale") {
 		t.Error("the passwords are not those of the host's file and, beside it, of the cluster")
 	}
+}
+
+// A Service keeps its addresses in etcd. With another network its API server would serve none of them.
+func TestARestoredSiteKeepsTheServiceNetworksOfItsBackup(t *testing.T) {
+	b, err := installer.OfHost(hostFiles(t, sitetest.New(t, sitetest.TwoDual)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.AddPasswords(map[string]secret.Text{"cp-1": "hush-1"})
+	b.Snapshot, b.SHA256 = strings.NewReader("etcd"), digestOf("etcd")
+	d := newDirectory(t, "")
+	if _, err := d.Restore(b); err != nil {
+		t.Fatal(err)
+	}
+	asked := d.read(installer.ConfigFile)
+	for range 2 { // what was refused is not what the next try is compared with
+		d.write(installer.ConfigFile, strings.Replace(asked, "172.30.0.0/16", "172.31.0.0/16", 1))
+		_, err := d.IgnitionConfigs()
+		var input *installer.InputError
+		if !errors.As(err, &input) || !strings.Contains(err.Error(), "networking.serviceNetwork: ") || !strings.Contains(err.Error(), "addresses of 172.30.0.0/16, fd96::/112") {
+			t.Fatalf("another network is taken: %v", err)
+		}
+	}
+	d.write(installer.ConfigFile, strings.Replace(asked, "10.128.0.0/14", "10.132.0.0/14", 1)) // pods begin anew
+	d.must(d.IgnitionConfigs)
+
+	fresh := newDirectory(t, sitetest.TwoDual)
+	fresh.must(fresh.IgnitionConfigs)
+	fresh.write(installer.ConfigFile, strings.Replace(fresh.read(installer.ConfigFile), "172.30.0.0/16", "172.31.0.0/16", 1))
+	fresh.must(fresh.IgnitionConfigs) // nothing is installed yet
 }
 
 // docs/facts/loss.md#hard-cases-of-loss, L46: the first host knows where the former site would
