@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/cli/command"
 	"github.com/holdfast/holdfast/internal/decide/backup"
+	model "github.com/holdfast/holdfast/internal/model/backup"
 	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/testkit/apitest"
 )
@@ -34,13 +35,15 @@ type playedHost struct {
 	// off before it sent anything. refused is why it does not follow the configuration.
 	failed, unsent, refused string
 	cut                     bool
+	// to identifies the recipients of its copy, where it says them.
+	to string
 }
 
 // answer writes the summary of a host that has answered the wish at its node.
 func (h playedHost) answer(ctx context.Context, wish string) error {
 	now := time.Now().UTC()
 	s := backup.Summary{At: now, Schedule: "0 3 * * * UTC", Period: 24 * time.Hour, Keep: 5, Since: now.Add(-time.Hour), Targets: []string{"nas"}, Recipients: []string{backupRecipient}, Asked: wish}
-	b := backup.Brief{ID: "20261125T090000Z-" + h.name, Taken: now, Good: true, Revision: 4711, Size: 12 << 20, Copies: []backup.Copy{{Target: "nas", Failed: h.unsent}}}
+	b := backup.Brief{ID: "20261125T090000Z-" + h.name, Taken: now, Good: true, Revision: 4711, Size: 12 << 20, Copies: []backup.Copy{{Target: "nas", Failed: h.unsent, To: h.to}}}
 	if h.unsent == "" {
 		b.Copies[0].Verified = now
 	}
@@ -229,4 +232,12 @@ func TestARealAPITakesWhatASiteWantsOfItsBackups(t *testing.T) {
 	line(command.ExitOK, "proven by Ann", "prove", "20261125T090000Z", "--by", "Ann")
 	line(command.ExitOK, "opened by Ann", "list")
 	line(command.ExitOK, "proven by Ben", "prove", "20261125T090000Z", "--by", "Ben")
+	for to, code := range map[string]int{"of former ones": command.ExitRefused, backup.Briefs([]model.Entry{{Copies: []model.Copy{{Recipients: []string{backupRecipient}}}}})[0].Copies[0].To: command.ExitOK} {
+		host.to = to
+		if err := host.answer(t.Context(), host.wish(t)); err != nil {
+			t.Fatal(err)
+		}
+		says := map[int]string{command.ExitRefused: "encrypted to other recipients than those of today", command.ExitOK: "proven by Ben, for 1 recipients"}[code]
+		line(code, says, "prove", "20261125T090000Z", "--by", "Ben")
+	}
 }

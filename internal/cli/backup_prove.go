@@ -33,8 +33,11 @@ status warns until somebody has proved one, and again after the recipients were 
 
 The ConfigMap kube-system/holdfast-backup-proof says who proved which backup, and when.
 
+A copy from before a change of the recipients proves nothing: open one that was sent since.
+
 Exit codes: 0 it is written (with --dry-run: it would be); 7 refused: the backup is not good,
-or no target has a copy of it; 1 it is not there, or the API does not answer; 2 wrong usage.`,
+or no target has a copy of it that is encrypted to today's recipients; 1 it is not there, or the
+API does not answer; 2 wrong usage.`,
 		Example: `  holdfast backup verify 20261125T031700Z-cp-1.tar.age --identity owner.key
   holdfast backup prove 20261125T031700Z-cp-1
   holdfast backup prove 20261125T031700Z-cp-1 --by 'Ann, from the safe'`,
@@ -76,6 +79,8 @@ func (f *backupProveFlags) run(ctx context.Context, c client.Client, streams Str
 		return coded(command.ExitRefused, "refused, nothing was changed: backup %s is not good: %s", b.ID, b.Why)
 	case verifiedAt(b) == "":
 		return coded(command.ExitRefused, "refused, nothing was changed: no target has a copy of backup %s, and the file on the host is not encrypted: it proves nothing about the key", b.ID)
+	case !b.SentTo(h.Recipients):
+		return coded(command.ExitRefused, "refused, nothing was changed: the copies of backup %s are encrypted to other recipients than those of today, so it proves nothing about today's keys: open one that was sent since the change (holdfast backup now takes one)", b.ID)
 	}
 	proof := backup.Proof{ID: b.ID, At: time.Now().UTC().Truncate(time.Second), By: f.by, Recipients: h.Recipients}
 	if !f.dryRun {

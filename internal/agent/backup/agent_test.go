@@ -296,10 +296,23 @@ func TestWhatIsInTheWayIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.etcd.Value.Learner = ""
-	w.others = []state.Node{{Name: "cp-3", Labels: map[string]string{state.LabelControlPlane: ""}, Annotations: map[string]string{decide.Annotation: busy}}}
+	w.others = []state.Node{{Name: "cp-3", Ready: true, Labels: map[string]string{state.LabelControlPlane: ""}, Annotations: map[string]string{decide.Annotation: busy}}}
 	w.run(10 * time.Minute)
 	if s := w.summary(); len(w.started) > 0 || s.Waits != "cp-3 takes a backup" {
 		t.Errorf("%q, %+v", w.started, s)
+	}
+	w.others = nil
+	for range 600 {
+		if w.run(time.Second); w.works {
+			break
+		}
+	}
+	for _, phase := range []model.Phase{model.PhaseSnapshot, model.PhaseSend} {
+		w.state.Phase = phase
+		w.run(10 * time.Second)
+		if s := w.summary(); s.Doing == nil || s.Doing.Phase != phase.Words() || s.Doing.PastEtcd != (phase == model.PhaseSend) {
+			t.Errorf("%s: %+v", phase, s.Doing)
+		}
 	}
 }
 

@@ -55,7 +55,7 @@ func (a *Agent) say(v decide.Verdict) decide.Summary {
 	if b := j.Begun; b != nil {
 		out.Doing = &decide.Doing{ID: b.ID, Since: b.At.UTC(), Reason: b.Reason}
 		if said, err := a.State(); err == nil && said.Request == b.ID {
-			out.Doing.Phase = said.Phase.Words()
+			out.Doing.Phase, out.Doing.PastEtcd = said.Phase.Words(), said.PastEtcd()
 		}
 	}
 	return out

@@ -1,6 +1,7 @@
 package backup
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -8,8 +9,8 @@ import (
 )
 
 // Choose returns the control plane to ask for a backup if a person names none. It must report
-// its backups and be ready; one whose last try did not fail comes first, then the first by
-// name. ready is true for hosts whose kubelet reports. The error says for each host why it
+// its backups and be ready; one that does not wait comes first, then one whose last try did not fail,
+// then the first by name. ready is true for hosts whose kubelet reports. The error says for each host why it
 // cannot be asked.
 func (s Site) Choose(ready map[string]bool) (string, error) {
 	fit := slices.DeleteFunc(slices.Clone(s.Hosts), func(h Host) bool { return h.Silent != "" || !ready[h.Name] })
@@ -28,12 +29,17 @@ func (s Site) Choose(ready map[string]bool) (string, error) {
 		return "", fmt.Errorf("no control plane can take one: %s", strings.Join(why, "; "))
 	}
 	slices.SortFunc(fit, func(a, b Host) int {
-		if n := fails(a) - fails(b); n != 0 {
-			return n
-		}
-		return strings.Compare(a.Name, b.Name)
+		return cmp.Or(waits(a)-waits(b), fails(a)-fails(b), strings.Compare(a.Name, b.Name))
 	})
 	return fit[0].Name, nil
+}
+
+// waits is 1 for a host in whose way something is.
+func waits(h Host) int {
+	if h.Waits == "" {
+		return 0
+	}
+	return 1
 }
 
 func fails(h Host) int {

@@ -36,7 +36,7 @@ type Proof struct {
 	ID string    `json:"id"`
 	At time.Time `json:"at"`
 	By string    `json:"by"`
-	// Recipients are the public keys to which the site encrypted at that time.
+	// Recipients are the public keys to which that copy was encrypted.
 	Recipients []string `json:"recipients,omitempty"`
 }
 

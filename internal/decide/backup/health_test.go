@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	model "github.com/holdfast/holdfast/internal/model/backup"
 	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/testkit/golden"
 )
@@ -168,6 +169,64 @@ func TestASummaryIsReadAsItWasWrittenAndStaysSmall(t *testing.T) {
 	}
 	if later, err := ReadSummary(`{"schedule":"x","ofALaterRelease":{"a":1}}`); err != nil || later.Schedule != "x" {
 		t.Errorf("%+v, %v", later, err)
+	}
+}
+
+func TestTheHostThatIsAskedIsOneThatCanBeginNow(t *testing.T) {
+	fit := func(name, waits string, fails int) Host {
+		h := Host{Name: name, Summary: Summary{Waits: waits}}
+		if fails > 0 {
+			h.Failed = &Failure{Times: fails}
+		}
+		return h
+	}
+	ready := map[string]bool{"a": true, "b": true, "c": true}
+	for want, hosts := range map[string][]Host{
+		"a": {fit("c", "", 0), fit("a", "", 0), fit("b", "", 0)},
+		"b": {fit("a", "cp-2 is drained", 0), fit("b", "", 1), fit("c", "", 2)},
+		"c": {fit("a", "x", 1), fit("b", "x", 2), fit("c", "x", 0)},
+	} {
+		if got, err := (Site{Hosts: hosts}).Choose(ready); err != nil || got != want {
+			t.Errorf("%s, %v, want %s", got, err, want)
+		}
+	}
+}
+
+// After a change of the recipients the copies of before are still encrypted to the former ones.
+func TestACopyProvesTheKeysToWhichItWasEncrypted(t *testing.T) {
+	former, today := []string{"age1b", "age1a"}, []string{"age1b", "age1c"}
+	sent := func(recipients []string, verified time.Time) Brief {
+		b := Briefs([]model.Entry{{ID: "x", Copies: []model.Copy{{Target: "nas", Recipients: recipients, Verified: verified}, {Target: "far", Failed: "no route"}}}})[0]
+		text, err := Summary{Kept: []Brief{b}}.Text()
+		if err != nil {
+			t.Fatal(err)
+		}
+		back, err := ReadSummary(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return back.Kept[0]
+	}
+	for name, c := range map[string]struct {
+		b    Brief
+		want bool
+	}{
+		"today's":                       {sent(today, noon), true},
+		"today's, in another order":     {sent([]string{"age1c", "age1b"}, noon), true},
+		"former ones":                   {sent(former, noon), false},
+		"today's, and not read back":    {sent(today, time.Time{}), false},
+		"an agent that does not say it": {sent(nil, noon), true},
+	} {
+		if got := c.b.SentTo(today); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	if sent(today, noon).SentTo(nil) {
+		t.Error("a site without recipients has a copy that is encrypted to them")
+	}
+	long := sent(slices.Repeat([]string{strings.Repeat("age1pq1", 300)}, 9), noon)
+	if len(long.Copies[0].To) > 16 {
+		t.Errorf("%d bytes for the recipients of each copy", len(long.Copies[0].To))
 	}
 }
 

@@ -120,7 +120,8 @@ func (s *Situation) Around(self string, nodes []state.Node, now time.Time) {
 		for _, a := range rotates(n) {
 			rotations[a] = true
 		}
-		if sum, err := ReadSummary(n.Annotations[Annotation]); err == nil && n.Name != self && sum.Doing != nil && within(now.Sub(sum.Doing.Since), longest) {
+		// A host that is lost said so before its end.
+		if sum, err := ReadSummary(n.Annotations[Annotation]); err == nil && n.Name != self && n.Ready && !n.Absent && sum.Doing.busy(now) {
 			s.Busy = append(s.Busy, n.Name)
 		}
 	}

@@ -78,7 +78,7 @@ func TestAMemberThatNeverStartedStopsNoBackup(t *testing.T) {
 }
 
 func control(name string, annotations map[string]string) state.Node {
-	return state.Node{Name: name, Labels: map[string]string{state.LabelControlPlane: ""}, Annotations: annotations}
+	return state.Node{Name: name, Ready: true, Labels: map[string]string{state.LabelControlPlane: ""}, Annotations: annotations}
 }
 
 func written[T annotation.Turn | annotation.Host](t *testing.T, v T) string {
@@ -124,18 +124,39 @@ func TestControlPlanesThatAreAwayAreSeen(t *testing.T) {
 }
 
 func TestAnotherHostAtWorkAndARotationAreSeen(t *testing.T) {
-	busy := func(since time.Time) map[string]string {
-		text, err := Summary{Doing: &Doing{ID: "x", Since: since}}.Text()
+	does := func(d Doing) map[string]string {
+		text, err := Summary{Doing: &d}.Text()
 		if err != nil {
 			t.Fatal(err)
 		}
 		return map[string]string{Annotation: text}
 	}
+	busy := func(since time.Time) map[string]string { return does(Doing{ID: "x", Since: since}) }
 	for since, want := range map[time.Time]int{noon.Add(-time.Minute): 1, noon.Add(-longest): 0, noon.Add(time.Hour): 0} {
 		s := Situation{}
 		s.Around("cp-1", []state.Node{control("cp-1", busy(noon)), control("cp-2", busy(since))}, noon)
 		if len(s.Busy) != want {
 			t.Errorf("since %s: %v", since, s.Busy)
+		}
+	}
+	begun := noon.Add(-time.Minute)
+	for name, c := range map[string]struct {
+		doing         Doing
+		ready, absent bool
+		busy          bool
+	}{
+		"it takes a snapshot":                     {Doing{Since: begun, Reason: BySchedule}, true, false, true},
+		"it died while it did":                    {Doing{Since: begun, Reason: BySchedule}, false, false, false},
+		"and its Node is gone":                    {Doing{Since: begun, Reason: BySchedule}, true, true, false},
+		"it sends an old one, and removes others": {Doing{Since: begun, Reason: Tend}, true, false, false},
+		"it sends what it has taken":              {Doing{Since: begun, Reason: BySchedule, PastEtcd: true}, true, false, false},
+	} {
+		peer := control("cp-2", does(c.doing))
+		peer.Ready, peer.Absent = c.ready, c.absent
+		s := Situation{}
+		s.Around("cp-1", []state.Node{control("cp-1", nil), peer}, noon)
+		if (len(s.Busy) > 0) != c.busy {
+			t.Errorf("%s: busy are %v", name, s.Busy)
 		}
 	}
 	said := state.FormatAnnotation(rotation.Reports{Authorities: map[rotation.Authority]rotation.Report{rotation.EtcdCA: {Trusts: []rotation.ID{"a", "b"}}, rotation.KubernetesCA: {Trusts: []rotation.ID{"a"}}}}) //nolint:exhaustive // two are enough

@@ -1,6 +1,8 @@
 package backup
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -100,6 +102,14 @@ type Doing struct {
 	Reason string    `json:"reason,omitempty"`
 	// Phase is the phase of the run, in words.
 	Phase string `json:"phase,omitempty"`
+	// PastEtcd is true once the run asks nothing of etcd any more.
+	PastEtcd bool `json:"pastEtcd,omitempty"`
+}
+
+// busy reports whether a run needs etcd, so that another host's run waits for its end. One that only
+// tends asks nothing of it. A negative age is none: the clock was set.
+func (d *Doing) busy(now time.Time) bool {
+	return d != nil && d.Reason != Tend && !d.PastEtcd && within(now.Sub(d.Since), longest)
 }
 
 // Brief is one backup in short.
@@ -126,6 +136,25 @@ type Copy struct {
 	// Verified is the time at which it was read back there; zero if it was not.
 	Verified time.Time `json:"verified,omitzero"`
 	Failed   string    `json:"failed,omitempty"`
+	// To identifies the public keys to which the copy was encrypted, as recipientsID does. The keys
+	// themselves may be long. Agents of before 2026-11-30 leave it empty.
+	To string `json:"to,omitempty"`
+}
+
+// recipientsID identifies public keys in a short text, whatever their order; empty for none.
+func recipientsID(recipients []string) string {
+	if len(recipients) == 0 {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(strings.Join(slices.Compact(slices.Sorted(slices.Values(recipients))), "\n")))
+	return hex.EncodeToString(sum[:8])
+}
+
+// SentTo reports whether a copy that was read back was encrypted to these public keys. A copy of
+// which its host does not say it counts.
+func (b Brief) SentTo(recipients []string) bool {
+	id := recipientsID(recipients)
+	return slices.ContainsFunc(b.Copies, func(c Copy) bool { return !c.Verified.IsZero() && (c.To == "" || c.To == id) })
 }
 
 // Newest returns the newest good backup; false if there is none. Those of a clock that was ahead

@@ -163,7 +163,7 @@ func Briefs(entries []model.Entry) []Brief {
 	for _, e := range entries {
 		b := Brief{ID: e.ID, Taken: e.Taken, Reason: e.Reason, Good: e.Good, Why: e.Why(), Revision: e.Database.Revision, Size: e.File.Size, Kubernetes: e.Release.Kubernetes, Release: e.Release.Digest}
 		for _, c := range e.Copies {
-			b.Copies = append(b.Copies, Copy{Target: c.Target, Verified: c.Verified, Failed: c.Failed})
+			b.Copies = append(b.Copies, Copy{Target: c.Target, Verified: c.Verified, Failed: c.Failed, To: recipientsID(c.Recipients)})
 		}
 		out = append(out, b)
 	}
