@@ -8,9 +8,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,9 +16,7 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/backup/target"
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/cli/command"
-	"github.com/holdfast/holdfast/internal/decide/page"
 	model "github.com/holdfast/holdfast/internal/model/backup"
-	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // fromFlags holds the flags of the commands that read a backup from a target.
@@ -122,10 +118,7 @@ func (f *fromFlags) folder(ctx context.Context, streams Streams, p model.Place) 
 	if err := l.print(streams.Err, false); err != nil {
 		return err
 	}
-	if l.Newest == "" {
-		return &UsageError{Err: fmt.Errorf("%s is a folder: name one of its backups; none of those that were looked at is good", p.URL)}
-	}
-	return &UsageError{Err: fmt.Errorf("%s is a folder: name one of its backups; the newest good one is %s", p.URL, l.Newest)}
+	return &UsageError{Err: errors.New(l.isFolder())}
 }
 
 // fetch copies a backup of a target into a file, and compares it with the catalogue there.
@@ -197,148 +190,6 @@ func entryAt(ctx context.Context, t target.Target, name string) (model.Entry, er
 	return model.DecodeEntry(data)
 }
 
-// atPlace is a backup at a place, with what its entry says.
-type atPlace struct {
-	model.Sent
-	URL    string    `json:"url"`
-	Site   string    `json:"site,omitempty"`
-	Host   string    `json:"host,omitempty"`
-	Taken  time.Time `json:"taken,omitzero"`
-	Reason string    `json:"reason,omitempty"`
-	// Cluster is the id of etcd's cluster. A restored site has another one.
-	Cluster state.MemberID `json:"cluster,omitempty"`
-	Good    bool           `json:"good"`
-	// Why says why it is not good, or that nobody looked.
-	Why string `json:"why,omitempty"`
-}
-
-// placeList is what lies at a place.
-type placeList struct {
-	Place   string    `json:"place"`
-	Backups []atPlace `json:"backups"`
-	// Newest is the URL of the newest good backup, empty if there is none among those that were
-	// looked at.
-	Newest string `json:"newest,omitempty"`
-	folder bool
-	before time.Time
-}
-
-// mostLooked is how many entries are read at a place, beside those before the first good one.
-const mostLooked = 20
-
-// listAt lists the backups at a place, the newest first, and only those that were taken before a moment,
-// if it is not zero. It reads the entries of the newest ones.
-func listAt(ctx context.Context, p model.Place, before time.Time) (placeList, error) {
-	out := placeList{Place: p.URL, Backups: []atPlace{}, folder: p.Target.Directory != nil, before: before}
-	t, err := target.Open(ctx, p.Target)
-	if err != nil {
-		return out, err
-	}
-	defer func() { _ = t.Close() }()
-	files, err := target.List(ctx, t, p.Name, limitsOfFetch)
-	if err != nil {
-		return out, fmt.Errorf("list %s: %w", p.URL, err)
-	}
-	for _, s := range model.SentOf(files) {
-		if !before.IsZero() && !model.BegunBefore(s.ID, before) {
-			continue
-		}
-		one := atPlace{Sent: s, URL: strings.TrimSuffix(p.URL, "/") + "/" + strings.Trim(strings.TrimPrefix(s.Archive, p.Name), "/")}
-		if len(out.Backups) < mostLooked || out.Newest == "" {
-			if err := one.look(ctx, t); err != nil {
-				return out, err
-			}
-			if !before.IsZero() && !one.Taken.Before(before) {
-				continue // it was begun before
-			}
-		} else {
-			one.Why = "not looked at"
-		}
-		if one.Good && out.Newest == "" {
-			out.Newest = one.URL
-		}
-		out.Backups = append(out.Backups, one)
-	}
-	return out, nil
-}
-
-// look reads the entry of a backup. An error means that the target does not answer any more.
-func (a *atPlace) look(ctx context.Context, t target.Target) error {
-	if a.Entry == "" {
-		a.Why = "it was not sent to its end"
-		return nil
-	}
-	e, err := entryAt(ctx, t, a.Entry)
-	if cause := context.Cause(ctx); cause != nil {
-		return cause
-	}
-	if err != nil {
-		a.Why = firstLine(err.Error())
-		return nil
-	}
-	a.Site, a.Host, a.Taken, a.Reason, a.Cluster, a.Good, a.Why = e.Site, e.Host, e.Taken, e.Reason, e.Database.Cluster, e.Good, e.Why()
-	if f, is := e.FileAs(a.Archive); !is || f.Size != a.Size {
-		a.Good, a.Why = false, "its size is not that of the entry beside it"
-	}
-	return nil
-}
-
-// none says that there is no backup at a place.
-func (l placeList) none() string {
-	text := "there is no backup at " + l.Place
-	if !l.before.IsZero() {
-		text += " that was taken before " + l.before.Format(time.RFC3339)
-	}
-	if l.folder {
-		text += ": is it mounted?"
-	}
-	return text
-}
-
-// others returns the newest good backup of each other life of the site of the newest one. A restore
-// begins another life, which sends to the same folder, and a trial beside a living site does so, too.
-func (l placeList) others() []atPlace {
-	i := slices.IndexFunc(l.Backups, func(b atPlace) bool { return b.Good && b.URL == l.Newest })
-	if i < 0 {
-		return nil
-	}
-	var out []atPlace
-	seen := map[state.MemberID]bool{l.Backups[i].Cluster: true}
-	for _, b := range l.Backups {
-		if b.Good && b.Site == l.Backups[i].Site && !seen[b.Cluster] {
-			seen[b.Cluster], out = true, append(out, b)
-		}
-	}
-	return out
-}
-
-func (l placeList) print(out io.Writer, wide bool) error {
-	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
-	head := "BACKUP\tSITE\tAGE\tGOOD\tSIZE\tREASON"
-	if wide {
-		head += "\tURL\tWHY NOT"
-	}
-	_, _ = fmt.Fprintln(w, head)
-	for _, b := range l.Backups {
-		age := "-"
-		if !b.Taken.IsZero() {
-			age = page.Duration(max(time.Since(b.Taken), 0))
-		}
-		line := fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s", b.ID, orDash(b.Site), age, yesNo(b.Good), bytesOf(b.Size), orDash(b.Reason))
-		if wide {
-			line += fmt.Sprintf("\t%s\t%s", b.URL, orDash(b.Why))
-		}
-		_, _ = fmt.Fprintln(w, line)
-	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	for _, b := range l.others() {
-		_, _ = fmt.Fprintf(out, "of another etcd, from before a restore, or beside a trial of one: %s\n", b.URL)
-	}
-	return nil
-}
-
 // printPlace lists a place for `backup list --from`: what was taken before a moment, if it is not zero.
 func (f *fromFlags) printPlace(ctx context.Context, streams Streams, text, format string, before time.Time) error {
 	p, isFile, err := f.place(streams, text)
@@ -359,11 +210,11 @@ func (f *fromFlags) printPlace(ctx context.Context, streams Streams, text, forma
 		_, err = fmt.Fprintln(streams.Out, l.none())
 	default:
 		err = l.print(streams.Out, format == "wide")
-		if err == nil && l.Newest != "" {
-			_, err = fmt.Fprintf(streams.Out, "the newest good one: %s\n", l.Newest)
+		if err == nil {
+			_, err = io.WriteString(streams.Out, l.newest())
 		}
 	}
-	if err == nil && l.Newest == "" {
+	if err == nil && len(l.NewestOf) == 0 {
 		return exitWith(command.ExitAttention)
 	}
 	return err

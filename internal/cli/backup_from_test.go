@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/pem"
+	"fmt"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -184,7 +185,7 @@ func TestAListOfATargetNamesTheNewestGoodOneOfEachLifeOfASite(t *testing.T) {
 	}
 	code, out, errs := runLine(t, "backup", "list", "--from", dir)
 	const living = "of another etcd, from before a restore, or beside a trial of one: "
-	for _, want := range []string{"the newest good one: " + dir + "/shop.example.com/cp-1/20261126T120000Z-cp-1.tar.age", living + dir + "/shop.example.com/cp-1/20261126T030000Z-cp-1.tar.age"} {
+	for _, want := range []string{"the newest good one of shop.example.com: " + dir + "/shop.example.com/cp-1/20261126T120000Z-cp-1.tar.age", "the newest good one of other.example.com: " + dir + "/other.example.com/cp-1/20261125T040000Z-cp-1.tar.age", living + dir + "/shop.example.com/cp-1/20261126T030000Z-cp-1.tar.age"} {
 		if code != command.ExitOK || strings.Count(out, want) != 1 {
 			t.Errorf("exit code %d, want %q once: %s%s", code, want, out, errs)
 		}
@@ -200,8 +201,13 @@ func TestAListOfATargetNamesTheNewestGoodOneOfEachLifeOfASite(t *testing.T) {
 // atTarget puts a good backup into a folder, which was begun and taken at these times.
 func atTarget(t *testing.T, dir string, begun, taken time.Time) string {
 	t.Helper()
+	return atTargetOf(t, dir, "shop.example.com", begun, taken)
+}
+
+func atTargetOf(t *testing.T, dir, site string, begun, taken time.Time) string {
+	t.Helper()
 	e := model.Entry{
-		Format: model.Format, ID: model.NewID("cp-1", begun), Site: "shop.example.com", Host: "cp-1", Taken: taken, Checks: []model.Check{{Name: "sum", OK: true}},
+		Format: model.Format, ID: model.NewID("cp-1", begun), Site: site, Host: "cp-1", Taken: taken, Checks: []model.Check{{Name: "sum", OK: true}},
 		Copies: []model.Copy{{Target: "nas", File: model.File{Size: 1}, Verified: taken}},
 	}.Judge()
 	text, err := e.Encode()
@@ -217,6 +223,95 @@ func atTarget(t *testing.T, dir string, begun, taken time.Time) string {
 		}
 	}
 	return filepath.Join(dir, model.SentName(e.Site, e.Host, e.ID))
+}
+
+func mounted(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, model.DefaultMarker), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// A clock that was months ahead names its backups so that they come first in every list.
+func TestABackupOfAClockThatWasAheadIsNeverNamedAsTheNewest(t *testing.T) {
+	dir, now := mounted(t), time.Now().UTC().Truncate(time.Second)
+	ahead := atTarget(t, dir, now.AddDate(0, 3, 0), now.AddDate(0, 3, 0))
+	code, out, errs := runLine(t, "backup", "list", "--from", dir, "-o", "wide")
+	if code != command.ExitAttention || strings.Contains(out, "the newest good one") || !strings.Contains(out, " future ") || !strings.Contains(out, "nobody knows how old it is") {
+		t.Errorf("exit code %d: %s%s", code, out, errs)
+	}
+	code, _, errs = runLine(t, "restore", "--dry-run", "--dir", "store", "--from", dir)
+	if code != command.ExitUsage || !strings.Contains(errs, "none of those that were looked at is good and of a known age") {
+		t.Errorf("exit code %d: %s", code, errs)
+	}
+	newest := atTarget(t, dir, now.Add(-time.Hour), now.Add(-time.Hour))
+	code, out, errs = runLine(t, "backup", "list", "--from", dir)
+	if code != command.ExitOK || !strings.Contains(out, "the newest good one: "+newest+"\n") || strings.Contains(out, "of another etcd") {
+		t.Errorf("exit code %d: %s%s", code, out, errs)
+	}
+	code, out, errs = runLine(t, "backup", "list", "--from", dir, "-o", "json")
+	if code != command.ExitOK || !strings.Contains(out, `"newest": "`+newest) || !strings.Contains(out, `"ahead": true`) || strings.Count(out, `"good": true`) != 2 {
+		t.Errorf("exit code %d, %s is there: %s%s", code, ahead, out, errs)
+	}
+}
+
+// One bucket has the backups of many sites, and each command that is given it may restore the wrong one.
+func TestTheNewestGoodBackupOfEachSiteIsNamed(t *testing.T) {
+	dir, now := mounted(t), time.Now().UTC().Truncate(time.Second)
+	old := atTargetOf(t, dir, "small.example.com", now.AddDate(0, 0, -40), now.AddDate(0, 0, -40))
+	var busy string
+	for i := range 2 * mostLooked {
+		busy = atTarget(t, dir, now.Add(time.Duration(i-99)*time.Hour), now.Add(time.Duration(i-99)*time.Hour))
+	}
+	code, out, errs := runLine(t, "backup", "list", "--from", dir)
+	for _, want := range []string{"the newest good one of shop.example.com: " + busy + "\n", "the newest good one of small.example.com: " + old + "\n"} {
+		if code != command.ExitOK || strings.Count(out, want) != 1 || strings.Contains(out, "the newest good one: ") {
+			t.Errorf("exit code %d, want %q: %s%s", code, want, out, errs)
+		}
+	}
+	code, out, errs = runLine(t, "backup", "list", "--from", dir, "-o", "json")
+	if code != command.ExitOK || strings.Contains(out, `"newest"`) || !strings.Contains(out, `"small.example.com": "`+old) || strings.Count(out, "not looked at") != mostLooked {
+		t.Errorf("exit code %d: %s%s", code, out, errs)
+	}
+	code, _, errs = runLine(t, "restore", "--dry-run", "--dir", "store", "--from", dir)
+	if code != command.ExitUsage || !strings.Contains(errs, "with backups of 2 sites: name the folder of the site, or one of its backups; the newest good one of shop.example.com is "+busy) {
+		t.Errorf("exit code %d: %s", code, errs)
+	}
+	code, out, errs = runLine(t, "backup", "list", "--from", filepath.Join(dir, "small.example.com"), "-o", "json")
+	if code != command.ExitOK || !strings.Contains(out, `"newest": "`+old) {
+		t.Errorf("exit code %d: %s%s", code, out, errs)
+	}
+}
+
+func TestTheEntriesThatAreReadAreBounded(t *testing.T) {
+	for _, c := range []struct{ sites, each, good, want int }{
+		{1, 50, 0, mostLooked},    // the first is good
+		{1, 50, 30, 31},           // up to the first good one
+		{1, 1000, 1000, mostRead}, // none is
+		{10, 50, 0, 10 * mostLooked},
+		{100, 50, 0, mostRead},
+		{500, 2, 0, mostRead},
+	} {
+		var sent []model.Sent
+		for n := range c.each {
+			for site := range c.sites {
+				sent = append(sent, model.Sent{Archive: fmt.Sprintf("site-%d/cp-1/%d.tar.age", site, n)})
+			}
+		}
+		l, read, of := newLooks(sent), 0, map[string]int{}
+		for i, s := range sent {
+			if l.next(siteFolder(s)) {
+				read++
+				of[siteFolder(s)]++
+				l.good[siteFolder(s)] = l.good[siteFolder(s)] || i/c.sites >= c.good
+			}
+		}
+		if read != c.want || len(of) != min(c.sites, mostRead) {
+			t.Errorf("%d sites with %d each, good from %d: %d of %d sites are read, want %d", c.sites, c.each, c.good, read, len(of), c.want)
+		}
+	}
 }
 
 func TestTheNewestGoodBackupFromBeforeAMomentIsNamed(t *testing.T) {

@@ -15,7 +15,6 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/backup/catalogue"
 	"github.com/holdfast/holdfast/internal/cli/command"
 	"github.com/holdfast/holdfast/internal/decide/backup"
-	"github.com/holdfast/holdfast/internal/decide/page"
 	model "github.com/holdfast/holdfast/internal/model/backup"
 )
 
@@ -56,7 +55,9 @@ func newBackupList(streams Streams) *cobra.Command {
 of each was read back. It does not list copies at a target of backups that no host has any more:
 --from does, and needs no site. It reads s3://BUCKET/NAME or sftp://USER@SERVER/PATH, with the account
 in --targets or as for 'holdfast backup fetch', or a mounted folder. With --before it lists only
-what was taken before that moment, and names the newest good one of these.
+what was taken before that moment, and names the newest good one of these. If backups of several
+sites lie there, it names the newest good one of each. A backup whose host's clock was ahead has the
+age future, and is never the newest one.
 
 Exit codes: 0 there is a good backup; 3 there is none, or status shows a problem with backups;
 6 no control plane reports its backups; 1 the API or the target does not answer; 2 wrong usage.`,
@@ -149,7 +150,7 @@ func printBackupTable(out io.Writer, s backup.Site, r backupReport, wide bool) e
 	}
 	_, _ = fmt.Fprintln(w, head)
 	for _, l := range r.Backups {
-		line := fmt.Sprintf("%s\t%s\t%s\t%s\t%d MiB\t%s\t%s", l.ID, l.Host, page.Duration(max(s.Now.Sub(l.Taken), 0)), yesNo(l.Good), l.Size>>20, orDash(verifiedAt(l.Brief)), orDash(l.Reason))
+		line := fmt.Sprintf("%s\t%s\t%s\t%s\t%d MiB\t%s\t%s", l.ID, l.Host, ageOf(l.Taken, s.Now), yesNo(l.Good), l.Size>>20, orDash(verifiedAt(l.Brief)), orDash(l.Reason))
 		if wide {
 			why := l.Why
 			if lacks := l.Unsent(); len(lacks) > 0 {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/adapter/backup/archive"
 	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/cli/command"
 	decide "github.com/holdfast/holdfast/internal/decide/restore"
 	"github.com/holdfast/holdfast/internal/install/installer"
 	"github.com/holdfast/holdfast/internal/model/backup"
@@ -47,10 +48,15 @@ key and the join secrets are others now.
 A restored site sends its backups to the targets of the former one, into the same folders: keep
 a trial beside a living site from them.
 
+A backup that was taken later than this machine's clock says is refused: that clock is behind, or the
+host's was ahead. Set the clock of this machine. If it is right, --clock-is-right goes on; nobody knows
+then how old the backup is, and the hosts do not compare their clocks with it.
+
 ` + fromWords + `
 
 Exit codes: 0 the directory is ready; 1 the backup cannot be read, is damaged, or is of a
-newer release than this program; 2 wrong usage.`,
+newer release than this program; 2 wrong usage; 7 refused: the clock of this machine or of the
+backup's host is wrong.`,
 		Example: `  holdfast restore --from 20261125T020000Z-cp-1.tar.age --identity owner.key --dir store-17 --dry-run
   holdfast restore --from 20261125T020000Z-cp-1.tar.age --identity owner.key --dir store-17
   holdfast restore --from s3://shop-1/shop.example.com/cp-1/20261125T020000Z-cp-1.tar.age --targets backups.yaml --identity owner.key --dir store-17
@@ -70,6 +76,7 @@ newer release than this program; 2 wrong usage.`,
 	_ = cmd.MarkFlagDirname("scratch")
 	cmd.Flags().StringVar(&r.identityFile, "identity", "", "file with the private key of age that opens it")
 	cmd.Flags().StringVar(&r.dir, "dir", "", "install directory to make")
+	cmd.Flags().BoolVar(&r.clockIsRight, "clock-is-right", false, "go on although the backup was taken later than the clock of this machine says: you have compared this clock with another one")
 	cmd.Flags().BoolVar(&r.dry, "dry-run", false, "read and compare the whole backup, say what is in it, and write nothing")
 	return cmd
 }
@@ -78,7 +85,7 @@ newer release than this program; 2 wrong usage.`,
 type restoring struct {
 	fromFlags
 	from, scratch, identityFile, dir string
-	dry                              bool
+	dry, clockIsRight                bool
 
 	// file is the backup on this machine.
 	file, identity string
@@ -114,7 +121,11 @@ func (r *restoring) run(ctx context.Context, streams Streams) (err error) {
 	if err := r.fromDatabase(ctx, streams, &b); err != nil {
 		return err
 	}
-	r.tell(streams.Out, m, note)
+	now := time.Now()
+	r.tell(streams.Out, m, note, now)
+	if err := r.compareClocks(streams.Err, &b, now); err != nil {
+		return err
+	}
 	if r.dry {
 		return nil
 	}
@@ -124,6 +135,23 @@ func (r *restoring) run(ctx context.Context, streams Streams) (err error) {
 	}
 	_, err = io.WriteString(streams.Out, r.next(missing))
 	return err
+}
+
+// compareClocks refuses a backup that was taken later than it is on this machine: if this clock is
+// behind, the new life would have a time before that of the site, and if the host's was ahead, hosts
+// would wait for a time that has not come. If the person says that this clock is right, the time at which
+// the backup was taken is left out.
+func (r *restoring) compareClocks(errs io.Writer, b *installer.Backup, now time.Time) error {
+	if !backup.Ahead(b.Taken, now) {
+		return nil
+	}
+	if !r.clockIsRight {
+		return coded(command.ExitRefused, "refused, nothing was written: the clock of this machine says %s, and the backup was taken at %s: this clock is behind, or that of the backup's host was ahead. "+
+			"Set the clock of this machine; if it is right, add --clock-is-right", timestamp(now), timestamp(b.Taken))
+	}
+	_, _ = fmt.Fprintln(errs, "warning: the clock of the backup's host was ahead when it was taken: nobody knows how old it is, and the restored hosts do not compare their clocks with it")
+	b.Taken = time.Time{}
+	return nil
 }
 
 // read reads and compares the whole archive, and returns the files of the host by path.
@@ -162,10 +190,13 @@ func (r *restoring) write(ctx context.Context, streams Streams, b installer.Back
 }
 
 // tell describes the backup.
-func (r *restoring) tell(w io.Writer, m archive.Manifest, note string) {
+func (r *restoring) tell(w io.Writer, m archive.Manifest, note string, now time.Time) {
 	e := m.Entry
-	_, _ = fmt.Fprintf(w, "%s of host %s of site %s, taken %s (%s ago)\n", m.ID, e.Host, e.Site,
-		e.Taken.UTC().Format(time.RFC3339), time.Since(e.Taken).Round(time.Minute))
+	age := "in the future of this machine's clock"
+	if !backup.Ahead(e.Taken, now) {
+		age = fmt.Sprint(max(now.Sub(e.Taken), 0).Round(time.Minute), " ago")
+	}
+	_, _ = fmt.Fprintf(w, "%s of host %s of site %s, taken %s (%s)\n", m.ID, e.Host, e.Site, e.Taken.UTC().Format(time.RFC3339), age)
 	_, _ = fmt.Fprintf(w, "%d keys at revision %d, Kubernetes %s, release %s\n", e.Database.Keys, e.Database.Revision,
 		e.Release.Kubernetes, cmp.Or(e.Release.Digest, "unknown"))
 	if !e.Good {

@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -12,15 +13,20 @@ import (
 
 	"github.com/holdfast/holdfast/internal/adapter/backup/archive"
 	"github.com/holdfast/holdfast/internal/cli/command"
+	"github.com/holdfast/holdfast/internal/install/installer"
 	model "github.com/holdfast/holdfast/internal/model/backup"
 	"github.com/holdfast/holdfast/internal/model/payload"
 	"github.com/holdfast/holdfast/internal/model/site"
 )
 
-// backupOf writes a backup of a host whose release had a Kubernetes.
+// backupOf writes a backup of a host whose release had a Kubernetes, an hour old.
 func backupOf(t *testing.T, kubernetes string) string {
 	t.Helper()
-	taken := time.Date(2026, 11, 25, 3, 17, 0, 0, time.UTC)
+	return backupTaken(t, kubernetes, time.Now().Add(-time.Hour))
+}
+
+func backupTaken(t *testing.T, kubernetes string, taken time.Time) string {
+	t.Helper()
 	e := model.Entry{
 		Format: model.Format, ID: model.NewID("cp-1", taken), Site: "shop.example.com", Host: "cp-1", Taken: taken, Reason: model.BySchedule, Good: true,
 		Release:  model.Release{Version: "v9.0.0", Digest: "sha256:9", Kubernetes: kubernetes, Etcd: payload.EtcdVersion},
@@ -56,5 +62,36 @@ func TestL57ANewerBackupLeavesNoInstallDirectory(t *testing.T) {
 		if told := strings.Contains(errs, "take the holdfast and the release v9.0.0 (sha256:9)"); told != refused || refused && (code != command.ExitFailed || out != "") {
 			t.Errorf("%s: exit %d, %s%s", kubernetes, code, out, errs)
 		}
+	}
+}
+
+// A clock that is behind would begin a life that is older than the site's, and hosts would wait for ever
+// for the time of a backup whose host's clock was ahead. Which of the two it is, a person has to say.
+func TestABackupOfTheFutureIsRestoredOnceAPersonHasComparedTheClock(t *testing.T) {
+	for name, c := range map[string]struct {
+		taken time.Duration // from now
+		flags []string
+		code  int
+		says  string
+	}{
+		"of the past":               {-time.Hour, nil, command.ExitFailed, "1h0m0s ago"},
+		"clocks differ by a minute": {time.Minute, nil, command.ExitFailed, "0s ago"},
+		"of the future":             {time.Hour, nil, command.ExitRefused, "refused, nothing was written: the clock of this machine says "},
+		"of the future, for a look": {time.Hour, []string{"--dry-run"}, command.ExitRefused, "this clock is behind, or that of the backup's host was ahead"},
+		"the clock was compared":    {time.Hour, []string{"--clock-is-right"}, command.ExitFailed, "nobody knows how old it is"},
+	} {
+		dir := filepath.Join(t.TempDir(), "store-17")
+		code, out, errs := runLine(t, append([]string{"restore", "--from", backupTaken(t, payload.KubernetesVersion, time.Now().Add(c.taken)), "--dir", dir}, c.flags...)...)
+		// Its site.json is no site's, so a restore that is not refused fails when it writes.
+		if code != c.code || !strings.Contains(out+errs, c.says) {
+			t.Errorf("%s: exit code %d, want %d and %q: %s%s", name, code, c.code, c.says, out, errs)
+		}
+		if _, err := os.Stat(dir); (err == nil) != (c.code == command.ExitFailed) {
+			t.Errorf("%s: the directory: %v", name, err)
+		}
+	}
+	b := installer.Backup{Taken: time.Now().Add(time.Hour)}
+	if err := (&restoring{clockIsRight: true}).compareClocks(io.Discard, &b, time.Now()); err != nil || !b.Taken.IsZero() {
+		t.Errorf("hosts wait for %s: %v", b.Taken, err)
 	}
 }

@@ -36,6 +36,11 @@ func TestL56AMachineWhoseClockIsBehindWaitsForTheTime(t *testing.T) {
 	if err := r.ownClock(); err == nil || !strings.Contains(err.Error(), "the backup of this site was taken on") {
 		t.Errorf("a year before the backup: %v", err)
 	}
+	r.Site.Restore.Taken = time.Time{} // the clock of the backup's host was ahead
+	if err := r.ownClock(); err != nil {
+		t.Errorf("it compares its clock with a time that nobody knows: %v", err)
+	}
+	r.Site.Restore.Taken = taken
 	r.Site.Identity.EtcdCA.Cert = "-----BEGIN CERTIFICATE-----\nMTIz\n-----END CERTIFICATE-----\n"
 	r.Now = func() time.Time { return taken }
 	if err := r.ownClock(); err != nil {

@@ -40,7 +40,7 @@ func (r *run) takeBackup(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, _ = fmt.Fprintf(r.Log, "restored backup %s of %s: %d keys kept, %v left out, %v changed\n",
-		r.Site.Restore.Backup, r.Site.Restore.Taken.UTC().Format(time.RFC3339), report.Kept, report.Dropped, report.Changed)
+	_, _ = fmt.Fprintf(r.Log, "restored backup %s: %d keys kept, %v left out, %v changed\n",
+		r.Site.Restore.Backup, report.Kept, report.Dropped, report.Changed)
 	return nil
 }

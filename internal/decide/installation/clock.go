@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Moment is a time that has passed for certain, and what happened then.
+// Moment is a time that has passed for certain, and what happened then. A zero time is unknown.
 type Moment struct {
 	At   time.Time
 	What string

@@ -25,7 +25,8 @@ const SnapshotFile = "restore/etcd.db"
 
 // Backup has the parts of a backup that make a site.
 type Backup struct {
-	ID    string
+	ID string
+	// Taken is when it was taken; zero if the clock of its host was ahead.
 	Taken time.Time
 	// Site is site.json of the host that took the backup.
 	Site []byte

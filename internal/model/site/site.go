@@ -68,9 +68,10 @@ type Restore struct {
 	SHA256 string `json:"sha256"`
 	// Token makes the ids of this life of the site differ from those of any other one.
 	Token string `json:"token"`
-	// Backup is the id of the backup, and Taken the time at which it was taken.
+	// Backup is the id of the backup, and Taken the time at which it was taken; zero if the clock of
+	// its host was ahead, so that nobody knows it.
 	Backup string    `json:"backup"`
-	Taken  time.Time `json:"taken"`
+	Taken  time.Time `json:"taken,omitzero"`
 	// Revision is the latest revision in the backup; 0 if it is not known.
 	Revision int64 `json:"revision,omitempty"`
 	// Former are the addresses at which API servers of the former site answer if one of its hosts
