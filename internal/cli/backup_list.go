@@ -42,6 +42,7 @@ type backupHost struct {
 	Failed   *backup.Failure `json:"failed,omitempty"`
 	Targets  []string        `json:"targets,omitempty"`
 	Refused  []string        `json:"refused,omitempty"`
+	Left     []string        `json:"left,omitempty"`
 }
 
 func newBackupList(streams Streams) *cobra.Command {
@@ -117,7 +118,7 @@ func beforeMoment(moment, from string) (time.Time, error) {
 func printBackups(out io.Writer, format string, s backup.Site) error {
 	r := backupReport{Backups: []backupLine{}, Hosts: []backupHost{}}
 	for _, h := range s.Hosts {
-		r.Hosts = append(r.Hosts, backupHost{h.Name, h.Silent, h.Schedule, h.Next, h.Doing, h.Waits, h.Failed, h.Targets, h.Refused})
+		r.Hosts = append(r.Hosts, backupHost{h.Name, h.Silent, h.Schedule, h.Next, h.Doing, h.Waits, h.Failed, h.Targets, h.Refused, h.Left})
 		for _, b := range h.Kept {
 			r.Backups = append(r.Backups, backupLine{h.Name, b})
 		}

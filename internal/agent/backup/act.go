@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	decide "github.com/holdfast/holdfast/internal/decide/backup"
@@ -80,6 +81,7 @@ func (a *Agent) takeIn(f decide.Facts) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	before := a.entries
 	a.entries, a.read = entries, f.Now
 	said, unread := a.State()
 	j, changed := a.journal, ""
@@ -87,6 +89,9 @@ func (a *Agent) takeIn(f decide.Facts) (string, error) {
 	case b.Reason == decide.Tend:
 		left := a.wish.Unsent(entries, f.Now) != "" || len(a.retained(f.Now).Go) > 0
 		j, changed = j.Tended(f.Now, left), "tended its backups"
+		if a.unbegun == nil && unread == nil && said.Request == b.ID && removed(before, entries) {
+			j.Left = said.Left
+		}
 	case is && entry.Good:
 		j, changed = j.Took(b.ID), fmt.Sprintf("took backup %s, which is good: revision %d", b.ID, entry.Database.Revision)
 	default:
@@ -98,6 +103,14 @@ func (a *Agent) takeIn(f decide.Facts) (string, error) {
 	}
 	a.unbegun = nil
 	return changed, a.Forget()
+}
+
+// removed reports whether a backup is gone from a catalogue.
+func removed(before, now []model.Entry) bool {
+	return slices.ContainsFunc(before, func(e model.Entry) bool {
+		_, there := find(now, e.ID)
+		return !there
+	})
 }
 
 func find(entries []model.Entry, id string) (model.Entry, bool) {

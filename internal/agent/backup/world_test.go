@@ -49,10 +49,11 @@ type world struct {
 	works     bool
 	until     time.Time
 	state     model.State
-	fails     string // it ends with this
-	bad       string // it makes a backup with a check that fails
-	dies      bool   // it ends without a word
-	noRoute   bool   // the target does not answer
+	left      []string // copies that a target does not let the unit remove
+	fails     string   // it ends with this
+	bad       string   // it makes a backup with a check that fails
+	dies      bool     // it ends without a word
+	noRoute   bool     // the target does not answer
 	started   []string
 	stopped   int
 	catalogue []model.Entry
@@ -146,6 +147,9 @@ func (w *world) ends() {
 			}
 			w.catalogue[i] = w.catalogue[i].WithCopy(c)
 		}
+	}
+	if len(r.Remove) > 0 {
+		w.state.Left = w.left
 	}
 	w.catalogue = slices.DeleteFunc(w.catalogue, func(e model.Entry) bool { return slices.Contains(r.Remove, e.ID) })
 }

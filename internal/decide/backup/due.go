@@ -60,6 +60,9 @@ type Journal struct {
 	// before which no other one begins.
 	Tends     int       `json:"tends,omitempty"`
 	TendAgain time.Time `json:"tendAgain,omitzero"`
+	// Left names the copies that the last run that removed backups could not remove at a target, with
+	// the reason: the host has forgotten them.
+	Left []string `json:"left,omitempty"`
 	// ControlPlanes are the names of the site's control planes, as the API said last. Hosts that boot
 	// together divide the hour before it answers.
 	ControlPlanes []string `json:"controlPlanes,omitempty"`

@@ -349,6 +349,11 @@ func (s Site) Lines() []string {
 			out = append(out, fmt.Sprintf("%s removes none: %s.", h.Name, h.Stays))
 		}
 	}
+	for _, h := range s.Hosts {
+		if h.Silent == "" && len(h.Left) > 0 {
+			out = append(out, fmt.Sprintf("Copies that %s could not remove stay until somebody or the target removes them: %s.", h.Name, strings.Join(h.Left, "; ")))
+		}
+	}
 	return append(out, s.whereTo()...)
 }
 

@@ -76,6 +76,7 @@ var situations = []struct {
 		}
 	}, "none!"},
 	{"a host removes none", func(s *Site) { s.Hosts[1].Stays = "the newest good backup is too old" }, ""},
+	{"a target lets nothing be removed", func(s *Site) { s.Hosts[1].Left = []string{"cp-2-0 at shop-nas: permission denied"} }, ""},
 	{"a host fails", func(s *Site) { s.Hosts[1].Failed = &Failure{At: noon, Why: "no room", Times: 1} }, "failing cp-2"},
 	{"a host goes on failing", func(s *Site) { s.Hosts[1].Failed = &Failure{At: noon, Why: "no room", Times: 3} }, "failing cp-2!"},
 	{"the wish has mistakes, which both hosts tell", func(s *Site) { s.Hosts[0].Refused, s.Hosts[1].Refused = []string{"a", "b"}, []string{"a", "b"} }, "refused!"},
@@ -153,6 +154,7 @@ func TestASummaryIsReadAsItWasWrittenAndStaysSmall(t *testing.T) {
 		s.Kept = append(s.Kept, Brief{ID: fmt.Sprint(i), Taken: noon.Add(time.Duration(i) * time.Hour), Why: long, Reason: long, Copies: []Copy{{Target: "t", Failed: long}, {Target: "u", Failed: long}}})
 	}
 	s.Failed, s.Waits, s.Answer.Failed, s.Refused = &Failure{Why: long}, long, long, slices.Repeat([]string{long}, 100)
+	s.Left = s.Refused
 	text, err = s.Text()
 	if err != nil || len(text) > 32<<10 || strings.Contains(text, `\n`) {
 		t.Errorf("%d bytes, %v", len(text), err)

@@ -54,6 +54,7 @@ const (
 	maxReason = 80
 	maxWhy    = 300
 	maxBriefs = 16
+	maxLeft   = 4
 )
 
 // Summary is the report of a host about its backups. A reader ignores fields that it does not
@@ -65,6 +66,8 @@ type Summary struct {
 	Kept []Brief `json:"kept,omitempty"`
 	// Stays says why the host removes none of them although more are there than are to be kept.
 	Stays string `json:"stays,omitempty"`
+	// Left names copies of removed backups that are still at a target; see Journal.Left.
+	Left []string `json:"left,omitempty"`
 	// Doing is the run that goes on now; nil if none does.
 	Doing *Doing `json:"doing,omitempty"`
 	// Failed describes the failures since the last good backup; nil if there is none.
@@ -189,8 +192,11 @@ func (s Summary) Text() (string, error) {
 	s.Stays = page.OneLine(s.Stays, maxWhy)
 	s.Waits, s.Answer.Failed = page.OneLine(s.Waits, maxWhy), page.OneLine(s.Answer.Failed, maxWhy)
 	s.Refused = slices.Clone(s.Refused[:min(len(s.Refused), maxBriefs)])
-	for i := range s.Refused {
-		s.Refused[i] = page.OneLine(s.Refused[i], maxWhy)
+	s.Left = slices.Clone(s.Left[:min(len(s.Left), maxLeft)])
+	for _, list := range [][]string{s.Refused, s.Left} {
+		for i := range list {
+			list[i] = page.OneLine(list[i], maxWhy)
+		}
 	}
 	out, err := json.Marshal(s)
 	return string(out), err
