@@ -113,15 +113,16 @@ func TestAFailedStepIsTriedAgainAndSaysWhy(t *testing.T) {
 func TestAStepThatAWebhookRefusesSaysWhatToSetAside(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, log := newRun(t, state.RoleBootstrap)
-		ctx, cancel := context.WithCancel(t.Context())
+		ctx, cancel := context.WithTimeout(t.Context(), retryAfter*3/2)
+		defer cancel()
 		err := r.persist(ctx, step{name: "apply manifests", do: func(context.Context) error {
-			if s, _ := r.p.Current(); r.p.Error == "" && strings.Contains(log.String(), "ask webhook fail.example.com first") && s.State == state.StepRunning {
-				cancel()
-			}
 			return errors.New(`Internal error occurred: failed calling webhook "fail.example.com": no endpoints available for service "x"`)
 		}})
-		if !errors.Is(err, context.Canceled) || !strings.Contains(log.String(), "delete KIND NAME") {
-			t.Errorf("%v: %s", err, log)
+		p := r.fromFile(t)
+		for _, want := range []string{"ask webhook fail.example.com first", "--kubeconfig /etc/kubernetes/admin.conf delete KIND NAME"} {
+			if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(log.String(), want) || len(p.Steps) != 1 || !strings.Contains(p.Error+p.Steps[0].Message, want) {
+				t.Errorf("%v: want %q: %s; recorded is %+v", err, want, log, p)
+			}
 		}
 	})
 }
