@@ -156,10 +156,7 @@ func lives(f Facts) (why, way string) {
 // silent stops a removal that would wait forever, because a host that does not answer ends
 // no pod.
 func silent(f Facts) (why, way string) {
-	if f.Off || f.Node == nil || ready(f.Node) || drain.HasWanted(f.Node.Annotations) {
-		return "", ""
-	}
-	if _, marked := f.entry(); marked {
+	if !f.empties() || ready(f.Node) {
 		return "", ""
 	}
 	return f.Name + " is not Ready, so nobody knows whether its pods have ended, and a silent host may still run",

@@ -27,7 +27,7 @@ type Plan struct {
 func Foresee(f Facts) Plan {
 	out := Plan{Lost: f.lost(), After: slices.Concat(f.askers(), f.after())}
 	_, marked := f.entry()
-	if f.Node != nil && !marked && !f.Off && !drain.HasWanted(f.Node.Annotations) {
+	if f.empties() {
 		p := drain.Foresee(f.drained())
 		out.Moves, out.InTheWay = p.Moves, p.InTheWay
 		out.Steps = append(out.Steps, fmt.Sprintf("move the pods of %s to other hosts (%d), with respect for disruption budgets", f.Name, len(p.Moves)))

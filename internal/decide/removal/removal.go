@@ -138,8 +138,8 @@ func Next(f Facts) Step {
 	switch {
 	case f.Node == nil && !marked && f.left().none():
 		return Step{Action: Unknown, Says: "there is no host of that name"}
-	case f.Node != nil && !marked && !f.Off && !drain.HasWanted(f.Node.Annotations):
-		return f.empties()
+	case f.empties():
+		return f.emptied()
 	case !marked:
 		return Step{Action: Mark, Says: "writes that " + f.Name + " was taken out, so that nothing makes its Node again"}
 	case f.Node != nil && f.Off && f.holds() && !tainted(f.Node):
@@ -156,8 +156,14 @@ func Next(f Facts) Step {
 	return Step{Action: Done, Says: f.Name + " is out of the cluster", Bound: left.Bound}
 }
 
-// empties returns the step for a host that still has its pods.
-func (f Facts) empties() Step {
+// empties reports whether the host is emptied before anything else. That is so, too, if its entry was
+// written before, by a person who said that it is off: it came back.
+func (f Facts) empties() bool {
+	return f.Node != nil && !f.Off && !drain.HasWanted(f.Node.Annotations)
+}
+
+// emptied returns the step for a host that still has its pods.
+func (f Facts) emptied() Step {
 	a := f.Node.Annotations
 	switch waits := a[drain.Waits]; {
 	case a[drain.Wanted] == "":

@@ -58,6 +58,12 @@ func (f Facts) with(change func(*Facts)) Facts { change(&f); return f }
 
 func marked(f *Facts) { f.Retired = state.Known(retired.List{Entry(*f, "kim")}) }
 
+// returned writes the worker down as one that is off, as a removal does that was begun so.
+func returned(f *Facts) {
+	marked(f)
+	f.Retired.Value[0].Off = true
+}
+
 func drained(f *Facts) {
 	f.Node.Annotations[drain.Wanted], f.Node.Annotations[drain.Had] = "a", "a"
 	f.Pods = f.Pods[1:]
@@ -73,6 +79,9 @@ func TestTheNextStepFollowsFromTheFactsAlone(t *testing.T) {
 		{"its drain is waited for", worker().with(func(f *Facts) { f.Node.Annotations[drain.Wanted] = "a" }), Wait},
 		{"an empty one is written down before anything is deleted", worker().with(drained), Mark},
 		{"then its Node goes", worker().with(drained).with(marked), Delete},
+		{"one that came back after it was given as off is drained", worker().with(returned), Drain},
+		{"its drain is waited for, too", worker().with(returned).with(func(f *Facts) { f.Node.Annotations[drain.Wanted] = "a" }), Wait},
+		{"and once it is empty its Node goes", worker().with(returned).with(drained), Delete},
 		{"then what is left", worker().with(marked).with(func(f *Facts) { f.Node = nil }), Sweep},
 		{"then nothing", worker().with(marked).with(func(f *Facts) { f.Node, f.Pods, f.Lease = nil, nil, false }), Done},
 		{"a host that is off is not drained", off(), Mark},
@@ -136,6 +145,8 @@ func TestEachGateIsShutByItsOwnFact(t *testing.T) {
 		{"it is said to be off and showed itself a moment ago", off().with(func(f *Facts) { f.Seen = now.Add(-50 * time.Second) }), "lives"},
 		{"it comes back after it was written down", off().with(marked).with(func(f *Facts) { f.Seen = now }), "lives"},
 		{"it is silent, and nobody says that it is off", off().with(func(f *Facts) { f.Off = false }), "silent"},
+		{"it is silent after it was written down as off, and nobody says it again", off().with(returned).with(func(f *Facts) { f.Off = false }), "silent"},
+		{"it came back after it was written down as off", worker().with(returned), ""},
 		{"it is silent after it was emptied", worker().with(drained).with(func(f *Facts) { f.Node.Status.Conditions[0].Status = corev1.ConditionUnknown }), ""},
 		{"nobody else takes pods", worker().with(func(f *Facts) {
 			f.Others = []corev1.Node{{Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "x", Effect: corev1.TaintEffectNoSchedule}}}}}
@@ -261,6 +272,7 @@ func TestThePlanIsApproved(t *testing.T) {
 		{"a worker", worker()},
 		{"a worker that is empty and written down", worker().with(drained).with(marked)},
 		{"a worker that is off", off()},
+		{"a worker that came back after it was given as off", worker().with(returned)},
 	} {
 		p := Foresee(c.facts)
 		text.WriteString("# " + c.sentence + "\n")
