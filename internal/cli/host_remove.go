@@ -37,7 +37,9 @@ Kubernetes then gives the pods and volumes of the host to other hosts: if it sti
 hosts write to one volume.
 
 You can interrupt the command and run it again at any time: it goes on where it was. To take
-the removal back before the Node is deleted: holdfast host uncordon NAME.
+the removal back before the Node is deleted, interrupt it, then: holdfast host uncordon NAME.
+
+A worker that was given as off and came back is emptied first, if you leave --is-off out.
 
 A control plane is not removed by this command; it says what to do instead.
 

@@ -138,9 +138,10 @@ func (r *hostRemoval) detach(ctx context.Context, n *corev1.Node) error {
 	return nil
 }
 
-// deleteNode deletes the node that was looked at, and not a later one of its name.
+// deleteNode deletes the node as it was looked at: not a later one of its name, and not one whose drain
+// somebody took back meanwhile.
 func (r *hostRemoval) deleteNode(ctx context.Context, n *corev1.Node) error {
-	err := r.cluster.Delete(ctx, n.DeepCopy(), client.Preconditions{UID: &n.UID})
+	err := r.cluster.Delete(ctx, n.DeepCopy(), client.Preconditions{UID: &n.UID, ResourceVersion: &n.ResourceVersion})
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete node %s: %w", n.Name, err)
 	}

@@ -263,6 +263,41 @@ func TestAHostThatComesBackStopsItsRemoval(t *testing.T) {
 	})
 }
 
+func TestAHostThatCameBackIsEmptiedBeforeItsNodeGoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := hostSite(t, append(traces("w-1"), entryOfWorker(t, "uid-w-1", func(h *retired.Host) { h.Off = true }))...)
+		writesNode(t, c, "w-1", func(n *corev1.Node) { n.UID = "uid-w-1" })
+		wanted := false
+		go func() {
+			for t.Context().Err() == nil {
+				n := &corev1.Node{}
+				if c.Get(context.WithoutCancel(t.Context()), client.ObjectKey{Name: "w-1"}, n) != nil {
+					return
+				}
+				wanted = wanted || n.Annotations[drain.Wanted] != ""
+				time.Sleep(time.Second)
+			}
+		}()
+		evicts(t, c, "w-1")
+		if err := removes(c, &bytes.Buffer{}).run(t.Context()); err != nil || !wanted {
+			t.Errorf("%v, emptied %t", err, wanted)
+		}
+		goneFrom(t, c, "w-1")
+	})
+}
+
+// entryOfWorker is the list with the entry of w-1.
+func entryOfWorker(t *testing.T, uid string, change func(*retired.Host)) *corev1.ConfigMap {
+	t.Helper()
+	h := retired.Host{Name: "w-1", UID: uid, When: time.Now(), By: "kim", Why: "holdfast host remove"}
+	change(&h)
+	value, err := h.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: retired.Namespace, Name: retired.ConfigMap}, Data: map[string]string{"w-1": value}}
+}
+
 func TestARemovalThatIsRefusedOrNotConfirmedChangesNothing(t *testing.T) {
 	local := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv"}}
 	local.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{
