@@ -320,12 +320,8 @@ func (r *hostReplacement) takeBack(ctx context.Context, plan *decide.Plan, activ
 		return coded(command.ExitRefused, "there is no plan for %s to take back", r.name)
 	case plan.Stage == decide.Joining:
 		r.say("the plan ends once %s is out of contact and etcd here goes on alone; see yourself that the machine is off", plan.New.Name)
-	case plan.Stage != decide.Planned && plan.Shrinks:
-		return coded(command.ExitRefused, "refused: %s is retired, so there is only the way forward: %s", plan.Old.Name, r.again())
-	case plan.Stage != decide.Planned && r.topology:
-		return coded(command.ExitRefused, "refused: this host has become one of two, so there is only the way forward: %s", r.again())
 	case plan.Stage != decide.Planned:
-		return coded(command.ExitRefused, "refused: %s is retired, so there is only the way forward: holdfast host replace %s", r.name, r.name)
+		return coded(command.ExitRefused, "refused: %s", plan.TooLate())
 	}
 	if order == nil {
 		order = &replacement.Order{}

@@ -26,8 +26,9 @@ func (r *hostReplacement) follow(ctx context.Context, id string) error {
 	defer stop()
 	said, wrote, began, gone := "", false, r.now(), 0
 	for {
-		plan, err := r.store.Plan()
+		// The order before the plan: the agent writes the plan before it answers or removes the order.
 		order, unread := r.store.Order()
+		plan, err := r.store.Plan()
 		doing, mute := r.store.Doing()
 		if err := errors.Join(err, unread, mute); err != nil {
 			return err
@@ -37,6 +38,9 @@ func (r *hostReplacement) follow(ctx context.Context, id string) error {
 		}
 		if plan != nil && plan.ID == id && plan.Stage.Over() {
 			return r.ended(plan)
+		}
+		if r.abort && plan != nil && plan.ID == id && (order == nil || order.Wish.ID != id || !order.Wish.Abort) {
+			return coded(command.ExitRefused, "too late, nothing was taken back: %s", plan.TooLate())
 		}
 		if doing != nil && doing.Words+doing.Problem != said {
 			said = doing.Words + doing.Problem
@@ -120,16 +124,12 @@ func (r *hostReplacement) ended(plan *decide.Plan) error {
 	if r.output == "json" || r.output == "yaml" {
 		return printData(r.streams.Out, r.output, plan)
 	}
-	what, who := "the replacement of "+plan.Old.Name, plan.Old.Name
+	what := "the replacement of " + plan.Old.Name
 	if plan.Grows || plan.Shrinks {
-		what, who = "the plan to "+plan.Work(), plan.Survivor
+		what = "the plan to " + plan.Work()
 	}
 	if plan.Stage == decide.Aborted {
-		rests := "nothing was changed at " + who
-		if plan.Grows {
-			rests = who + " stays prepared as one of two, and goes on as the only control plane"
-		}
-		_, err := fmt.Fprintf(r.streams.Out, "taken back: %s; %s\n", plan.Ended, rests)
+		_, err := fmt.Fprintf(r.streams.Out, "taken back: %s; %s\n", plan.Ended, plan.Rests())
 		if err == nil && !r.abort {
 			err = coded(command.ExitRefused, "%s was taken back", what)
 		}

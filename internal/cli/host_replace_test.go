@@ -247,6 +247,42 @@ func TestAPlanIsTakenBackWhenAsked(t *testing.T) {
 	}
 }
 
+// The agent retires the old host after the command has read the plan.
+func TestAnOrderToTakeThePlanBackThatIsTooLateIsTold(t *testing.T) {
+	for sentence, answer := range map[string]func(*replaceRun, replacement.Order) error{
+		"the accounts stay":   func(r *replaceRun, o replacement.Order) error { o.Wish.Abort = false; return r.store.PutOrder(o) },
+		"nothing of it stays": func(r *replaceRun, _ replacement.Order) error { return r.store.DropOrder() },
+	} {
+		plan := decide.Plan{ID: "p1", Old: decide.Old{Name: "cp-2"}, Stage: decide.Planned}
+		r := newReplaceRun(t, func(_ int, r *replaceRun) {
+			if o, err := r.store.Order(); err != nil || o == nil || !o.Wish.Abort {
+				t.Fatalf("%+v, %v", o, err)
+			} else {
+				plan.Stage = decide.Retired
+				put(t, r.store.PutPlan(plan), answer(r, *o))
+			}
+		})
+		put(t, r.store.PutPlan(plan))
+		r.abort, r.bmc = true, replaceBMC{}
+		err := r.run(t.Context())
+		if exitOfReplace(err) != command.ExitRefused || !strings.Contains(err.Error(), "too late, nothing was taken back: cp-2 is retired, so there is only the way forward: sudo holdfast host replace cp-2") {
+			t.Errorf("%s: %v", sentence, err)
+		}
+	}
+}
+
+func TestAHostThatAPlanSwitchedOffIsToldWhenThePlanIsTakenBack(t *testing.T) {
+	r := newReplaceRun(t, func(_ int, r *replaceRun) {
+		put(t, r.store.PutPlan(decide.Plan{ID: "p1", Old: decide.Old{Name: "cp-2"}, Stage: decide.Aborted, Ended: "an administrator took it back", Off: true}))
+	})
+	put(t, r.store.PutPlan(decide.Plan{ID: "p1", Old: decide.Old{Name: "cp-2"}, Stage: decide.Planned}))
+	r.abort, r.bmc = true, replaceBMC{}
+	put(t, r.run(t.Context()))
+	if out := r.out.String(); strings.Contains(out, "nothing was changed") || !strings.Contains(out, "it is off: to switch it on: sudo fence_holdfast --action=on --plug=cp-2") {
+		t.Error(out)
+	}
+}
+
 // The plan cannot be taken back once the new machine was let in, and that one may burn.
 func TestAPlanWhoseNewMachineIsLostEndsWhenAsked(t *testing.T) {
 	let := decide.Plan{ID: "p1", Old: decide.Old{Name: "cp-2"}, New: decide.New{Name: "cp-2"}, Stage: decide.Joining}

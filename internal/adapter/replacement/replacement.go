@@ -133,6 +133,21 @@ func (s Store) drop(path string) error { return host.RemoveFile(s.Path(path)) }
 // one since then, which stays.
 func (s Store) ClearOrder(read *Order) (newer bool, err error) { return clearFile(s, WishPath, read) }
 
+// ClearAbort takes out of the order that was read that the plan is to be taken back. An order without
+// accounts goes: nothing is left of it. One that the command has written since then stays as it is.
+func (s Store) ClearAbort(read *Order) error {
+	now, err := s.Order()
+	switch {
+	case err != nil || read == nil || !reflect.DeepEqual(now, read):
+		return err
+	case read.Device.Address == "" && read.Own == (Account{}):
+		return s.DropOrder()
+	}
+	kept := *read
+	kept.Wish.Abort = false
+	return s.PutOrder(kept)
+}
+
 // clearFile removes a file that has what was read from it, nil for no file. It reports whether it
 // has something else by now: then it stays.
 func clearFile[T any](s Store, path string, read *T) (newer bool, err error) {

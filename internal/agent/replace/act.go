@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 
@@ -131,9 +130,7 @@ func (h *here) putGrave(ctx context.Context, job Job) error {
 		if err != nil {
 			return err
 		}
-		entry := retired.Host{
-			Name: p.Old.Name, UID: p.Old.UID, System: p.Old.Machine.UUID, ControlPlane: true, When: p.Begun, By: p.By, Why: p.Command(), Off: true,
-		}
+		entry := grave(p)
 		if node.UID == p.Old.UID {
 			entry.Machine = node.MachineID
 		}
@@ -141,8 +138,13 @@ func (h *here) putGrave(ctx context.Context, job Job) error {
 	})
 }
 
+// grave is the tombstone of the old host, as far as the plan knows that host.
+func grave(p *replace.Plan) retired.Host {
+	return retired.Host{Name: p.Old.Name, UID: p.Old.UID, System: p.Old.Machine.UUID, ControlPlane: true, When: p.Begun, By: p.By, Why: p.Command(), Off: true}
+}
+
 // giveName writes into the tombstone that a host has the name again. The tombstone keeps
-// the identity of the old machine.
+// the identity of the old machine. One that somebody deleted is written again, from the plan.
 func (h *here) giveName(ctx context.Context, job Job) error {
 	return h.in(func(api API) error {
 		list, err := api.Retired(ctx, job.Plan.New.Name)
@@ -150,8 +152,11 @@ func (h *here) giveName(ctx context.Context, job Job) error {
 			return err
 		}
 		entry, there := list.Of(job.Plan.New.Name)
-		if !there {
-			return errors.New("there is no tombstone of the old host")
+		switch {
+		case !there && job.Plan.Grows:
+			return nil // no host of the name was taken out
+		case !there:
+			entry = grave(job.Plan)
 		}
 		entry.Again = h.now()
 		return api.Retire(ctx, entry)

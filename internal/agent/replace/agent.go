@@ -12,6 +12,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
+	"slices"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/keys"
@@ -131,19 +133,28 @@ func endedWhole(plan *replace.Plan) bool {
 // act does one act. Before it writes a new plan it makes the secrets of that plan, and before it
 // retires the old host it keeps the key of join secrets that this one may have.
 func (a *Agent) act(ctx context.Context, d replace.Decision, job Job) error {
+	job, err := a.withSecrets(ctx, d.Act, job)
+	if err != nil {
+		return err
+	}
 	switch d.Act { //nolint:exhaustive // the others are no acts of this place
 	case replace.WritePlan:
-		if d.Plan.Stage == replace.Planned {
+		if d.Plan.Stage == replace.Planned || job.Plan.Stage == replace.Planned && d.Plan.Stage != replace.Aborted {
 			if err := a.makeSecrets(d.Plan.ID); err != nil {
 				return err
 			}
 		}
 		if d.Plan.Stage == replace.Retired && job.Plan.Stage == replace.Planned {
-			if err := a.keepJoinKey(ctx, job); err != nil {
+			if err := a.keepJoinKey(ctx, job.Plan.ID); err != nil {
 				return err
 			}
 		}
+		if job.Plan == nil || job.Plan.ID != d.Plan.ID {
+			return a.begin(*d.Plan, job)
+		}
 		return a.Store.PutPlan(*d.Plan)
+	case replace.DropAbort:
+		return a.Store.ClearAbort(job.Order)
 	case replace.ChangeKey, replace.JoinRing:
 		if err := a.do(ctx, d.Act, job); err != nil {
 			return err
@@ -160,10 +171,23 @@ func (a *Agent) act(ctx context.Context, d replace.Decision, job Job) error {
 	return a.do(ctx, d.Act, job)
 }
 
-func (a *Agent) do(ctx context.Context, act replace.Act, job Job) error {
-	if job.Secrets.Plan != job.Plan.ID && act != replace.DropLock && act != replace.SwitchOff {
-		return fmt.Errorf("%s: the secrets of the plan %s are missing: its file was removed; take the plan back, or put the file back", act, job.Plan.ID)
+// errOrderChanged says that the command took its order back, or wrote another one, during the look.
+var errOrderChanged = errors.New("the order was taken back or changed while this host looked: nothing was begun")
+
+// begin writes a new plan, if the order by which it is made still stands. A look takes seconds, and in
+// them the command may tell a person that nothing was begun.
+func (a *Agent) begin(p replace.Plan, job Job) error {
+	now, err := a.Store.Order()
+	if err != nil {
+		return err
 	}
+	if !reflect.DeepEqual(now, job.Order) {
+		return errors.Join(errOrderChanged, a.Store.DropSecrets())
+	}
+	return a.Store.PutPlan(p)
+}
+
+func (a *Agent) do(ctx context.Context, act replace.Act, job Job) error {
 	do := a.World.Do[act]
 	if do == nil {
 		return fmt.Errorf("%s: this release does not know how", act)
@@ -196,13 +220,44 @@ func (a *Agent) makeSecrets(plan string) error {
 
 // keepJoinKey keeps the key of join secrets in force beside the plan's own. From then on the old host
 // learns no other one, so every other key shuts it out: an administrator may replace the plan's.
-func (a *Agent) keepJoinKey(ctx context.Context, job Job) error {
+func (a *Agent) keepJoinKey(ctx context.Context, plan string) error {
 	key, err := a.World.JoinKey(ctx)
-	if err != nil || job.Secrets.Plan != job.Plan.ID {
-		return err // without the secrets of the plan each later act says so
+	if err != nil {
+		return err
 	}
-	job.Secrets.FormerJoinKey = key
-	return a.Store.PutSecrets(job.Secrets)
+	secrets, err := a.Store.Secrets(plan)
+	if err != nil {
+		return err
+	}
+	secrets.FormerJoinKey = key
+	return a.Store.PutSecrets(secrets)
+}
+
+// needNone are the acts that need no secret of the plan.
+var needNone = []replace.Act{replace.WritePlan, replace.CopyPlan, replace.DropLock, replace.DropAbort, replace.SwitchOff}
+
+// withSecrets returns the job with the secrets of its plan for an act that needs them. If somebody removed
+// their file they are made again, as long as nobody has them: until Corosync has loaded its key. Before
+// that a plan that is taken back finds the old key in the file; of one that was cut off between the file
+// and Corosync nobody can tell that any more, so this plan is no longer taken back.
+func (a *Agent) withSecrets(ctx context.Context, act replace.Act, job Job) (Job, error) {
+	if slices.Contains(needNone, act) || job.Secrets.Plan == job.Plan.ID {
+		return job, nil
+	}
+	if act != replace.ChangeKey || job.Plan.Reloaded {
+		return job, fmt.Errorf("%s: the secrets of the plan %s are missing, and the plan needs them to go on: somebody removed %s; find the file and put it back (mode 0600)", act, job.Plan.ID, replacement.SecretsPath)
+	}
+	p := *job.Plan
+	p.Remade, job.Plan = true, &p
+	if err := errors.Join(a.Store.PutPlan(p), a.makeSecrets(p.ID)); err != nil {
+		return job, err
+	}
+	if err := a.keepJoinKey(ctx, p.ID); err != nil {
+		return job, err
+	}
+	var err error
+	job.Secrets, err = a.Store.Secrets(p.ID)
+	return job, err
 }
 
 // tell writes the last decision for the command, if it has changed.

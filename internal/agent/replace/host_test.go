@@ -81,6 +81,13 @@ func TestAHostThatIsOffIsTakenOutOfEverything(t *testing.T) {
 	if g := l.look(t.Context(), job); !state.Is(g.Given, true) || !state.Is(f.Given, false) || !state.Is(g.Tombstone, true) {
 		t.Errorf("the name: %+v, then %+v", f.Given, g.Given)
 	}
+	delete(l.api.Graves, "cp-2") // somebody deletes it while the newcomer enters
+	if err := l.giveName(t.Context(), job); err != nil {
+		t.Fatal(err)
+	}
+	if grave := l.api.Graves["cp-2"]; grave.Open() || grave.UID != "u" || grave.System != "old" || !grave.ControlPlane {
+		t.Errorf("%+v", grave)
+	}
 	if r, err := l.files.Retired(); err != nil || !r.Known || r.Value.Peer != "cp-2" {
 		t.Errorf("%+v, %v", r, err)
 	}

@@ -114,6 +114,8 @@ func (w growing) acted(t *testing.T, d Decision) []growing {
 		n.lock = false
 	case GiveName:
 		n.grave = false
+	case DropAbort:
+		n.abort = false
 	case NameSite:
 		n.named = w.etcd // it needs the API
 	case PutDevice:
@@ -141,8 +143,8 @@ func (w growing) happens() []growing {
 	add(!w.up, func(n *growing) { n.up, n.runs = true, n.ringOwn && n.clusterBoots })
 	add(w.etcdStarts(), func(n *growing) { n.etcd, n.moved = true, !n.static })
 	add(w.up && w.runs && w.alone && w.etcd && w.retirement && w.record == state.EtcdNone && !w.ringNew, func(n *growing) { n.record = state.EtcdSole })
-	add(!w.abort && w.stage == Planned, func(n *growing) { n.abort = true })
-	add(w.lock && w.stage != Planned && !w.stage.Over(), func(n *growing) { n.lock = false }) // somebody deletes it
+	add(!w.abort && (w.stage == Planned || w.stage == Widening), func(n *growing) { n.abort = true }) // in time, and too late
+	add(w.lock && w.stage != Planned && !w.stage.Over(), func(n *growing) { n.lock = false })         // somebody deletes it
 	add(!w.exchanged && (w.stage == Widening || w.stage == Waiting), func(n *growing) { n.named, n.exchanged, n.device, n.account = false, true, false, false })
 	add(w.stage == Joining && !w.burnt, func(n *growing) { n.burnt, n.entered, n.asks = true, false, false })
 	add(w.burnt && !w.said, func(n *growing) { n.said = true })

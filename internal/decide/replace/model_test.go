@@ -41,6 +41,8 @@ type world struct {
 
 	// The newcomer.
 	asks, entered, synced, verified bool
+	stranger, moved                 bool // another machine asks under its name; it asks at another address
+	letInAt                         bool // that other address is the plan's by now
 	burnt, said, ended              bool // it will never come back, the administrator said so, and the plan ended by that
 }
 
@@ -88,11 +90,19 @@ func (w world) plan() *Plan {
 	}
 	if w.newcomers {
 		p.Newcomer = machine
+		if w.letInAt {
+			p.Newcomer.Address = movedTo
+		}
 	}
 	return p
 }
 
-var machine = Newcomer{Machine: state.Machine{UUID: "new"}, Address: "192.0.2.13"}
+const movedTo = "192.0.2.14"
+
+var (
+	machine = Newcomer{Machine: state.Machine{UUID: "new"}, Address: "192.0.2.13"}
+	other   = Newcomer{Machine: state.Machine{UUID: "other"}, Address: "192.0.2.15"}
+)
 
 // facts is what the agent of the host that stays can see.
 func (w world) facts() Facts {
@@ -103,7 +113,7 @@ func (w world) facts() Facts {
 		OldMachine: state.Machine{Serial: "S2"}, Key: state.Known(w.keyFile), Refused: state.Known(true), Retirement: state.Known(w.retirement),
 		Device: state.Known(w.device), Fences: state.Known(w.fences), Room: state.Known(true), Ships: state.Known(true), Work: state.Known(""), Moves: state.Known(""), Upgrade: state.Known(hold.Lost{}),
 		Volumes: state.Known[[]string](nil), Reached: state.Known(true), Ours: state.Known(false), Matches: state.Known(true), Arch: state.Known(true),
-		Verified: state.Known(w.verified), Misnamed: w.misnamed(), OldDevice: state.Known(w.oldDevice), Named: state.Known(w.named), Taken: state.Known(""),
+		Misnamed: w.misnamed(), OldDevice: state.Known(w.oldDevice), Named: state.Known(w.named), Taken: state.Known(""),
 	}
 	if w.abort {
 		f.Wish = &Wish{ID: "p1", Abort: true}
@@ -114,8 +124,14 @@ func (w world) facts() Facts {
 	w.seesOld(&f)
 	w.seesHost(&f)
 	w.seesCluster(&f)
-	if w.asks {
+	switch {
+	case w.stranger:
+		f.Asks, f.AskedAt = other, noon
+	case w.asks:
 		f.Asks, f.AskedAt = machine, noon
+		if w.moved {
+			f.Asks.Address = movedTo
+		}
 	}
 	return f
 }
@@ -166,7 +182,7 @@ func (w world) seesCluster(f *Facts) {
 	node := Node{There: w.node != "none", UID: "u-" + w.node}
 	f.Voters, f.Learner, f.Lock, f.Pods, f.OldNode = state.Known(voters), state.Known(learner), state.Known(lock), state.Known(pods), state.Known(node)
 	f.Tombstone, f.Given, f.Token, f.JoinKey = state.Known(w.grave), state.Known(w.given), state.Known(w.token), state.Known(w.join)
-	f.Account, f.Leftover = state.Known(w.account), state.Known(w.leftover)
+	f.Account, f.Leftover, f.Verified = state.Known(w.account), state.Known(w.leftover), state.Known(w.verified)
 }
 
 // byAPI are the acts that fail while etcd of the host that stays does not serve.
@@ -190,6 +206,7 @@ func (w world) acted(t *testing.T, d Decision) []world {
 	switch d.Act {
 	case WritePlan:
 		n.stage, n.newcomers, n.ended = d.Plan.Stage, d.Plan.Newcomer != (Newcomer{}), d.Plan.Lost(w.newName())
+		n.letInAt = d.Plan.Newcomer.Address == movedTo
 	case SwitchOff:
 		n.oldOn, n.oldCopy = false, false
 	case ChangeKey:
@@ -238,7 +255,11 @@ func (w world) acted(t *testing.T, d Decision) []world {
 		return []world{half, unmarked, n}
 	case DropLock:
 		n.lock = false
-	case CopyPlan, PutToken, ChangeJoin, PutGrave, GiveName, Wait, Idle:
+	case DropAbort:
+		n.abort, n.said = false, false
+	case GiveName:
+		n.grave = true
+	case CopyPlan, PutToken, ChangeJoin, PutGrave, Wait, Idle:
 	default:
 		t.Fatalf("unknown act %q", d.Act)
 	}
@@ -270,13 +291,18 @@ func (w world) happens() map[string]world {
 	add("its keeper is told the newcomer's name", w.up && w.fences && !w.newPeer && !w.sameName, func(n *world) { n.newPeer = true })
 	add("its keeper starts with its peer", w.up && !w.etcd && (w.oldContact() || w.newContact()), func(n *world) { n.etcd = true })
 	add("somebody deletes the lock", w.lock && w.stage != Planned && !w.stage.Over(), func(n *world) { n.lock = false })
-	add("the administrator takes it back", !w.abort && w.stage == Planned, func(n *world) { n.abort = true })
+	add("somebody deletes the tombstone", w.grave && w.etcd && (w.stage == Retired || w.stage == Joining), func(n *world) { n.grave, n.given = false, false })
+	add("the administrator takes it back", !w.abort && (w.stage == Planned || w.stage == Retired), func(n *world) { n.abort = true })
 	add("the newcomer burns", w.stage == Joining && !w.burnt, func(n *world) { n.burnt, n.entered, n.asks = true, false, false })
 	add("the administrator sees that", w.burnt && !w.said, func(n *world) { n.said = true })
 	add("its keeper goes on without the newcomer", w.burnt && w.up && w.record == state.EtcdPair, func(n *world) { n.etcd, n.record = true, state.EtcdSole })
 	add("the newcomer is installed and asks", w.up && !w.asks && !w.stage.Over() && !w.burnt, func(n *world) { n.asks = true })
 	add("the newcomer stops asking", w.asks && !w.entered, func(n *world) { n.asks = false })
-	add("the newcomer enters", w.asks && w.ringNew && !w.entered && w.up, func(n *world) { n.entered = true })
+	add("the newcomer gets another address", w.stage == Joining && !w.moved && !w.entered, func(n *world) { n.moved = true })
+	add("it gets its former address again", w.moved && !w.letInAt && !w.entered, func(n *world) { n.moved = false })
+	add("another machine asks under its name", w.stage == Joining && !w.stranger, func(n *world) { n.stranger = true })
+	add("that machine is switched off", w.stranger, func(n *world) { n.stranger = false })
+	add("the newcomer enters", w.asks && w.ringNew && !w.entered && w.up && w.moved == w.letInAt, func(n *world) { n.entered = true })
 	add("Pacemaker brings the old name back", w.stage == Joining && w.entered && !w.synced && !w.sameName && w.up && !w.cibOld, func(n *world) { n.cibOld = true })
 	add("power cut of the newcomer", w.entered && !w.synced, func(n *world) { n.entered = false })
 	add("the newcomer becomes pair", w.newContact() && w.etcd && !w.synced && (w.newPeer || w.sameName), func(n *world) { n.synced, n.record, n.node = true, state.EtcdPair, "new" })
@@ -306,14 +332,14 @@ func (w world) mistakes() (out []string) {
 		}
 	}
 	is(w.given && w.stage != Joining && w.stage != Whole, "the name is given away before the newcomer was verified")
-	is(w.ringNew && w.sameName && !w.given, "the newcomer entered, and may not make its Node")
+	is(w.ringNew && w.sameName && w.grave && !w.given, "the newcomer entered, and may not make its Node")
 	is(w.retirement && (w.ringNew || w.ringOld || !w.keyFile), "the keeper is told that there is no peer while there is one")
 	is(w.ringNew && !w.keyFile, "the newcomer entered before the key was changed")
 	is(w.oldContact() && w.newContact(), "the old host and the newcomer are in contact at the same time")
 	is(w.oldContact() && w.reloaded, "the old host is in contact after the key was changed")
 	is(w.synced && (w.ringOld && !w.sameName || w.pods || w.node == "old"), "the newcomer is whole while a part of the old host is left")
 	is(w.stage == Aborted && (w.keyFile || w.grave || w.node != "old" || !w.pods || !w.ringOld || w.token || w.join), "the plan was taken back after something was changed")
-	is(w.ended && (w.retirement == w.ringNew || w.misnamed() || w.ringOld && !w.sameName || w.leftover || w.oldDevice || w.cibOld && !w.sameName || !w.named || !w.given && w.sameName), "the plan ended without the newcomer, and the host that stays is no survivor like any other")
+	is(w.ended && (w.retirement == w.ringNew || w.misnamed() || w.ringOld && !w.sameName || w.leftover || w.oldDevice || w.cibOld && !w.sameName || !w.named || w.grave && !w.given && w.sameName), "the plan ended without the newcomer, and the host that stays is no survivor like any other")
 	is(w.stage == Whole && !w.ended && (!w.synced || !w.verified || !w.ringNew || w.retirement || !w.token || !w.join || !w.grave || !w.account || w.leftover || w.oldDevice || w.cibOld && !w.sameName || !w.named), "whole, and something is missing")
 	return out
 }
@@ -344,7 +370,7 @@ func checkAct(t *testing.T, w world, d Decision) {
 	if d.Act == WritePlan && d.Plan != nil && d.Plan.Stage == Retired && w.stage == Planned && w.oldOn {
 		t.Fatalf("the old host is retired while it runs: %+v", w)
 	}
-	if d.Act == JoinRing && (!w.fences || !w.asks && !w.ringNew || !w.keyRuns || w.retirement) {
+	if d.Act == JoinRing && (!w.fences || (!w.asks || w.stranger || w.moved != w.letInAt) && !w.ringNew || !w.keyRuns || w.retirement) {
 		t.Fatalf("the newcomer enters though it does not wait, or cannot be fenced: %+v", w)
 	}
 	if d.Act == DropDevice && (w.ringOld || w.cibOld && !w.sameName) {
@@ -362,8 +388,8 @@ func checkAct(t *testing.T, w world, d Decision) {
 }
 
 // TestEveryReplacementEndsWholeOrUnchanged visits every state of the world that crashes,
-// power cuts, an old host that wakes up, a newcomer that dies for good and a person who deletes the lock can
-// bring about, and follows each to its end.
+// power cuts, an old host that wakes up, a newcomer that dies for good, another machine that asks under
+// its name and a person who deletes the lock or the tombstone can bring about, and follows each to its end.
 func TestEveryReplacementEndsWholeOrUnchanged(t *testing.T) {
 	for _, sameName := range []bool{true, false} {
 		for _, mute := range []bool{false, true} {
@@ -436,7 +462,7 @@ func explore(t *testing.T, first world) {
 		}
 		startsByItself(t, w)
 	}
-	for _, rule := range []string{"retired.key", "retired.pods", "retired.ring", "retired.forget", "retired.keeper", "joining.ring", "joining.whole", "joining.lost", "planned.came-back", "alarm.came-back", "lock.again"} {
+	for _, rule := range []string{"retired.key", "retired.pods", "retired.ring", "retired.forget", "retired.keeper", "joining.ring", "joining.whole", "joining.lost", "planned.came-back", "alarm.came-back", "lock.again", "late", "joining.moved", "joining.other"} {
 		if used[rule] == 0 {
 			t.Errorf("rule %s was never used", rule)
 		}

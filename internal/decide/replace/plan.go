@@ -77,6 +77,9 @@ type Plan struct {
 	// Reloaded is true once Corosync on this host has loaded the key that the old host
 	// lacks. Corosync does not show which key it uses.
 	Reloaded bool `json:"reloaded,omitempty"`
+	// Remade is true once the secrets of the plan were made a second time, because their file was gone.
+	// Then nobody knows whether Corosync's key file still has the former key.
+	Remade bool `json:"remade,omitempty"`
 	// Newcomer is the machine that was let in.
 	Newcomer Newcomer `json:"newcomer,omitzero"`
 	// Entered is true once Corosync on this host has loaded the list with the newcomer. Its file
@@ -87,6 +90,9 @@ type Plan struct {
 	// alone and takes it back.
 	Ended string `json:"ended,omitempty"`
 	Alone string `json:"alone,omitempty"`
+	// Off is true, of a plan that was taken back, if the BMC of Old read Off then: the plan may have
+	// switched it off, and leaves it so.
+	Off bool `json:"off,omitempty"`
 }
 
 // Old is the host that was lost.
@@ -186,6 +192,21 @@ func (p Plan) Command() string {
 		return "holdfast topology apply"
 	}
 	return "holdfast host replace " + p.Old.Name
+}
+
+// Rests says how a plan that was taken back leaves the other host.
+func (p Plan) Rests() string {
+	if p.Grows {
+		return p.Survivor + " stays prepared as one of two, and goes on as the only control plane"
+	}
+	return p.rests(p.Off)
+}
+
+func (p Plan) rests(off bool) string {
+	if off {
+		return "nothing of " + p.Old.Name + " was taken out, and it is off: to switch it on: sudo fence_holdfast --action=on --plug=" + p.Old.Name
+	}
+	return "nothing was changed at " + p.Old.Name
 }
 
 // about says what a wish is about, for the middle of a sentence.

@@ -51,6 +51,7 @@ const (
 	Finish      Act = "finish"       // leaves the start of kubelet at boot to Pacemaker, then writes the plan
 	JoinRing    Act = "join-ring"    // writes the newcomer into corosync.conf, which Corosync reads again
 	DropLock    Act = "drop-lock"    // deletes the cluster's copy
+	DropAbort   Act = "drop-abort"   // takes out of the order that the plan is to be taken back
 )
 
 // Decision is the next act.
@@ -114,7 +115,7 @@ func table(f Facts) []rule {
 	case f.Plan.Stage == Widening:
 		return slices.Concat(amendRules, wideningRules)
 	case f.Plan.Stage == Waiting:
-		return slices.Concat(amendRules, []rule{lockAgain}, namedRules, newcomerRules)
+		return slices.Concat(amendRules, []rule{lockAgain, lateRule}, namedRules, newcomerRules)
 	case f.Plan.Stage == Joining:
 		return joiningRules
 	}
@@ -207,7 +208,9 @@ func wished(f Facts) Wish {
 
 func abort(why func(Facts) string) func(Facts) *Plan {
 	return func(f Facts) *Plan {
-		return with(f, func(p *Plan) { p.Stage, p.Ended = Aborted, why(f) })
+		return with(f, func(p *Plan) {
+			p.Stage, p.Ended, p.Off = Aborted, why(f), p.Old.Name != "" && state.Is(f.Power, state.PowerOff)
+		})
 	}
 }
 
@@ -254,8 +257,10 @@ var gateRule = rule{
 var plannedRules = slices.Concat([]rule{
 	{
 		step: "R1", id: "planned.abort", act: WritePlan, when: asksAbort,
-		words: says("the plan is taken back, as was asked: nothing was changed at %s", old),
-		plan:  abort(says("an administrator took it back")),
+		words: func(f Facts) string {
+			return "the plan is taken back, as was asked: " + f.Plan.rests(state.Is(f.Power, state.PowerOff))
+		},
+		plan: abort(says("an administrator took it back")),
 	},
 	{
 		step: "R1", id: "planned.came-back", act: WritePlan, when: cameBack,
@@ -295,7 +300,7 @@ var alarmRules = []rule{
 	{
 		// Only the plan was changed yet, so the way back is still there.
 		step: "R2", id: "alarm.came-back", act: WritePlan,
-		when:  func(f Facts) bool { return !f.Plan.Reloaded && no(f.Key) && cameBack(f) },
+		when:  func(f Facts) bool { return !f.Plan.Reloaded && !f.Plan.Remade && no(f.Key) && cameBack(f) },
 		words: says("%s came back before Corosync's key was changed: the plan takes itself back", old),
 		plan:  abort(says("%s came back before Corosync's key was changed", old)),
 	},
@@ -307,6 +312,7 @@ var alarmRules = []rule{
 		words: says("%s came back in the moment in which Corosync's key was changed: it is switched off", old),
 	},
 	lockAgain,
+	lateRule,
 	{
 		step: "R2", id: "alarm.speaks", act: Wait, when: cameBack,
 		words: says("%s is in contact, or was, though it is retired: nothing is done until it is off and etcd on this host is alone", old),

@@ -9,15 +9,29 @@ var joiningRules = []rule{
 		// wait for a peer that it never had.
 		step: "R6", id: "joining.alone", act: Retire,
 		when: func(f Facts) bool {
-			return (no(f.Retirement) || f.Misnamed) && (!f.waits() || no(f.Serves)) && f.Ring.Known && !f.in(f.Plan.New.Name, f.Ring)
+			return (no(f.Retirement) || f.Misnamed) && (!f.admitted() || no(f.Serves)) && f.Ring.Known && !f.in(f.Plan.New.Name, f.Ring)
 		},
 		words: says("%s has not entered: the etcd keeper of %s learns that it has no peer", next, here),
 	},
 	lockAgain,
+	lateRule,
+	{
+		// The BMC was compared with the machine, and nothing but the plan has the address before Corosync's list. The
+		// address of a site that grows is in etcd's configuration.
+		step: "R6", id: "joining.moved", act: WritePlan,
+		when: func(f Facts) bool {
+			return f.waits() && f.Asks.Machine == f.Plan.Newcomer.Machine && f.Asks.Address != f.Plan.Newcomer.Address && !f.Plan.Grows &&
+				f.Ring.Known && !f.in(f.Plan.New.Name, f.Ring)
+		},
+		words: func(f Facts) string {
+			return next(f) + " asks at another address, " + f.Asks.Address + ": the plan takes that in"
+		},
+		plan: func(f Facts) *Plan { return with(f, func(p *Plan) { p.Newcomer.Address = f.Asks.Address }) },
+	},
 	{
 		step: "R6", id: "joining.serves", act: Wait,
 		when: func(f Facts) bool {
-			return f.Ring.Known && !f.in(f.Plan.New.Name, f.Ring) && f.waits() && !yes(f.Serves)
+			return f.Ring.Known && !f.in(f.Plan.New.Name, f.Ring) && f.admitted() && !yes(f.Serves)
 		},
 		words: says("waits until etcd of %s serves: %s does not enter before", here, next),
 		way:   says(explainEtcd),
@@ -33,6 +47,13 @@ var joiningRules = []rule{
 		words: says("the name %s is given to the new host", next),
 	},
 	{
+		// Under another name the old one stays retired, also if somebody deletes the tombstone. Under the
+		// same one the name is given again, which writes the tombstone, too.
+		step: "R6", id: "joining.grave", act: PutGrave,
+		when:  func(f Facts) bool { return no(f.Tombstone) && !f.Plan.Grows && f.Plan.New.Name != f.Plan.Old.Name },
+		words: says("somebody deleted the word that %s was retired: it is written again, so that nothing makes its Node again", old),
+	},
+	{
 		// Before Corosync's list: a host that is lost right after it entered must be fenced.
 		step: "R6", id: "joining.fencing", act: SetFencing, when: func(f Facts) bool { return !yes(f.Fences) },
 		words: says("Pacemaker on %s gets the device of %s", here, next),
@@ -46,7 +67,7 @@ var joiningRules = []rule{
 		// From here on there is a peer again, and only a proof shows that it cannot act.
 		step: "R6", id: "joining.peer", act: DropRetire,
 		when: func(f Facts) bool {
-			return !no(f.Retirement) && (f.waits() && yes(f.Serves) || f.in(f.Plan.New.Name, f.Ring))
+			return !no(f.Retirement) && (f.admitted() && yes(f.Serves) || f.in(f.Plan.New.Name, f.Ring))
 		},
 		words: says("the etcd keeper of %s learns that it has a peer again", here),
 	},
@@ -56,7 +77,7 @@ var joiningRules = []rule{
 		// read the list.
 		step: "R6", id: "joining.ring", act: JoinRing,
 		when: func(f Facts) bool {
-			return f.Ring.Known && !f.in(f.Plan.New.Name, f.Ring) && f.waits() && f.Asks == f.Plan.Newcomer ||
+			return f.Ring.Known && !f.in(f.Plan.New.Name, f.Ring) && f.admitted() ||
 				f.in(f.Plan.New.Name, f.Ring) && !f.Plan.Entered
 		},
 		words: says("%s enters Corosync's cluster", next),
@@ -74,6 +95,20 @@ var joiningRules = []rule{
 			return with(f, func(p *Plan) {
 				p.Stage, p.Ended = Whole, p.New.Name+" was lost before it was whole, as was said"
 			})
+		},
+	},
+	{
+		step: "R6", id: "joining.other", act: Wait,
+		when: func(f Facts) bool { return f.waits() && f.Asks != f.Plan.Newcomer && !yes(f.Contact) },
+		words: func(f Facts) string {
+			return "the machine at " + f.Asks.Address + " (" + f.Asks.Machine.String() + ") asks to enter as " + next(f) + ", and the plan let in the one at " +
+				f.Plan.Newcomer.Address + " (" + f.Plan.Newcomer.Machine.String() + "): it is not let in"
+		},
+		way: func(f Facts) string {
+			if f.Asks.Machine == f.Plan.Newcomer.Machine {
+				return "give the machine the address " + f.Plan.Newcomer.Address + " again"
+			}
+			return "switch that machine off, and let the other one ask again; if the other one is lost for good: " + command(f) + " --abort, and begin anew"
 		},
 	},
 	{
@@ -107,21 +142,25 @@ var joiningRules = []rule{
 	},
 }
 
+// admitted reports whether the newcomer that was let in waits to enter. Another machine, or another
+// address, counts as nobody.
+func (f Facts) admitted() bool { return f.waits() && f.Asks == f.Plan.Newcomer }
+
 // oldAgain reports whether Pacemaker has the old name though another one has its place.
 func (f Facts) oldAgain() bool {
 	return f.Plan.Old.Name != "" && f.Plan.Old.Name != f.Plan.New.Name && f.in(f.Plan.Old.Name, f.Known)
 }
 
-// newcomerLost reports whether an administrator said a moment ago that the newcomer is lost, and this host
-// is either a survivor whose peer is away, or one that knows that it has none: then it starts by itself
-// without the plan, and the next plan may begin.
+// newcomerLost reports whether an administrator said a moment ago, once it was let in, that the newcomer is
+// lost, and this host is either a survivor whose peer is away, or one that knows that it has none: then it
+// starts by itself without the plan, and the next plan may begin.
 func (f Facts) newcomerLost() bool {
-	if !asksAbort(f) || f.Now.Sub(f.Wish.At).Abs() >= wishLife || !no(f.Contact) || !state.Is(f.Record, state.EtcdSole) || !state.Is(f.Voters, 1) || !f.Ring.Known {
+	if !asksAbort(f) || late(f) || f.Now.Sub(f.Wish.At).Abs() >= wishLife || !no(f.Contact) || !state.Is(f.Record, state.EtcdSole) || !state.Is(f.Voters, 1) || !f.Ring.Known {
 		return false
 	}
 	if f.in(f.Plan.New.Name, f.Ring) {
 		return f.Plan.Entered && no(f.Retirement)
 	}
 	// Only once the keeper has its peer's new name: later nobody would write the retirement by that.
-	return yes(f.Retirement) && f.Peer == f.Plan.New.Name && !f.Misnamed && !f.waits()
+	return yes(f.Retirement) && f.Peer == f.Plan.New.Name && !f.Misnamed && !f.admitted()
 }

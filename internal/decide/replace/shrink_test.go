@@ -143,6 +143,8 @@ func (w shrinking) acted(t *testing.T, d Decision) []shrinking {
 		return []shrinking{half, n}
 	case Dress:
 		n.dressed = true
+	case DropAbort:
+		n.abort = false
 	case Wait, Idle:
 	default:
 		t.Fatalf("unknown act %q", d.Act)
@@ -162,9 +164,9 @@ func (w shrinking) happens() []shrinking {
 	add(w.up, func(n *shrinking) { n.up, n.etcd, n.podman, n.runs, n.keyRuns = false, false, false, false, false }) // power cut
 	add(!w.up, func(n *shrinking) { n.up, n.runs, n.keyRuns = true, n.clusterBoots, n.keyFile })
 	add(w.etcdStarts(), func(n *shrinking) { n.etcd, n.podman = true, !n.static })
-	add(!w.abort && w.stage == Planned, func(n *shrinking) { n.abort = true })
-	add(w.lock && w.stage != Planned && !w.stage.Over(), func(n *shrinking) { n.lock = false }) // somebody deletes it
-	add(!w.oldOn && !w.toldOff, func(n *shrinking) { n.oldOn, n.toldOff = true, true })         // somebody switches it on, once
+	add(!w.abort && (w.stage == Planned || w.stage == Retired), func(n *shrinking) { n.abort = true }) // in time, and too late
+	add(w.lock && w.stage != Planned && !w.stage.Over(), func(n *shrinking) { n.lock = false })        // somebody deletes it
+	add(!w.oldOn && !w.toldOff, func(n *shrinking) { n.oldOn, n.toldOff = true, true })                // somebody switches it on, once
 	add(w.oldOn && !w.contact(), func(n *shrinking) { n.oldOn = false })
 	add(w.runs && !w.meddled, func(n *shrinking) { n.maintained, n.meddled = true, true })
 	add(w.runs && w.maintained, func(n *shrinking) { n.maintained = false })

@@ -250,6 +250,8 @@ func (w *world) becomes(h *host, p *replace.Plan, d replace.Decision) {
 		w.endRing(h)
 	case replace.EndPair:
 		w.endPair(h)
+	case replace.DropAbort:
+		seat.wish = nil
 	}
 }
 
