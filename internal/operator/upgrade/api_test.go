@@ -61,6 +61,7 @@ func newSite(t *testing.T) *world {
 		must(t, client.IgnoreNotFound(w.admin.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: annotation.RecordNamespace, Name: name}})))
 	}
 	w.join("cp-1", false)
+	must(t, w.admin.Update(t.Context(), sized(1)))
 	d := &appsv1.Deployment{}
 	must(t, w.admin.Get(t.Context(), client.ObjectKey{Namespace: render.Namespace, Name: render.Name}, d))
 	d.Spec.Template.Spec.Containers[0].Image = image(release(oldImage))

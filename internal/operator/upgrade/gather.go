@@ -15,9 +15,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/holdfast/holdfast/internal/decide/incident"
+	"github.com/holdfast/holdfast/internal/decide/machineconfig"
 	"github.com/holdfast/holdfast/internal/decide/replace"
 	"github.com/holdfast/holdfast/internal/decide/rotation"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/survey"
+	"github.com/holdfast/holdfast/internal/model/config"
 	"github.com/holdfast/holdfast/internal/model/state"
 	incidents "github.com/holdfast/holdfast/internal/report/incident"
 )
@@ -37,7 +39,7 @@ func (r *Reconciler) gather(ctx context.Context, version *configv1.ClusterVersio
 	g.seen.Nodes, g.seen.Now = nodes.Items, r.Now() // no word of a host is from after this moment, if clocks agree
 	addresses := controlPlanes(nodes.Items)
 	g.seen.Etcd = r.Etcd(ctx, addresses)
-	for _, read := range []func(context.Context, *gathered) error{r.pacemaker, r.pools, r.rotations, r.plan, r.incidents, r.brought, r.workloads} {
+	for _, read := range []func(context.Context, *gathered) error{r.size, r.pacemaker, r.pools, r.rotations, r.plan, r.incidents, r.brought, r.workloads} {
 		if err := read(ctx, g); err != nil {
 			return nil, err
 		}
@@ -49,6 +51,17 @@ func (r *Reconciler) gather(ctx context.Context, version *configv1.ClusterVersio
 	g.seen.Parts = partsOf(g.works, g.seen, survey.Of(g.seen))
 	g.survey = survey.Of(g.seen)
 	return g, nil
+}
+
+// size reads how many control planes the site has. A configuration that cannot be read tells nothing.
+func (r *Reconciler) size(ctx context.Context, g *gathered) error {
+	var cm corev1.ConfigMap
+	err := client.IgnoreNotFound(r.Live.Get(ctx, client.ObjectKey{Namespace: machineconfig.InstallNamespace, Name: machineconfig.InstallName}, &cm))
+	text, err := known(cm.Data[machineconfig.InstallKey], err, "read the site's configuration")
+	if c, wrong := config.Unmarshal([]byte(text.Value)); text.Value != "" && wrong == nil {
+		g.seen.ControlPlanes = state.Fact[int]{Known: c.ControlPlaneReplicas() > 0, Value: c.ControlPlaneReplicas()}
+	}
+	return err
 }
 
 // controlPlanes returns the addresses of control planes, by their names.

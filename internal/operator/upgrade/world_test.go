@@ -142,6 +142,7 @@ func newWorld(t *testing.T, controlPlanes, workers int) *world {
 	if w.twoNode {
 		must(t, w.admin.Create(t.Context(), w.pacemaker()))
 	}
+	must(t, w.admin.Create(t.Context(), sized(controlPlanes)))
 	must(t, w.admin.Create(t.Context(), w.operator(oldImage)))
 	w.bringsDaemonSets()
 	w.bringsRouter()

@@ -44,8 +44,8 @@ type Record struct {
 	Upgrade string
 	// From and To are the digests of the two releases.
 	From, To string
-	// Planes is how many control planes the site had when the upgrade began; 0 if nobody has
-	// counted them, as operators of earlier releases do not.
+	// Planes is how many control planes the site had when the upgrade began, also one without a node;
+	// 0 if nobody has counted them, as operators of earlier releases do not.
 	Planes int
 	// Started is true once somebody asked for it, Returning once the site goes back.
 	Started, Returning bool
@@ -147,6 +147,9 @@ type Site struct {
 	// under way.
 	Running string
 	Hosts   []Host
+	// ControlPlanes is how many the site has by its configuration, 0 if that is not known. One may
+	// have no node.
+	ControlPlanes int
 	// Parts are in the order in which they follow: the operator is the last.
 	Parts []Part
 	// Plan says which plan changes the control planes; empty if none is known to.

@@ -83,7 +83,7 @@ func (s Site) idle() Step {
 	case !s.Wish.Start:
 		return Step{Phase: Offered, Do: Rest, Why: "a release is offered"}
 	}
-	return Step{Phase: Fetching, Do: Write, Record: Record{Upgrade: s.Wish.Upgrade, From: s.Running, To: s.Wish.Release, Planes: s.planes(), Started: true}, Why: "the upgrade begins"}
+	return Step{Phase: Fetching, Do: Write, Record: Record{Upgrade: s.Wish.Upgrade, From: s.Running, To: s.Wish.Release, Planes: max(s.planes(), s.ControlPlanes), Started: true}, Why: "the upgrade begins"}
 }
 
 // wants reports whether somebody wants another release than the one that runs.

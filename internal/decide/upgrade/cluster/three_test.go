@@ -69,4 +69,8 @@ func TestTheRecordCountsTheControlPlanesWhenTheUpgradeBegins(t *testing.T) {
 	if step := Next(s); step.Do != Write || step.Record.Planes != 2 {
 		t.Errorf("%+v", step)
 	}
+	s.ControlPlanes = 3
+	if step := Next(s); step.Do != Write || step.Record.Planes != 3 {
+		t.Errorf("one of three has no node: %+v", step)
+	}
 }

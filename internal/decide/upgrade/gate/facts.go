@@ -22,6 +22,8 @@ type Facts struct {
 	Soak time.Duration
 	// Hosts are all hosts of the site.
 	Hosts []Host
+	// ControlPlanes is how many the site has by its configuration. One may have no node.
+	ControlPlanes state.Fact[int]
 	// Etcd is the cluster of all members.
 	Etcd Etcd
 	// Upgrade is the digest to which an upgrade is under way; empty for none.

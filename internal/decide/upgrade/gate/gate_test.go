@@ -53,8 +53,9 @@ func good(t *testing.T) Facts {
 	empty := state.Known([]string(nil))
 	return Facts{
 		Now: noon, From: from, To: &to, Level: v("1.35.0"), Soak: 24 * time.Hour, Hosts: []Host{host("cp-1", false), host("cp-2", false), host("w-1", true)},
-		Etcd:    Etcd{state.Known([]Member{member("cp-1"), member("cp-2")}), state.Known(true), empty, state.Known(false), state.Known(v("3.6.0")), state.Known(v("3.6.0"))},
-		Upgrade: state.Known(""), Plan: state.Known(""), Work: empty, Incidents: empty, Deprecated: state.Known([]Use{{"flowcontrol/v1beta3", v("1.37.0"), "x"}}), Observed: 24 * time.Hour,
+		Etcd:          Etcd{state.Known([]Member{member("cp-1"), member("cp-2")}), state.Known(true), empty, state.Known(false), state.Known(v("3.6.0")), state.Known(v("3.6.0"))},
+		ControlPlanes: state.Known(2),
+		Upgrade:       state.Known(""), Plan: state.Known(""), Work: empty, Incidents: empty, Deprecated: state.Known([]Use{{"flowcontrol/v1beta3", v("1.37.0"), "x"}}), Observed: 24 * time.Hour,
 		Leaders: empty, Refused: empty, Sandboxes: empty, Webhooks: empty, Budgets: empty, Immovable: empty, StoredVersions: state.Known([]string{"a/v1"}), Backups: state.Known(Backups{Newest: noon.Add(-24 * time.Hour), Before: noon.Add(-24 * time.Hour), Wanted: true}),
 		Window: state.Known(""), OnBattery: state.Known(false),
 	}
@@ -89,6 +90,7 @@ var situations = []struct {
 	{"idle: another upgrade", Begin, func(f *Facts) { f.Upgrade = state.Known("sha256:9") }},
 	{"plan: a growth", Begin, func(f *Facts) { f.Plan = state.Known("the plan p1 of ada brings cp-2") }},
 	{"plan: it took its lock in the moment in which the upgrade began", Between, func(f *Facts) { f.Plan = state.Known("the plan p1 of ada replaces cp-2") }},
+	{"control-planes: one of three has no node", Begin, func(f *Facts) { f.ControlPlanes = state.Known(3) }},
 	{"hosts: one is away", Between, func(f *Facts) { f.Hosts[1].Ready = state.Known(false) }},
 	{"workers: one is away, and says nothing", Begin, func(f *Facts) {
 		f.Hosts[2] = Host{Name: "w-1", Worker: true, Ready: state.Known(false), Release: state.Known("sha256:1"), Kubelet: f.Hosts[2].Kubelet, Proxy: f.Hosts[2].Proxy}

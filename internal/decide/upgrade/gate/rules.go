@@ -42,6 +42,7 @@ var rules = []rule{
 	{"release", Must, Begin, release},
 	{"idle", Must, Begin, idle},
 	{"plan", Must, Begin | Between, plan},
+	{"control-planes", Must, Begin, allPlanes},
 	{"hosts", Must, always, hosts},
 	{"workers", Must, always, workersReady},
 	{"mixed-release", Must, Begin, oneRelease},
@@ -118,6 +119,19 @@ func plan(f Facts) []finding {
 		return []finding{unknown("", "whether a plan replaces or adds a control plane")}
 	case f.Plan.Value != "":
 		return []finding{{Wait, "", f.Plan.Value, "Wait until the plan is whole, or take it back with --abort while it can be"}}
+	}
+	return nil
+}
+
+// allPlanes asks for a node of each control plane. The turns of hosts wait for one that is missing, and an
+// upgrade that has begun stands in the way of the machine that would take its place.
+func allPlanes(f Facts) []finding {
+	there := len(f.controlPlanes())
+	switch {
+	case !f.ControlPlanes.Known:
+		return []finding{unknown("", "how many control planes the site has")}
+	case there < f.ControlPlanes.Value:
+		return []finding{block("", "Have another machine take the place of the lost one first: `holdfast host replace NAME`", "of %d control planes %d have a node", f.ControlPlanes.Value, there)}
 	}
 	return nil
 }

@@ -22,8 +22,10 @@ func OfLostOfThree(record state.Fact[string], stay map[string]state.Fact[annotat
 	switch {
 	case !record.Known || err != nil:
 		return whole(Of(record, nil).Rewrite[len(waits):])
+	case r.Started && r.Planes == 0:
+		return whole("its record counts no control planes, as an operator of an earlier release leaves it, and that one would go on with two of three: bring the host back")
 	case r.Started && r.Planes != three:
-		return whole(fmt.Sprintf("its record counts %d control planes, as an operator of an earlier release leaves it, and that one would go on with two of three: bring the host back", r.Planes))
+		return whole(fmt.Sprintf("its record counts %d control planes, since it began while one of three had no node, and by that count it would go on with two of three: take it back first, `holdfast upgrade rollback`", r.Planes))
 	case r.Started && len(stay) == 0:
 		return whole("nobody knows how far the control planes that stay are")
 	}

@@ -42,7 +42,7 @@ func TestWhatTheReplacementOfOneOfThreeWaitsForInAnUpgrade(t *testing.T) {
 		"nobody knows the record":                   {state.Fact[string]{}, former, former, "nobody knows its record", "nobody knows its record"},
 		"the record is torn":                        {state.Known("{"), former, former, "its record, ConfigMap", "its record, ConfigMap"},
 		"nobody has counted":                        {with(func(r *annotation.Record) { r.Planes = 0 }), former, former, "an operator of an earlier release", "an operator of an earlier release"},
-		"it began with two":                         {with(func(r *annotation.Record) { r.Planes = 2 }), former, former, "counts 2 control planes", "counts 2 control planes"},
+		"it began with two":                         {with(func(r *annotation.Record) { r.Planes = 2 }), former, former, "counts 2 control planes, since it began while one of three had no node", "`holdfast upgrade rollback`"},
 		"one says nothing":                          {record(t, started), former, nobody, "nobody knows how far cp-2 is", "nobody knows how far cp-2 is"},
 		"both run the old release":                  {record(t, started), former, says("r1", parachute.Returned, yes), "", ""},
 		"one has its turn":                          {with(func(r *annotation.Record) { r.Turns = []string{"cp-2"} }), former, former, "cp-2 has its turn", "cp-2 has its turn"},

@@ -30,6 +30,8 @@ type Seen struct {
 	Nodes   []corev1.Node
 	// TwoNode is true if Pacemaker runs etcd of two control planes.
 	TwoNode bool
+	// ControlPlanes is how many the site has by its configuration.
+	ControlPlanes state.Fact[int]
 	// Pacemaker is the status of PacemakerCluster. It is not asked of another site.
 	Pacemaker state.Fact[etcdv1.PacemakerClusterStatus]
 	// Etcd has the answers of the members, by the names of their hosts. One that did not
@@ -101,7 +103,7 @@ func Of(s Seen) Survey {
 
 func (v Survey) site(s Seen) cluster.Site {
 	running := v.running(s)
-	site := cluster.Site{Now: s.Now, Record: s.Record, Wish: v.Wish.Wish, Running: running, Parts: s.Parts, Raises: cluster.Raises(v.Releases[running], v.Releases[s.Record.To]), PartsReturn: knows(v.Releases[running], payload.FormatRollout), Plan: s.Plan.Value, Soak: v.Wish.Soak, SoakOff: v.Wish.SoakOff, MaxUnavailable: 1}
+	site := cluster.Site{Now: s.Now, Record: s.Record, Wish: v.Wish.Wish, Running: running, Parts: s.Parts, Raises: cluster.Raises(v.Releases[running], v.Releases[s.Record.To]), PartsReturn: knows(v.Releases[running], payload.FormatRollout), Plan: s.Plan.Value, ControlPlanes: s.ControlPlanes.Value, Soak: v.Wish.Soak, SoakOff: v.Wish.SoakOff, MaxUnavailable: 1}
 	to := s.Record.To
 	if !s.Record.Started {
 		to = cmp.Or(site.Offers(), site.Wish.Release)
@@ -171,7 +173,7 @@ func (v Survey) facts(s Seen) gate.Facts {
 	from := v.Releases[v.Site.Running]
 	f := gate.Facts{
 		Now: s.Now, From: from, Level: gate.Version{Major: from.Kubernetes.Major, Minor: from.Kubernetes.Minor}, Soak: v.Wish.Soak,
-		Etcd: etcdOf(s, v.hosts), Upgrade: state.Known(""), Plan: s.Plan, Incidents: s.Incidents, Work: v.work(s), Window: v.window(s),
+		ControlPlanes: s.ControlPlanes, Etcd: etcdOf(s, v.hosts), Upgrade: state.Known(""), Plan: s.Plan, Incidents: s.Incidents, Work: v.work(s), Window: v.window(s),
 		Deprecated: s.Slow.Deprecated, Observed: s.Slow.Observed, Webhooks: s.Slow.Webhooks, Budgets: s.Slow.Budgets, Immovable: s.Slow.Immovable, StoredVersions: s.Slow.Stored,
 		Leaders: s.Leaders, Refused: s.Slow.Refused, Sandboxes: v.sandboxes(s),
 		Backups: v.told.Backups(v.Site, from.Digest),
