@@ -36,11 +36,8 @@ func (r *hostReplacement) follow(ctx context.Context, id string) error {
 		if gone = missed(gone, order != nil && order.Wish.ID == id || plan != nil && plan.ID == id); gone > mayMiss {
 			return errNobodyActs()
 		}
-		if plan != nil && plan.ID == id && plan.Stage.Over() {
+		if r.over(id, plan, order) {
 			return r.ended(plan)
-		}
-		if r.abort && plan != nil && plan.ID == id && (order == nil || order.Wish.ID != id || !order.Wish.Abort) {
-			return coded(command.ExitRefused, "too late, nothing was taken back: %s", plan.TooLate())
 		}
 		if doing != nil && doing.Words+doing.Problem != said {
 			said = doing.Words + doing.Problem
@@ -58,6 +55,15 @@ func (r *hostReplacement) follow(ctx context.Context, id string) error {
 			return r.unfinished(context.Cause(limited), doing)
 		}
 	}
+}
+
+// over reports whether the plan is over, or the agent took out of the order that it is to be taken back:
+// the agent does that while the plan is under way, and it is too late.
+func (r *hostReplacement) over(id string, plan *decide.Plan, order *replacement.Order) bool {
+	if plan == nil || plan.ID != id {
+		return false
+	}
+	return plan.Stage.Over() || r.abort && (order == nil || order.Wish.ID != id || !order.Wish.Abort)
 }
 
 // newcomer is the name of the new host, by the plan if there is one.
@@ -121,6 +127,9 @@ func (r *hostReplacement) refused(begins string, gates []decide.Gate) error {
 }
 
 func (r *hostReplacement) ended(plan *decide.Plan) error {
+	if !plan.Stage.Over() {
+		return coded(command.ExitRefused, "too late, nothing was taken back: %s", plan.TooLate())
+	}
 	if r.output == "json" || r.output == "yaml" {
 		return printData(r.streams.Out, r.output, plan)
 	}
