@@ -253,7 +253,7 @@ func (w *workerReplacement) silent(ctx context.Context, f removal.Facts) error {
 	says := "still runs: switch it off, or type there: sudo holdfast-agent wipe"
 	return watch(ctx, w.streams.Err, w.left(), func(ctx context.Context) (looked, error) {
 		if !w.old.alive(ctx, addresses) {
-			return looked{over: true}, nil
+			return looked{over: true}, w.seen(ctx, f)
 		}
 		return looked{lines: []command.ViewLine{{Host: w.old.name, Doing: says}}}, nil
 	}, func(cause error) error {
@@ -262,6 +262,24 @@ func (w *workerReplacement) silent(ctx context.Context, f removal.Facts) error {
 		}
 		return coded(command.ExitAttention, "%s is out of the cluster, and %s; to go on: %s", w.old.name, says, w.again())
 	})
+}
+
+// seen returns an error if the silence of the old machine says nothing, because this place reaches no
+// kubelet of a control plane either, and nobody has said that the machine has no power.
+func (w *workerReplacement) seen(ctx context.Context, f removal.Facts) error {
+	var planes []string
+	for _, n := range nodesOf(f) {
+		if n.Name != w.old.name && n.ControlPlane() {
+			for _, a := range n.Addresses {
+				planes = append(planes, a.String())
+			}
+		}
+	}
+	if w.gone != "" || len(planes) == 0 || w.old.alive(ctx, planes) {
+		return nil
+	}
+	return coded(command.ExitAttention, "%s is out of the cluster; from here no kubelet of a control plane takes connections, so nobody can see from here whether the old machine still runs. "+
+		"Type the command on a control plane or, if you have seen yourself that the machine has no power: %s --is-gone %[1]s", w.old.name, w.again())
 }
 
 // admit makes the join file, unless the new host has joined with one.

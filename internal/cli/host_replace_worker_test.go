@@ -21,6 +21,7 @@ import (
 	"github.com/holdfast/holdfast/internal/cli/command"
 	decide "github.com/holdfast/holdfast/internal/decide/replace"
 	"github.com/holdfast/holdfast/internal/model/jointoken"
+	"github.com/holdfast/holdfast/internal/model/retired"
 	"github.com/holdfast/holdfast/internal/model/site"
 )
 
@@ -230,6 +231,37 @@ func TestUnderTheSameNameTheOldMachineMustBeSilentBeforeThereIsAJoinFile(t *test
 			}
 		}
 	})
+}
+
+// From a place that reaches no kubelet the silence of one says nothing.
+func TestWhereNoKubeletAnswersTheSilenceOfTheOldMachineIsNoWord(t *testing.T) {
+	root, _ := controlPlaneRoot(t, "master", nil)
+	for _, c := range []struct {
+		sentence, answers, gone string
+		code                    int
+	}{
+		{"no other kubelet answers either", "", "", command.ExitAttention},
+		{"that of a control plane answers", "192.0.2.11", "", ExitOK},
+		{"a person has seen the machine", "", "w-1", ExitOK},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			api := hostSite(t, entryOfWorker(t, "uid-w-1", func(h *retired.Host) { h.Addresses = []string{"192.0.2.21"} }))
+			writesStatus(t, api, "cp-1", func(s *corev1.NodeStatus) {
+				s.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.11"}}
+			})
+			if err := api.Delete(t.Context(), nodeOf(t, api, "w-1")); err != nil {
+				t.Fatal(err)
+			}
+			w := replaces(t, api, root, "", &bytes.Buffer{})
+			w.gone, w.old.isOff = c.gone, c.gone
+			w.old.answers = func(_ context.Context, address string) bool { return address == c.answers }
+			err := w.run(t.Context())
+			_, missing := os.Stat(w.joinFile)
+			if command.ExitCode(err) != c.code || (missing == nil) != (c.code == ExitOK) || err != nil && !strings.Contains(err.Error(), "holdfast host replace w-1 --is-gone w-1") {
+				t.Errorf("%s: %v, %v", c.sentence, err, missing)
+			}
+		})
+	}
 }
 
 func TestWhichKindOfHostIsReplaced(t *testing.T) {
