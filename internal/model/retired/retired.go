@@ -5,7 +5,8 @@
 // Node was the old one.
 //
 // `holdfast host remove` and the replacement of a host write entries; the agents of
-// control planes close them.
+// control planes close them. `holdfast host uncordon` removes the entry of a worker whose
+// Node is still there.
 package retired
 
 import (
