@@ -1,6 +1,7 @@
 // Package replace carries out the replacement of a lost host, on the host that stays
 // (docs/adr/0083). decide/replace says what comes next. This package looks, does one act,
-// and looks again. It owns the files below /var/lib/holdfast/replace except the wish. It
+// and looks again. It owns the files below /var/lib/holdfast/replace except the wish, of
+// which it takes away what is answered. It
 // remembers nothing else, so it may be killed at any line. It never removes anything of the
 // old host without a proof from the same look.
 package replace

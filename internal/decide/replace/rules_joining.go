@@ -151,11 +151,12 @@ func (f Facts) oldAgain() bool {
 	return f.Plan.Old.Name != "" && f.Plan.Old.Name != f.Plan.New.Name && f.in(f.Plan.Old.Name, f.Known)
 }
 
-// newcomerLost reports whether an administrator said a moment ago, once it was let in, that the newcomer is
-// lost, and this host is either a survivor whose peer is away, or one that knows that it has none: then it
-// starts by itself without the plan, and the next plan may begin.
+// newcomerLost reports whether an administrator said a moment ago that the newcomer is lost, and this host
+// is either a survivor whose peer is away, or one that knows that it has none: then it starts by itself
+// without the plan, and the next plan may begin. What was said before the newcomer was let in, lateRule has
+// dropped by then.
 func (f Facts) newcomerLost() bool {
-	if !asksAbort(f) || late(f) || f.Now.Sub(f.Wish.At).Abs() >= wishLife || !no(f.Contact) || !state.Is(f.Record, state.EtcdSole) || !state.Is(f.Voters, 1) || !f.Ring.Known {
+	if !asksAbort(f) || f.Now.Sub(f.Wish.At).Abs() >= wishLife || !no(f.Contact) || !state.Is(f.Record, state.EtcdSole) || !state.Is(f.Voters, 1) || !f.Ring.Known {
 		return false
 	}
 	if f.in(f.Plan.New.Name, f.Ring) {
