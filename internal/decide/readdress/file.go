@@ -3,6 +3,7 @@ package readdress
 import (
 	"maps"
 	"net/netip"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -14,10 +15,9 @@ func Refused(found ...config.Difference) *config.RefusedError {
 	return &config.RefusedError{What: "this site cannot move as the file says", Differences: found}
 }
 
-// moves are the fields that a file may change.
-var moves = []string{
-	"networking.machineNetwork", "platform.baremetal.apiVIPs", "platform.baremetal.ingressVIPs", "platform.baremetal.hosts", "rendezvousIP", "controlPlane.fencing",
-}
+// moves matches the fields that a file may change.
+var moves = regexp.MustCompile(`^(networking\.machineNetwork|platform\.baremetal\.(api|ingress)VIPs|rendezvousIP$` +
+	`|platform\.baremetal\.hosts\[\d+\]\.bmc\.address$|controlPlane\.fencing\.credentials\[\d+\]\.address$)`)
 
 // Read returns the place to which a file moves a site. have is the configuration of the
 // site, with the virtual IPs and networks that it has now; file is what config.Parse
@@ -29,7 +29,7 @@ func Read(have, file *config.InstallConfig, to map[string][]netip.Addr) (Place, 
 		return Place{}, err
 	}
 	refused := slices.DeleteFunc(found, func(d config.Difference) bool {
-		return slices.ContainsFunc(moves, func(path string) bool { return strings.HasPrefix(d.Path, path) })
+		return moves.MatchString(d.Path)
 	})
 	for i := range refused {
 		refused[i].How = "only addresses change with a move: leave it as it is"
@@ -49,20 +49,47 @@ func New(have, file *config.InstallConfig, hosts, to map[string][]netip.Addr) (P
 		return Plan{}, err
 	}
 	p := Plan{From: PlaceOf(have, hosts), To: place}
-	for name, at := range p.To.BMCs {
-		if p.From.BMCs[name] == at {
-			delete(p.From.BMCs, name)
-			delete(p.To.BMCs, name)
+	for _, list := range [][2]map[string]string{{p.From.BMCs, p.To.BMCs}, {p.From.HostBMCs, p.To.HostBMCs}} {
+		for name, at := range list[1] {
+			if list[0][name] == at {
+				delete(list[0], name)
+				delete(list[1], name)
+			}
 		}
 	}
-	bad := append(p.From.check(string(From)), append(p.To.check(string(To)), p.alike()...)...)
-	if len(bad) > 0 {
+	if still := p.still(); len(still) > 0 {
+		return Plan{}, Refused(still...)
+	}
+	if bad := slices.Concat(p.From.check(string(From)), p.To.check(string(To)), p.alike()); len(bad) > 0 {
 		return Plan{}, Refused(bad...)
 	}
-	if len(p.Changes()) == 0 {
-		return Plan{}, Refused(config.Difference{Path: "networking.machineNetwork", How: "the file names no other address than the site has"})
-	}
 	return p, nil
+}
+
+// still says of a plan by which no host moves what changes these addresses instead, nil if a host
+// moves. Hosts begin when they see that their own addresses are other ones.
+func (p Plan) still() []config.Difference {
+	for name := range p.From.Hosts {
+		if !p.stays(name) {
+			return nil
+		}
+	}
+	var out []config.Difference
+	say := func(differs bool, path, how string) {
+		if differs {
+			out = append(out, config.Difference{Path: path, How: "no host gets another address (--address NAME=ADDRESS), so the site does not move: " + how})
+		}
+	}
+	const vips = "holdfast vip remove and holdfast vip add change the second pair of virtual IPs; the first pair changes only with the addresses of all hosts"
+	say(!slices.Equal(p.From.MachineNetworks, p.To.MachineNetworks), "networking.machineNetwork", "the networks change only with the addresses of all hosts")
+	say(!slices.Equal(p.From.APIVIPs, p.To.APIVIPs), "platform.baremetal.apiVIPs", vips)
+	say(!slices.Equal(p.From.IngressVIPs, p.To.IngressVIPs), "platform.baremetal.ingressVIPs", vips)
+	say(len(p.To.BMCs) > 0, "controlPlane.fencing", "sudo holdfast fencing rotate NODE --address URL changes the address of a BMC, on the host that fences NODE")
+	say(len(p.To.HostBMCs) > 0, "platform.baremetal.hosts", "nothing uses these addresses of BMCs: leave them as they are")
+	if len(out) == 0 {
+		out = append(out, config.Difference{Path: "networking.machineNetwork", How: "the file names no other address than the site has"})
+	}
+	return out
 }
 
 // Change is an address, or a list of them, that differs between the two places.
@@ -88,6 +115,9 @@ func (p Plan) Changes() []Change {
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.To.BMCs)) {
 		add("BMC of "+name, p.From.BMCs[name], p.To.BMCs[name])
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.To.HostBMCs)) {
+		add("BMC of "+name+" in platform.baremetal.hosts", p.From.HostBMCs[name], p.To.HostBMCs[name])
 	}
 	return out
 }

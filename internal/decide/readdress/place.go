@@ -24,8 +24,10 @@ type Place struct {
 	// Hosts are the hosts' own addresses by their names, in the order of the families. A host
 	// that is not listed takes the address in the machine networks that it gets there.
 	Hosts map[string][]netip.Addr `json:"hosts,omitempty"`
-	// BMCs are the URLs of the control planes' BMCs by the names of the hosts.
-	BMCs map[string]string `json:"bmcs,omitempty"`
+	// BMCs are the URLs of the control planes' BMCs by the names of the hosts. HostBMCs are those
+	// below platform.baremetal.hosts, which nothing uses but the site's install-config.yaml.
+	BMCs     map[string]string `json:"bmcs,omitempty"`
+	HostBMCs map[string]string `json:"hostBMCs,omitempty"`
 }
 
 // PlaceOf returns the place that a configuration names, with the hosts' own addresses.
@@ -36,14 +38,26 @@ func PlaceOf(c *config.InstallConfig, hosts map[string][]netip.Addr) Place {
 	}
 	if m := c.Platform.BareMetal; m != nil {
 		p.APIVIPs, p.IngressVIPs = slices.Clone(m.APIVIPs), slices.Clone(m.IngressVIPs)
+		for _, h := range m.Hosts {
+			if h.BMC.Address != "" {
+				p.HostBMCs = put(p.HostBMCs, h.Name, h.BMC.Address)
+			}
+		}
 	}
 	if f := c.ControlPlane.Fencing; f != nil {
-		p.BMCs = map[string]string{}
 		for _, cred := range f.Credentials {
-			p.BMCs[cred.HostName] = cred.Address
+			p.BMCs = put(p.BMCs, cred.HostName, cred.Address)
 		}
 	}
 	return p
+}
+
+func put(m map[string]string, name, value string) map[string]string {
+	if m == nil {
+		m = map[string]string{}
+	}
+	m[name] = value
+	return m
 }
 
 // Networks returns the parsed machine networks.
@@ -83,6 +97,12 @@ func (p Place) Config(c *config.InstallConfig) *config.InstallConfig {
 	if c.Platform.BareMetal != nil {
 		metal := *c.Platform.BareMetal
 		metal.APIVIPs, metal.IngressVIPs = slices.Clone(p.APIVIPs), slices.Clone(p.IngressVIPs)
+		metal.Hosts = slices.Clone(metal.Hosts)
+		for i, h := range metal.Hosts {
+			if at, named := p.HostBMCs[h.Name]; named {
+				metal.Hosts[i].BMC.Address = at
+			}
+		}
 		out.Platform.BareMetal = &metal
 	}
 	if f := c.ControlPlane.Fencing; f != nil {
@@ -95,6 +115,12 @@ func (p Place) Config(c *config.InstallConfig) *config.InstallConfig {
 		out.ControlPlane.Fencing = &fencing
 	}
 	return &out
+}
+
+// Same reports whether two places have the same addresses, but for those of BMCs.
+func (p Place) Same(q Place) bool {
+	return slices.Equal(p.MachineNetworks, q.MachineNetworks) && slices.Equal(p.APIVIPs, q.APIVIPs) && slices.Equal(p.IngressVIPs, q.IngressVIPs) &&
+		maps.EqualFunc(p.Hosts, q.Hosts, slices.Equal)
 }
 
 // Has reports whether addresses of a host are those of the place.

@@ -1,6 +1,8 @@
 package readdress
 
 import (
+	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -16,7 +18,8 @@ import (
 // Plan is the announcement that a site moves from one place to another. It holds no secret.
 // Every host keeps a copy, so that it needs nobody when it wakes up in the other network.
 type Plan struct {
-	// ID is random: by it a host knows the plan again.
+	// ID is random: by it a host knows the plan again. That of a plan which hosts get one by one is
+	// LocalID.
 	ID string    `json:"id"`
 	By string    `json:"by"`
 	At time.Time `json:"at"`
@@ -25,6 +28,14 @@ type Plan struct {
 	To   Place `json:"to"`
 	// Local is true for a plan that a person gave to this host alone, without the API.
 	Local bool `json:"local,omitempty"`
+}
+
+// LocalID returns the id of a plan that a person gives to one host after the other: it follows
+// from the new place, so they all know it as the same.
+func LocalID(to Place) string {
+	to.BMCs, to.HostBMCs = nil, nil
+	data, _ := json.Marshal(to) // texts and addresses alone
+	return fmt.Sprintf("%x", sha256.Sum256(data))[:12]
 }
 
 // Side is one of the two places of a plan.
@@ -44,14 +55,41 @@ func (s Side) Other() Side {
 	return To
 }
 
-// Own returns the addresses of a host at a side: those that the plan lists, else those that
-// the host took there.
+// Own returns the addresses of a host at a side: those that the host took there, else those that
+// the plan lists. They differ if the host was replaced at that side.
 func (p Plan) Own(host string, s Side, j Journal) []netip.Addr {
-	if listed := p.Place(s).Hosts[host]; len(listed) > 0 {
-		return listed
+	if took := j.Taken[s]; len(took) > 0 {
+		return took
 	}
-	return j.Taken[s]
+	return p.Place(s).Hosts[host]
 }
+
+// Of says at which side of the plan addresses of a host are: those that the plan lists for it, or
+// of a host that was replaced at the new place, others in the networks of that place alone. It is
+// empty for neither. A member of etcd, whose name nobody says, is the host without a name.
+func (p Plan) Of(host string, at []netip.Addr) Side {
+	if p.To.Has(host, at) {
+		return To
+	}
+	if p.From.Has(host, at) {
+		return From
+	}
+	inside := func(place Place) func(netip.Addr) bool {
+		nets, _ := place.Networks() // a plan is checked before it is kept
+		return func(a netip.Addr) bool {
+			return slices.ContainsFunc(nets, func(n netip.Prefix) bool { return n.Contains(a) })
+		}
+	}
+	was, is := inside(p.From), inside(p.To)
+	if len(at) == 0 || slices.ContainsFunc(at, func(a netip.Addr) bool { return was(a) || !is(a) }) {
+		return ""
+	}
+	return To
+}
+
+// Same reports whether two plans are about the same two places: the one that a person gave to a
+// host alone, and the one that is announced to all.
+func (p Plan) Same(q Plan) bool { return p.From.Same(q.From) && p.To.Same(q.To) }
 
 // Place returns the place of a side.
 func (p Plan) Place(s Side) Place {
@@ -111,9 +149,14 @@ func (p Place) check(path string) []config.Difference {
 			take(fmt.Sprintf("hosts[%s]", name), a)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(p.BMCs)) {
-		if _, err := bmc.Parse(p.BMCs[name]); err != nil {
-			c.say(fmt.Sprintf("bmcs[%s]", name), err.Error())
+	for _, list := range []struct {
+		field string
+		urls  map[string]string
+	}{{"bmcs", p.BMCs}, {"hostBMCs", p.HostBMCs}} {
+		for _, name := range slices.Sorted(maps.Keys(list.urls)) {
+			if _, err := bmc.Parse(list.urls[name]); err != nil {
+				c.say(fmt.Sprintf("%s[%s]", list.field, name), err.Error())
+			}
 		}
 	}
 	return c.found
@@ -142,6 +185,10 @@ func (p Plan) alike() []config.Difference {
 			c.say(fmt.Sprintf("hosts[%s]", name), "is missing: hosts find one another by the addresses in the plan")
 		case listed && familiesOf(is) != familiesOf(p.From.Hosts[name]):
 			c.say(fmt.Sprintf("hosts[%s]", name), fmt.Sprintf("has one address of each family that the host has: %s", familiesOf(p.From.Hosts[name])))
+		case listed && p.stays(name):
+			c.say(fmt.Sprintf("hosts[%s]", name), fmt.Sprintf("is what %[1]s has now, and a host moves when it lacks its old addresses: name other ones (--address %[1]s=ADDRESS)", name))
+		case p.stays(name):
+			c.say(fmt.Sprintf("hosts[%s]", name), fmt.Sprintf("is missing: what %[1]s has now is in the networks of both places, so nobody can tell where it is; name another one (--address %[1]s=ADDRESS)", name))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.To.Hosts)) {
@@ -156,6 +203,15 @@ func (p Plan) alike() []config.Difference {
 		}
 	}
 	return c.found
+}
+
+// stays reports whether a host has, as far as the plan says, the same addresses at both places.
+func (p Plan) stays(name string) bool {
+	was, is := p.From.Hosts[name], p.To.Hosts[name]
+	if len(is) == 0 {
+		return Place{MachineNetworks: p.To.MachineNetworks}.Has(name, was)
+	}
+	return !slices.ContainsFunc(is, func(a netip.Addr) bool { return !slices.Contains(was, a) })
 }
 
 // checker gathers mistakes below a path.
