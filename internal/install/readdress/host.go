@@ -138,7 +138,13 @@ func (h *Host) Move(p decide.Plan, to decide.Side, j decide.Journal) error {
 	if err := h.ignition(p.Place(to)); err != nil {
 		return err
 	}
-	err := filepath.WalkDir(h.at(copies), func(at string, entry fs.DirEntry, err error) error {
+	// Pacemaker, which starts at each boot, puts a configuration aside whose digest is another one.
+	for _, path := range forgotten {
+		if err := h.Remove(h.at(path)); err != nil {
+			return err
+		}
+	}
+	return filepath.WalkDir(h.at(copies), func(at string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
@@ -155,15 +161,6 @@ func (h *Host) Move(p decide.Plan, to decide.Side, j decide.Journal) error {
 		}
 		return nil
 	})
-	if err != nil {
-		return err
-	}
-	for _, path := range forgotten {
-		if err := h.Remove(h.at(path)); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // changed returns what a file becomes.
@@ -180,17 +177,24 @@ func (h *Host) changed(path string, data []byte, m decide.Mapping, to decide.Pla
 }
 
 // write replaces a file that is there, and keeps its mode and owner. A file that was
-// removed since stays away.
+// removed since stays away, but for Pacemaker's configuration: Pacemaker itself puts that aside.
 func (h *Host) write(path string, data []byte) error {
 	info, err := os.Stat(h.at(path))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
+	mode := state.SecretFileMode
+	switch {
+	case err == nil:
+		mode = info.Mode().Perm()
+	case !errors.Is(err, fs.ErrNotExist):
 		return err
+	case path != cib:
+		return nil
+	default:
+		if info, err = os.Stat(h.at(filepath.Dir(path))); err != nil {
+			return err
+		}
 	}
 	uid, gid := owner(info)
-	return h.Write(h.at(path), data, info.Mode().Perm(), uid, gid)
+	return h.Write(h.at(path), data, mode, uid, gid)
 }
 
 func movedSite(data []byte, to decide.Place) ([]byte, error) {
