@@ -185,8 +185,12 @@ func TestNoHostIsAddedWhileAMoveOfTheSiteIsAnnounced(t *testing.T) {
 		return readdress.Place{MachineNetworks: []string{network}, APIVIPs: []string{vip}, IngressVIPs: []string{vip}}
 	}
 	plan := state.FormatAnnotation(readdress.Plan{ID: "m1", By: "ada", From: place("192.0.2.0/24", "192.0.2.5"), To: place("198.51.100.0/24", "198.51.100.5")})
-	for vip, refused := range map[string]bool{"192.0.2.5": true, "198.51.100.5": false} {
+	settled := state.FormatAnnotation(readdress.Settled{Plan: "m1", At: readdress.To})
+	for vip, refused := range map[string]bool{"192.0.2.5": true, "198.51.100.5": false, "203.0.113.5": false} {
 		infra := &configv1.Infrastructure{ObjectMeta: metav1.ObjectMeta{Name: "cluster", Annotations: map[string]string{kube.ReaddressAnnotation: plan}}}
+		if vip == "203.0.113.5" { // a control plane has written where the site is
+			infra.Annotations[kube.ReaddressedAnnotation] = settled
+		}
 		infra.Status.PlatformStatus = &configv1.PlatformStatus{BareMetal: &configv1.BareMetalPlatformStatus{APIServerInternalIPs: []string{vip}, IngressIPs: []string{vip}}}
 		c := hostSite(t, infra)
 		keeps(t, c, sitetest.OneNone)

@@ -30,7 +30,8 @@ up in the new network. A site of one address family gets the second one while it
 		Short: "Announce that a site moves to other addresses, and follow it",
 		Long: `The addresses of a site stand in install-config.yaml: edit networking.machineNetwork,
 platform.baremetal.apiVIPs and ingressVIPs, rendezvousIP, and the addresses of BMCs in a copy of
-the site's file. The hosts' own addresses are given with --address.
+the site's file. The hosts' own addresses are given with --address: each host gets another one,
+since a host moves when it lacks its old addresses.
 
 A host that has the announced addresses, and none of the old ones, for ten seconds changes its
 files, boots once, and tells the cluster. The host's own network (static or by DHCP) is yours:
@@ -164,11 +165,11 @@ func newReaddressShow(streams Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show",
 		Short: "Show the announced move, and where each host is",
-		Long: `Shows the announced move and what each host says of it. Without an API it shows what this
-host knows.
+		Long: `Shows the announced move and what each host says of it, and each host that was given a plan
+alone (announce --here). Without an API it shows what this host knows.
 
-Exit codes: 0 no move is announced, or it is over on every host; 4 it goes on, or waits; 1 it
-failed; 2 wrong usage.`,
+Exit codes: 0 there is no move, or it is over on every host; 4 it goes on, or waits, also on a
+host that was given its plan alone; 1 it failed; 2 wrong usage.`,
 		Example: `  holdfast site readdress show
   holdfast site readdress show -o json`,
 		Args: cobra.NoArgs,

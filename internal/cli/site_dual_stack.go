@@ -296,7 +296,7 @@ func (d *secondFamily) announce(ctx context.Context) error {
 	if infra.Annotations[kube.DualStackAnnotation] != "" {
 		return coded(command.ExitRefused, "refused: somebody else has announced a plan: holdfast site dual-stack status")
 	}
-	if err := d.access.write(ctx, infra, kube.DualStackAnnotation, string(data)); err != nil {
+	if err := d.access.write(ctx, infra, map[string]string{kube.DualStackAnnotation: string(data)}); err != nil {
 		return fmt.Errorf("announce the plan: %w", err)
 	}
 	return nil
@@ -329,7 +329,7 @@ func (f readdressFlags) abortAt(ctx context.Context, streams Streams, a *moveAcc
 	case r.Plan.Begun:
 		return coded(command.ExitRefused, "refused: the plan has begun, and only goes forward: holdfast site dual-stack status")
 	}
-	if err := a.write(ctx, infra, kube.DualStackAnnotation, ""); err != nil {
+	if err := a.write(ctx, infra, map[string]string{kube.DualStackAnnotation: ""}); err != nil {
 		return fmt.Errorf("take the plan back: %w", err)
 	}
 	return f.awaitFamily(ctx, streams, a, func(r familyReport) (string, bool) {

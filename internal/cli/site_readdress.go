@@ -54,6 +54,9 @@ func (f readdressFlags) open(ctx context.Context, streams Streams) (*move, error
 		return nil, &UsageError{Err: fmt.Errorf("%s: %w", f.file, err)}
 	}
 	m.plan.ID, m.plan.By, m.plan.At, m.plan.Local = strings.ToLower(rand.Text()[:12]), cmp.Or(f.by, login()), time.Now().UTC().Truncate(time.Second), f.here
+	if f.here {
+		m.plan.ID = decide.LocalID(m.plan.To)
+	}
 	return m, nil
 }
 
@@ -167,7 +170,7 @@ func infrastructureOf(ctx context.Context, c client.Reader) (*configv1.Infrastru
 // placeOf returns what the Infrastructure object says of a move. An address that cannot be read is
 // that of no place.
 func placeOf(infra *configv1.Infrastructure) decide.Object {
-	out := decide.Object{Announced: infra.Annotations[kube.ReaddressAnnotation]}
+	out := decide.Object{Announced: infra.Annotations[kube.ReaddressAnnotation], Settled: infra.Annotations[kube.ReaddressedAnnotation]}
 	p := infra.Status.PlatformStatus
 	if p == nil || p.BareMetal == nil {
 		return out
@@ -218,17 +221,19 @@ func (a *moveAccess) hosts(ctx context.Context) (map[string][]netip.Addr, error)
 	return out, nil
 }
 
-// write sets or removes an announcement, an annotation of the Infrastructure object as it was
-// read: of two who write at once, one is first.
-func (a *moveAccess) write(ctx context.Context, infra *configv1.Infrastructure, annotation, text string) error {
+// write sets annotations of the Infrastructure object as it was read, and removes those whose text
+// is empty: of two who write at once, one is first.
+func (a *moveAccess) write(ctx context.Context, infra *configv1.Infrastructure, texts map[string]string) error {
 	after := infra.DeepCopy()
-	if text == "" {
-		delete(after.Annotations, annotation)
-	} else {
-		if after.Annotations == nil {
-			after.Annotations = map[string]string{}
+	if after.Annotations == nil {
+		after.Annotations = map[string]string{}
+	}
+	for annotation, text := range texts {
+		if text == "" {
+			delete(after.Annotations, annotation)
+		} else {
+			after.Annotations[annotation] = text
 		}
-		after.Annotations[annotation] = text
 	}
 	return a.client.Patch(ctx, after, client.MergeFromWithOptions(infra, client.MergeFromWithOptimisticLock{}))
 }
@@ -282,7 +287,7 @@ func (m *move) announce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := m.access.write(ctx, infra, kube.ReaddressAnnotation, string(data)); err != nil {
+	if err := m.access.write(ctx, infra, announcing(string(data))); err != nil {
 		return fmt.Errorf("announce the move: %w", err)
 	}
 	// A plan that took the lock since the first look may not have seen the announcement. One that
@@ -300,6 +305,12 @@ func (m *move) announce(ctx context.Context) error {
 	}, "every host has the plan: now shut the hosts down and move them, or change their network")
 }
 
+// announcing returns the annotations of a move that begins, or of none: what an earlier one wrote
+// of its end goes.
+func announcing(plan string) map[string]string {
+	return map[string]string{kube.ReaddressAnnotation: plan, kube.ReaddressedAnnotation: ""}
+}
+
 // keepHere gives the plan to this host.
 func (m *move) keepHere() error {
 	name, err := host.Name()
@@ -307,18 +318,13 @@ func (m *move) keepHere() error {
 		return err
 	}
 	var store install.Store
-	have, journal, err := store.Load()
-	if err != nil {
-		return err
-	}
-	if have != nil && !journal.Free() {
-		return coded(command.ExitRefused, "refused: this host carries out the move %s already: holdfast site readdress show", have.ID)
-	}
 	begins := decide.Announced(m.plan.From.Hosts[name])
 	if err := install.NewHost(func() string { return name }).Able(m.plan, decide.To, begins); err != nil {
 		return coded(command.ExitRefused, "refused, nothing was changed: this host cannot move: %w", err)
 	}
-	if err := store.Put(m.plan, begins); err != nil {
+	if err := store.Replace(m.plan, begins); errors.Is(err, install.ErrBegun) {
+		return coded(command.ExitRefused, "refused: this host carries out another move already: holdfast site readdress show")
+	} else if err != nil {
 		return err
 	}
 	_, err = fmt.Fprintln(m.streams.Err, "this host has the plan: it takes the new addresses when it has them, and boots; give the plan to the other hosts, too")

@@ -60,6 +60,9 @@ func reportHere() (moveReport, error) {
 		return moveReport{}, err
 	}
 	r := moveReport{Plan: plan}
+	if plan == nil {
+		return r, nil
+	}
 	data, err := os.ReadFile(install.DoingPath)
 	if errors.Is(err, fs.ErrNotExist) {
 		return r, nil
@@ -118,9 +121,9 @@ func (r moveReport) unable() []string {
 	return out
 }
 
-// going reports whether something is to come.
+// going reports whether something is to come, of the announced plan or of one that a host has alone.
 func (r moveReport) going() bool {
-	return r.Plan != nil && slices.ContainsFunc(r.Hosts, func(h movedHost) bool { return !h.Over })
+	return slices.ContainsFunc(r.Hosts, func(h movedHost) bool { return !h.Over && (r.Plan != nil || h.Plan != "") })
 }
 
 func (r moveReport) print(out io.Writer, format string) error {
@@ -141,12 +144,17 @@ func (r moveReport) print(out io.Writer, format string) error {
 }
 
 func (r moveReport) text(out io.Writer) error {
+	var text strings.Builder
 	if r.Plan == nil {
-		_, err := fmt.Fprintln(out, "no move is announced")
+		_, _ = fmt.Fprintln(&text, "no move is announced")
+		r.Hosts = slices.DeleteFunc(slices.Clone(r.Hosts), func(h movedHost) bool { return h.Plan == "" })
+	} else {
+		_, _ = fmt.Fprintf(&text, "move %s, announced by %s at %s\n", r.Plan.ID, r.Plan.By, r.Plan.At.Format(time.RFC3339))
+	}
+	if len(r.Hosts) == 0 {
+		_, err := fmt.Fprint(out, text.String())
 		return err
 	}
-	var text strings.Builder
-	_, _ = fmt.Fprintf(&text, "move %s, announced by %s at %s\n", r.Plan.ID, r.Plan.By, r.Plan.At.Format(time.RFC3339))
 	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(w, "HOST\tHAS\tSTATE")
 	for _, h := range r.Hosts {
@@ -156,6 +164,9 @@ func (r moveReport) text(out io.Writer) error {
 			has, words = "new addresses", "the move is over"
 		case h.At == decide.To:
 			has = "new addresses"
+		}
+		if h.Local {
+			words = "has a plan that was given to it alone: " + words
 		}
 		if h.Problem != "" {
 			words += ": " + h.Problem

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/cli/command"
 	decide "github.com/holdfast/holdfast/internal/decide/readdress"
 	install "github.com/holdfast/holdfast/internal/install/readdress"
@@ -39,7 +38,7 @@ func (f readdressFlags) withdraw(ctx context.Context, streams Streams) error {
 func (a *moveAccess) takeBack(ctx context.Context) error {
 	infra, err := a.infrastructure(ctx)
 	if err == nil {
-		err = a.write(ctx, infra, kube.ReaddressAnnotation, "")
+		err = a.write(ctx, infra, announcing(""))
 	}
 	if err != nil {
 		return fmt.Errorf("withdraw the move: %w", err)
@@ -59,7 +58,7 @@ func withdrawHere(streams Streams, store install.Store) error {
 	case !plan.Local:
 		return coded(command.ExitRefused, "refused: the plan %s was not given to this host alone; to take the announcement back: %s", plan.ID, decide.WithdrawCommand)
 	}
-	err = store.TakeBack()
+	err = store.Drop()
 	if errors.Is(err, install.ErrBegun) {
 		return coded(command.ExitRefused, "refused: %w: carry this host back to its old network, and wait until it has its old addresses", err)
 	}

@@ -72,6 +72,19 @@ worker-2  new addresses  the move is over
 	if err := r.print(&strings.Builder{}, "json"); err != nil {
 		t.Error(err)
 	}
+	alone := moveReport{Hosts: []movedHost{{"cp-1", install.Doing{}}, {"cp-2", install.Doing{Plan: "m3", Local: true, At: decide.From, Words: "the move is announced"}}}}
+	out.Reset()
+	err = alone.print(&out, "text")
+	if code := command.ExitCode(err); code != 4 || out.String() != `no move is announced
+HOST  HAS            STATE
+cp-2  old addresses  has a plan that was given to it alone: the move is announced
+` {
+		t.Errorf("a plan of one host: exit code %d, got\n%s", code, out.String())
+	}
+	alone.Hosts[1].Over = true
+	if err := alone.print(&out, "text"); err != nil {
+		t.Errorf("a plan of one host that is over: %v", err)
+	}
 	if err := (moveReport{}).print(&out, "text"); err != nil || !strings.HasSuffix(out.String(), "no move is announced\n") {
 		t.Errorf("%v: %s", err, out.String())
 	}
@@ -154,7 +167,8 @@ func TestOfAMoveAndAPlanThatBeginAtOnceOneStepsBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	infra := &configv1.Infrastructure{ObjectMeta: metav1.ObjectMeta{Name: "cluster"}}
+	ended := map[string]string{kube.ReaddressedAnnotation: `{"plan":"m0","at":"to"}`}
+	infra := &configv1.Infrastructure{ObjectMeta: metav1.ObjectMeta{Name: "cluster", Annotations: ended}}
 	taken := false
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(infra).WithInterceptorFuncs(interceptor.Funcs{
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {

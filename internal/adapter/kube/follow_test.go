@@ -335,9 +335,9 @@ func TestTheInfrastructureIsReadWholeOrNotAtAll(t *testing.T) {
 	}
 	// who asks for the place alone is not kept from it by another annotation
 	in := wireInfrastructure{}
-	in.Metadata.Annotations = map[string]string{ReaddressAnnotation: "m1", DualStackAnnotation: "d1", RouterIDsAnnotation: "nonsense"}
+	in.Metadata.Annotations = map[string]string{ReaddressAnnotation: "m1", ReaddressedAnnotation: "m0", DualStackAnnotation: "d1", RouterIDsAnnotation: "nonsense"}
 	in.Status.PlatformStatus.BareMetal.API = []string{"10.98.0.5"}
-	if got, err := in.place(); err != nil || got.Readdress != "m1" || got.DualStack != "d1" || len(got.APIVIPs) != 1 {
+	if got, err := in.place(); err != nil || got.Readdress != "m1" || got.Readdressed != "m0" || got.DualStack != "d1" || len(got.APIVIPs) != 1 {
 		t.Errorf("%+v, %v", got, err)
 	}
 }

@@ -96,6 +96,9 @@ type Infrastructure struct {
 	NameClients []netip.Prefix
 	// Readdress is the announcement that the site moves, empty for none (docs/adr/0095).
 	Readdress string
+	// Readdressed says to which place a move has brought the objects of the cluster, empty if
+	// nobody has written it.
+	Readdressed string
 	// DualStack is the announcement that the site gets a second address family, empty for none
 	// (docs/adr/0104).
 	DualStack string
@@ -104,6 +107,10 @@ type Infrastructure struct {
 // ReaddressAnnotation is the annotation of the Infrastructure object that announces a move of
 // the site to other addresses, as JSON of decide/readdress.Plan.
 const ReaddressAnnotation = state.AnnotationDomain + "readdress"
+
+// ReaddressedAnnotation is the annotation of the Infrastructure object that says at which place of
+// a move the objects of the cluster are, as JSON of decide/readdress.Settled.
+const ReaddressedAnnotation = state.AnnotationDomain + "readdressed"
 
 // DualStackAnnotation is the annotation of the Infrastructure object that announces a second
 // address family of the site, as JSON of decide/dualstack.Plan.
@@ -208,7 +215,8 @@ func readInfrastructure(object []byte) (Infrastructure, error) {
 // place returns the addresses of the site and the announced plans that change them.
 func (in *wireInfrastructure) place() (Infrastructure, error) {
 	platform := in.Status.PlatformStatus
-	out := Infrastructure{Readdress: in.Metadata.Annotations[ReaddressAnnotation], DualStack: in.Metadata.Annotations[DualStackAnnotation]}
+	set := in.Metadata.Annotations
+	out := Infrastructure{Readdress: set[ReaddressAnnotation], Readdressed: set[ReaddressedAnnotation], DualStack: set[DualStackAnnotation]}
 	var err error
 	if out.APIVIPs, err = parseAll(platform.BareMetal.API, netip.ParseAddr); err != nil {
 		return Infrastructure{}, fmt.Errorf("status.platformStatus.baremetal.apiServerInternalIPs: %w", err)

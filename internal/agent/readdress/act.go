@@ -24,7 +24,11 @@ func (a *Agent) act(ctx context.Context, f decide.Facts, s decide.Step) (string,
 		if err := a.Keep(); err != nil {
 			return "", err
 		}
-		return s.Words, a.Store.PutJournal(j.Begun(s.Side, s.Own))
+		err := a.Store.PutJournal(j.Begun(s.Side, s.Own))
+		if errors.Is(err, install.ErrGone) { // a person took the plan back in this moment
+			err = errors.Join(err, a.Forget())
+		}
+		return s.Words, err
 	case decide.Move:
 		if err := a.Quiet(ctx); err != nil {
 			return "", err
@@ -133,6 +137,30 @@ func (a *Agent) ended(ctx context.Context, plan *decide.Plan) error {
 		return a.Withdraw(ctx, plan.ID)
 	}
 	return nil
+}
+
+// drop drops a plan that was given to this host alone, once every host is at the new place and
+// none says that it still has something to do.
+func (a *Agent) drop(ctx context.Context, f decide.Facts) error {
+	if !f.Dropped() || a.going() {
+		return nil
+	}
+	if a.ControlPlane {
+		if err := a.Withdraw(ctx, f.Plan.ID); err != nil {
+			return err
+		}
+	}
+	return a.Store.Drop()
+}
+
+// going reports whether a host says of a plan that it is not over.
+func (a *Agent) going() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.ContainsFunc(a.nodes, func(n state.Node) bool {
+		var d install.Doing
+		return json.Unmarshal([]byte(n.Annotations[install.Annotation]), &d) == nil && !d.Over
+	})
 }
 
 // listed reports whether the API has listed the nodes in this run.

@@ -13,6 +13,7 @@ import (
 	"net/netip"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -151,7 +152,7 @@ func (a *Agent) step(ctx context.Context) (loop.Result, error) {
 		s = decide.Decide(f)
 	}
 	if s.Act == decide.Idle {
-		return loop.Result{}, errors.Join(led, a.ended(ctx, plan))
+		return loop.Result{}, errors.Join(led, a.ended(ctx, plan), a.drop(ctx, f))
 	}
 	changed, err := a.act(ctx, f, s)
 	return loop.Result{Changed: changed}, errors.Join(led, err, a.tell(ctx, f, s, err))
@@ -207,14 +208,37 @@ func (a *Agent) hear(have *decide.Plan, journal decide.Journal) (*decide.Plan, d
 	if err := json.Unmarshal([]byte(text), &p); err != nil {
 		return nil, journal, fmt.Errorf("annotation %s of the Infrastructure object: %w", kube.ReaddressAnnotation, err)
 	}
-	if have != nil && (have.ID == p.ID || !free) {
+	same := have != nil && have.Same(p)
+	if have != nil && (have.ID == p.ID || !free && !same) {
 		return have, journal, nil
 	}
 	if bad := p.Check(); len(bad) > 0 {
 		return nil, journal, fmt.Errorf("annotation %s of the Infrastructure object: %w", kube.ReaddressAnnotation, decide.Refused(bad...))
 	}
-	begins := decide.Announced(p.From.Hosts[a.Host()])
-	return &p, begins, a.Store.Put(p, begins)
+	if same { // the host goes on, and its word is about the plan that all have
+		return &p, journal, a.Store.Put(p, journal)
+	}
+	begins, err := a.begins(p)
+	if err != nil || !begins.Known {
+		return have, journal, err
+	}
+	return &p, begins.Value, a.Store.Replace(p, begins.Value)
+}
+
+// begins returns the journal with which this host takes a plan.
+func (a *Agent) begins(p decide.Plan) (state.Fact[decide.Journal], error) {
+	f := decide.Facts{Host: a.Host(), Plan: &p}
+	var err error
+	if f.Addresses, f.Routes, err = a.Kernel(); err != nil {
+		return state.Fact[decide.Journal]{}, err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var node []netip.Addr
+	if i := slices.IndexFunc(a.nodes, func(n state.Node) bool { return n.Name == f.Host }); i >= 0 {
+		node = a.nodes[i].Addresses
+	}
+	return f.Heard(node), nil
 }
 
 func (a *Agent) facts(ctx context.Context, plan *decide.Plan, journal decide.Journal) (decide.Facts, error) {
@@ -270,6 +294,8 @@ func (a *Agent) members(ctx context.Context, f *decide.Facts) {
 		for _, url := range list {
 			if s, known := urls[url]; known {
 				side = s
+			} else if at, err := netip.ParseAddrPort(strings.TrimPrefix(url, "https://")); err == nil {
+				side = f.Plan.Of("", []netip.Addr{at.Addr()}) // of a host that came later
 			}
 		}
 		sides = append(sides, side)
@@ -283,19 +309,14 @@ func (a *Agent) members(ctx context.Context, f *decide.Facts) {
 
 // sideOf says at which place the API has the site.
 func sideOf(p decide.Plan, in kube.Infrastructure) state.Fact[decide.Side] {
-	return decide.Object{VIPs: slices.Concat(in.APIVIPs, in.IngressVIPs), Networks: in.MachineNetworks}.SideOf(p)
+	return install.Object(in).SideOf(p)
 }
 
 // sidesOf says of each node at which place the API has it.
 func sidesOf(p decide.Plan, nodes []state.Node) map[string]decide.Side {
 	out := map[string]decide.Side{}
 	for _, n := range nodes {
-		out[n.Name] = ""
-		for _, side := range []decide.Side{decide.From, decide.To} {
-			if p.Place(side).Has(n.Name, n.Addresses) {
-				out[n.Name] = side
-			}
-		}
+		out[n.Name] = p.Of(n.Name, n.Addresses)
 	}
 	return out
 }

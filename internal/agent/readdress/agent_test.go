@@ -33,9 +33,11 @@ type loner struct {
 	text    string            // what the Infrastructure object announces
 	led     int
 	copies  bool
-	fails   error // of the next change of files
-	keyless error // for the change of files
-	looks   int   // at whether it can be made
+	fails   error  // of the next change of files
+	settled string // what the Infrastructure object says of its place
+	keeps   bool   // the site keeps its virtual IPs
+	keyless error  // for the change of files
+	looks   int    // at whether it can be made
 }
 
 func newLoner(t *testing.T) *loner {
@@ -71,17 +73,19 @@ func newLoner(t *testing.T) *loner {
 			}
 			return l, nil
 		},
-		Cluster: func(_ context.Context, _ decide.Plan, to decide.Side, _ decide.Journal) error {
-			l.vips = to
+		Cluster: func(_ context.Context, p decide.Plan, to decide.Side, _ decide.Journal) error {
+			l.vips, l.settled = to, state.FormatAnnotation(decide.Settled{Plan: p.ID, At: to})
 			return nil
 		},
 		Lead: func(map[netip.Addr]netip.Addr) error { l.led++; return nil },
 		Withdraw: func(_ context.Context, id string) error {
 			var p decide.Plan
-			if err := json.Unmarshal([]byte(l.text), &p); err != nil || p.ID != id {
-				return err
+			if l.text != "" {
+				if err := json.Unmarshal([]byte(l.text), &p); err != nil || p.ID != id {
+					return err
+				}
 			}
-			l.text = ""
+			l.text, l.settled = "", ""
 			return nil
 		},
 		Tell: func(_ context.Context, node, value string) error {
@@ -126,8 +130,8 @@ func (l *loner) hears() bool {
 	if _, err := l.Etcd(); err != nil {
 		return false
 	}
-	in := kube.Infrastructure{BareMetal: true, APIVIPs: []netip.Addr{addr("10.98.0.5")}, IngressVIPs: []netip.Addr{addr("10.98.0.6")}, Readdress: l.text}
-	if l.vips == decide.To {
+	in := kube.Infrastructure{BareMetal: true, APIVIPs: []netip.Addr{addr("10.98.0.5")}, IngressVIPs: []netip.Addr{addr("10.98.0.6")}, Readdress: l.text, Readdressed: l.settled}
+	if l.vips == decide.To && !l.keeps {
 		in.APIVIPs, in.IngressVIPs = []netip.Addr{addr("10.77.0.5")}, []netip.Addr{addr("10.77.0.6")}
 	}
 	l.Nodes([]state.Node{{Name: "cp-1", Addresses: []netip.Addr{l.is.Addr()}, Annotations: map[string]string{install.Annotation: l.shown["cp-1"]}}})

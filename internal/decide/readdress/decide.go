@@ -42,6 +42,24 @@ func Announced(own []netip.Addr) Journal {
 	return Journal{At: From, Settled: From, Told: From, Taken: map[Side][]netip.Addr{From: own, To: nil}}
 }
 
+// Heard returns the journal of a host that hears first of the plan of its facts. node are the
+// addresses at which the API has it: kubelet takes them from the host's files. A host that came
+// to the new place, or was replaced there, has nothing to move. The journal is unknown while the
+// API does not list a host that may be such a one.
+func (f Facts) Heard(node []netip.Addr) state.Fact[Journal] {
+	was := f.Plan.From.Hosts[f.Host]
+	if _, lacks := f.present(From); len(was) > 0 && lacks == nil {
+		return state.Known(Announced(was))
+	}
+	switch {
+	case len(node) == 0:
+		return state.Fact[Journal]{}
+	case f.Plan.Of(f.Host, node) != To || f.lacks(node) != nil:
+		return state.Known(Announced(was))
+	}
+	return state.Known(Journal{At: To, Settled: To, Told: To, Taken: map[Side][]netip.Addr{From: was, To: node}})
+}
+
 // Begun returns the journal of a host that moves to a side, with its own addresses there.
 func (j Journal) Begun(to Side, own []netip.Addr) Journal {
 	j.Moving, j.Changed, j.Over = to, "", false
@@ -95,12 +113,12 @@ type Facts struct {
 	// Objects is the side whose virtual IPs the Infrastructure object has; unknown while the
 	// API does not answer or if it has neither.
 	Objects state.Fact[Side]
-	// Hosts is the side at which the API says that each node is, by its name.
+	// Hosts is the side at which the API says that each node is, by its name; empty for neither.
 	Hosts state.Fact[map[string]Side]
 	// Member is the side of the address at which etcd's other members look for this host;
 	// unknown while etcd does not answer. It counts on a control plane.
 	Member state.Fact[Side]
-	// Members are the sides of all members of etcd.
+	// Members are the sides of all members of etcd; empty for neither.
 	Members state.Fact[[]Side]
 }
 
@@ -158,7 +176,7 @@ func Decide(f Facts) Step {
 	next, missing := f.present(there)
 	switch {
 	case missing != nil:
-		return Step{Act: Wait, Words: fmt.Sprintf("this host has no address of either place: %v; %v", lacks, missing)}
+		return Step{Act: Wait, Words: fmt.Sprintf("this host has no address of either place: %v; %v. Give it one of them; if it was replaced since the announcement, take that back and announce the move anew: %s", lacks, missing, WithdrawCommand)}
 	case f.Same < Steady:
 		return Step{Act: Wait, Words: fmt.Sprintf("this host is at %s: it waits until its addresses have been the same for %v", f.name(there), Steady)}
 	case f.Lacks != "":
@@ -210,14 +228,15 @@ func (f Facts) settle(here Side, own []netip.Addr) Step {
 }
 
 // Leads returns where this host finds the members of etcd that the others still look for at
-// the former place: by their former addresses. It is empty once etcd knows each of them here.
+// the former place: by their former addresses. It is empty once etcd knows each of them here, and
+// while the host is not where its files say: it would lead to where nobody is.
 func Leads(f Facts) Mapping {
 	m := Mapping{}
 	if f.Plan == nil || f.Journal.Over || f.Journal.Moving != "" || !f.ControlPlane {
 		return m
 	}
 	here := f.Journal.At
-	if f.Members.Known && !slices.ContainsFunc(f.Members.Value, func(s Side) bool { return s != here }) {
+	if _, lacks := f.present(here); lacks != nil || f.Members.Known && !slices.Contains(f.Members.Value, here.Other()) {
 		return m
 	}
 	for name, was := range f.Plan.Place(here.Other()).Hosts {
@@ -228,14 +247,21 @@ func Leads(f Facts) Mapping {
 	return m
 }
 
-// away says who is not at the new place yet, empty if everybody is.
+// Dropped reports whether the host needs its plan no more, which was given to it alone: nobody
+// takes an announcement of it away.
+func (f Facts) Dropped() bool {
+	return f.Plan != nil && f.Plan.Local && f.Journal.Over && f.away() == ""
+}
+
+// away says who is not at the new place yet, empty if everybody is. A host that came later, and a
+// member of etcd that the plan does not know, has nothing of the old place.
 func (f Facts) away() string {
 	if !f.Hosts.Known {
 		return "waits until the API lists the nodes"
 	}
 	var late []string
 	for name, side := range f.Hosts.Value {
-		if side != To {
+		if known := len(f.Plan.From.Hosts[name]) > 0; side == From || side != To && known {
 			late = append(late, name)
 		}
 	}
@@ -243,7 +269,7 @@ func (f Facts) away() string {
 		slices.Sort(late)
 		return "waits for " + strings.Join(late, ", ") + ", which the API does not know at the new place"
 	}
-	if f.ControlPlane && (!f.Members.Known || slices.ContainsFunc(f.Members.Value, func(s Side) bool { return s != To })) {
+	if f.ControlPlane && (!f.Members.Known || slices.Contains(f.Members.Value, From)) {
 		return "waits until etcd knows each member at the new place"
 	}
 	return ""
@@ -252,14 +278,9 @@ func (f Facts) away() string {
 // present returns the addresses that the host has at a side, or what it lacks there.
 func (f Facts) present(s Side) ([]netip.Addr, error) {
 	p := f.Plan.Place(s)
-	want := p.Hosts[f.Host]
-	if len(want) > 0 {
-		for _, a := range want {
-			if !slices.ContainsFunc(f.Addresses, func(h nodeaddress.Address) bool { return h.Usable && h.Prefix.Addr() == a }) {
-				return nil, fmt.Errorf("it lacks %s", a)
-			}
-		}
-		return want, nil
+	if len(p.Hosts[f.Host]) > 0 {
+		want := f.Plan.Own(f.Host, s, f.Journal)
+		return want, f.lacks(want)
 	}
 	nets, err := p.Networks()
 	if err != nil {
@@ -271,6 +292,16 @@ func (f Facts) present(s Side) ([]netip.Addr, error) {
 	}
 	choice, err := nodeaddress.Decide(nodeaddress.Input{Addresses: f.Addresses, Routes: f.Routes, Networks: nets, VIPs: vips, ManagedVIPs: len(vips) > 0})
 	return choice.Addresses, err
+}
+
+// lacks says which address the host does not have, nil if it has them all.
+func (f Facts) lacks(want []netip.Addr) error {
+	for _, a := range want {
+		if !slices.ContainsFunc(f.Addresses, func(h nodeaddress.Address) bool { return h.Usable && h.Prefix.Addr() == a }) {
+			return fmt.Errorf("it lacks %s", a)
+		}
+	}
+	return nil
 }
 
 func (f Facts) name(s Side) string { return strings.Join(f.Plan.Place(s).MachineNetworks, " and ") }

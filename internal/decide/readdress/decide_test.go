@@ -85,6 +85,22 @@ func TestAHostTakesTheAddressesOfThePlaceAtWhichItIs(t *testing.T) {
 			f.settled()
 			f.Hosts, f.Members = both, state.Known([]readdress.Side{readdress.To, readdress.From})
 		}, readdress.Wait, ""},
+		"a host of the plan that is at neither place is waited for": {func(f *facts) {
+			f.settled()
+			f.Hosts, f.Members = state.Known(map[string]readdress.Side{"cp-1": readdress.To, "cp-2": ""}), whole
+		}, readdress.Wait, ""},
+		"a host that came later is not waited for": {func(f *facts) {
+			f.settled()
+			f.Hosts, f.Members = state.Known(map[string]readdress.Side{"cp-1": readdress.To, "cp-2": readdress.To, "worker-9": ""}), whole
+		}, readdress.Finish, readdress.To},
+		"unless it is at the old place": {func(f *facts) {
+			f.settled()
+			f.Hosts, f.Members = state.Known(map[string]readdress.Side{"cp-1": readdress.To, "cp-2": readdress.To, "worker-9": readdress.From}), whole
+		}, readdress.Wait, ""},
+		"a member that the plan does not know is not waited for": {func(f *facts) {
+			f.settled()
+			f.Hosts, f.Members = both, state.Known([]readdress.Side{"", readdress.To})
+		}, readdress.Finish, readdress.To},
 		"what is unknown is waited for":                              {func(f *facts) { f.settled() }, readdress.Wait, ""},
 		"carried back before the end, it takes the former addresses": {func(f *facts) { f.settled(); f.Addresses = has("10.98.0.11/24") }, readdress.Begin, readdress.From},
 		"back where it was, the cluster gets its former addresses": {func(f *facts) {
@@ -105,6 +121,95 @@ func TestAHostTakesTheAddressesOfThePlaceAtWhichItIs(t *testing.T) {
 		}
 		if at := f.Journal.At == readdress.From && f.Journal.Moving == ""; at && f.Lacks != "" && !strings.Contains(got.Words, f.Lacks) {
 			t.Errorf("%s: nobody is told: %q", sentence, got.Words)
+		}
+	}
+}
+
+// TestAHostThatCameToTheNewPlaceHasNothingToMove: it was replaced or joined there, and hears of the plan then.
+func TestAHostThatCameToTheNewPlaceHasNothingToMove(t *testing.T) {
+	for sentence, c := range map[string]struct {
+		host         string
+		kernel, node []string
+		want         readdress.Side // empty if it has to wait
+	}{
+		"a host that waits for its move":                       {"cp-1", []string{"10.98.0.11/24"}, []string{"10.98.0.11"}, readdress.From},
+		"one of which the API lists no node":                   {"cp-1", []string{"10.98.0.11/24"}, nil, readdress.From},
+		"one that is there, with the files of the old place":   {"cp-1", []string{"10.77.0.11/24"}, []string{"10.98.0.11"}, readdress.From},
+		"one that is back, and whose node is late":             {"cp-1", []string{"10.98.0.11/24"}, []string{"10.77.0.11"}, readdress.From},
+		"one with addresses of both places":                    {"cp-1", []string{"10.98.0.11/24", "10.77.0.11/24"}, []string{"10.98.0.11"}, readdress.From},
+		"a host that was replaced there":                       {"cp-1", []string{"10.77.0.11/24"}, []string{"10.77.0.11"}, readdress.To},
+		"one that was replaced there, with another address":    {"cp-1", []string{"10.77.0.50/24"}, []string{"10.77.0.50"}, readdress.To},
+		"a host with another name that joined there":           {"cp-9", []string{"10.77.0.50/24"}, []string{"10.77.0.50"}, readdress.To},
+		"one that was replaced at a third place":               {"cp-1", []string{"10.66.0.50/24"}, []string{"10.66.0.50"}, readdress.From},
+		"nobody knows, as the API has not listed its node yet": {"cp-1", []string{"10.77.0.11/24"}, nil, ""},
+	} {
+		p := plan()
+		f := readdress.Facts{Host: c.host, Plan: &p, Addresses: has(c.kernel...)}
+		var node []netip.Addr
+		for _, a := range c.node {
+			node = append(node, addr(a))
+		}
+		got := f.Heard(node)
+		if got.Known != (c.want != "") || got.Value.At != c.want || got.Value.Settled != c.want || got.Value.Told != c.want {
+			t.Errorf("%s: %+v", sentence, got)
+		}
+		if c.want != readdress.To {
+			continue
+		}
+		f.ControlPlane, f.Journal, f.Same, f.Boot = true, got.Value, time.Hour, "b1"
+		f.Objects, f.Member = state.Known(readdress.To), state.Known(readdress.To)
+		if s := readdress.Decide(f); s.Act != readdress.Wait || !strings.Contains(s.Words, "until the API lists the nodes") {
+			t.Errorf("%s: it does %+v", sentence, s)
+		}
+	}
+}
+
+// TestNothingLeadsToThePlaceThatEtcdHasLeft: a host whose files are of the old place led its peer's new
+// address to the old one, where nobody is.
+func TestNothingLeadsToThePlaceThatEtcdHasLeft(t *testing.T) {
+	p := plan()
+	f := readdress.Facts{Host: "cp-1", ControlPlane: true, Plan: &p, Journal: readdress.Announced(p.From.Hosts["cp-1"]), Addresses: has("10.77.0.11/24")}
+	if got := readdress.Leads(f); len(got) > 0 {
+		t.Errorf("a host that has not moved yet leads %v", got)
+	}
+	f.Journal = f.Journal.Begun(readdress.To, p.To.Hosts["cp-1"]).Arrived()
+	if got := readdress.Leads(f); len(got) != 1 || got[addr("10.98.0.12")] != addr("10.77.0.12") {
+		t.Errorf("a host that has moved leads %v", got)
+	}
+	f.Members = state.Known([]readdress.Side{"", readdress.To})
+	if got := readdress.Leads(f); len(got) > 0 {
+		t.Errorf("when no member is looked for at the old place it leads %v", got)
+	}
+}
+
+// TestAMoveEndsThatKeepsTheVirtualIPs, or of a site that has none: a worker waited there for ever.
+func TestAMoveEndsThatKeepsTheVirtualIPs(t *testing.T) {
+	keeps := plan()
+	keeps.To.APIVIPs, keeps.To.IngressVIPs = keeps.From.APIVIPs, keeps.From.IngressVIPs
+	none := plan()
+	none.From.APIVIPs, none.From.IngressVIPs, none.To.APIVIPs, none.To.IngressVIPs = nil, nil, nil, nil
+	for sentence, c := range map[string]struct {
+		plan   readdress.Plan
+		object readdress.Object
+	}{
+		"it keeps them": {keeps, readdress.Object{VIPs: []netip.Addr{addr("10.98.0.5"), addr("10.98.0.6")}}},
+		"it has none":   {none, readdress.Object{}},
+	} {
+		for settled, want := range map[string]readdress.Act{
+			"": readdress.Wait, "nonsense": readdress.Wait, `{"plan":"move-0","at":"to"}`: readdress.Wait, `{"plan":"move-1","at":"from"}`: readdress.Wait,
+			`{"plan":"move-1","at":"to"}`: readdress.Settle,
+		} {
+			f := facts{readdress.Facts{Host: "cp-1", Plan: &c.plan, Same: time.Minute, Boot: "b1", Journal: readdress.Journal{Settled: readdress.From}}}
+			f.moved()
+			c.object.Settled = settled
+			f.Objects = c.object.SideOf(c.plan)
+			if got := readdress.Decide(f.Facts); got.Act != want {
+				t.Errorf("%s, and the object says %q: the worker does %+v", sentence, settled, got)
+			}
+			c.object.Announced = state.FormatAnnotation(c.plan)
+			if moved := c.object.Keeps() == ""; moved != (want == readdress.Settle) {
+				t.Errorf("%s, and the object says %q: %q", sentence, settled, c.object.Keeps())
+			}
 		}
 	}
 }

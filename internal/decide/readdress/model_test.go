@@ -21,14 +21,17 @@ type modelHost struct {
 	// is is where somebody has put the host, member where etcd's members look for it, node
 	// where the API has it.
 	is, member, node readdress.Side
+	// replaced is true of a host that was installed at the new place, and not carried since.
+	replaced bool
 }
 
 // model is a site of two, whose etcd needs both. It is comparable, so that each state is
 // visited once.
 type model struct {
-	hosts   [2]modelHost
-	objects readdress.Side
-	carried int
+	hosts    [2]modelHost
+	objects  readdress.Side
+	carried  int
+	replaced bool // once
 }
 
 var names = [2]string{"cp-1", "cp-2"}
@@ -83,6 +86,9 @@ func (m model) step(t *testing.T, i int, cut bool) model {
 	}
 	switch s.Act {
 	case readdress.Begin:
+		if h.replaced {
+			t.Fatalf("%+v: %s was installed at the new place, and moves there", m, names[i])
+		}
 		h.moving, h.changed, h.over = s.Side, "", false
 	case readdress.Move:
 		h.changed = "now"
@@ -116,6 +122,23 @@ func (m model) boot(i int) model {
 	return m
 }
 
+// replace puts a machine in the place of a host at the new place, which hears then of the plan. It
+// says false if that cannot be.
+func (m model) replace(t *testing.T, i int) (model, bool) {
+	if other := m.hosts[1-i]; m.replaced || !m.answers() || other.at != readdress.To || other.settled != readdress.To || other.member != readdress.To || m.objects != readdress.To {
+		return m, false
+	}
+	f := m.facts(i)
+	f.Journal = readdress.Journal{}
+	j := f.Heard(f.Plan.To.Hosts[names[i]])
+	if !j.Known {
+		t.Fatalf("%+v: a replaced host does not know where it is", m)
+	}
+	m.hosts[i] = modelHost{at: j.Value.At, settled: j.Value.Settled, is: readdress.To, member: readdress.To, node: readdress.To, replaced: true}
+	m.replaced = true
+	return m, true
+}
+
 // rests lets both hosts work until nothing changes any more.
 func (m model) rests(t *testing.T) model {
 	for range 60 {
@@ -132,8 +155,8 @@ func (m model) rests(t *testing.T) model {
 }
 
 // TestACarriedSiteEndsAtOnePlaceWhateverCutsThePower visits every state that two hosts reach which
-// somebody carries to and fro, each on its own, and whose power is cut at any act. From each of
-// them the site serves, with everything at one place, once both hosts stay at that place.
+// somebody carries to and fro, each on its own, whose power is cut at any act, and one of which is
+// replaced at the new place. From each of them the site serves, with everything at one place, once both hosts stay at that place.
 func TestACarriedSiteEndsAtOnePlaceWhateverCutsThePower(t *testing.T) {
 	const carries = 4
 	seen := map[model]bool{}
@@ -147,15 +170,19 @@ func TestACarriedSiteEndsAtOnePlaceWhateverCutsThePower(t *testing.T) {
 		seen[m] = true
 		for i := range m.hosts {
 			open = append(open, m.step(t, i, false), m.step(t, i, true))
+			if next, can := m.replace(t, i); can {
+				open = append(open, next)
+			}
 			if m.carried < carries {
 				next := m
-				next.hosts[i].is, next.carried = m.hosts[i].is.Other(), m.carried+1
+				next.hosts[i].is, next.hosts[i].replaced, next.carried = m.hosts[i].is.Other(), false, m.carried+1
 				open = append(open, next)
 			}
 		}
 		for _, place := range []readdress.Side{readdress.From, readdress.To} {
 			end := m
 			for i := range end.hosts {
+				end.hosts[i].replaced = end.hosts[i].replaced && end.hosts[i].is == place
 				end.hosts[i].is = place
 			}
 			if bad := end.rests(t).wrong(place); bad != "" {

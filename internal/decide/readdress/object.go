@@ -16,14 +16,28 @@ const WithdrawCommand = "holdfast site readdress withdraw"
 type Object struct {
 	// Announced is the plan of the move as text, empty for none.
 	Announced string
+	// Settled is the text of a Settled, empty for none.
+	Settled string
 	// VIPs are the virtual IPs of the site, those of the API first.
 	VIPs     []netip.Addr
 	Networks []netip.Prefix
 }
 
-// SideOf says to which place of a plan the virtual IPs belong; of a site without any, its
-// machine networks.
+// Settled says that the objects of the cluster have the addresses of a side of a plan. A control
+// plane writes it beside the announcement: a site may keep its virtual IPs, or have none.
+type Settled struct {
+	Plan string `json:"plan"`
+	At   Side   `json:"at"`
+}
+
+// SideOf says which place of a plan the cluster's objects have. Of a plan of which no control
+// plane has written that, it is the one to which the virtual IPs belong; of a site without any,
+// its machine networks.
 func (o Object) SideOf(p Plan) state.Fact[Side] {
+	var s Settled
+	if json.Unmarshal([]byte(o.Settled), &s) == nil && s.Plan == p.ID && s.Plan != "" && (s.At == From || s.At == To) {
+		return state.Known(s.At)
+	}
 	for _, side := range []Side{From, To} {
 		place := p.Place(side)
 		vips, err := place.VIPs()

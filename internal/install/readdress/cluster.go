@@ -47,7 +47,12 @@ func Keeps(ctx context.Context, api Places) state.Fact[string] {
 	if err != nil {
 		return state.Fact[string]{}
 	}
-	return state.Known(decide.Object{Announced: in.Readdress, VIPs: slices.Concat(in.APIVIPs, in.IngressVIPs), Networks: in.MachineNetworks}.Keeps())
+	return state.Known(Object(in).Keeps())
+}
+
+// Object returns what the Infrastructure object says of a move.
+func Object(in kube.Infrastructure) decide.Object {
+	return decide.Object{Announced: in.Readdress, Settled: in.Readdressed, VIPs: slices.Concat(in.APIVIPs, in.IngressVIPs), Networks: in.MachineNetworks}
 }
 
 // configMaps are those of kubeadm: joins and kube-proxy read the addresses in them.
@@ -83,10 +88,27 @@ func Cluster(ctx context.Context, api API, s *site.Site, p decide.Plan, to decid
 		}
 		proxied = proxied || changed && r.Name == "kube-proxy"
 	}
-	if !proxied {
-		return nil
+	if proxied {
+		if err := api.RestartPods(ctx, "kube-system", "k8s-app=kube-proxy"); err != nil {
+			return err
+		}
 	}
-	return api.RestartPods(ctx, "kube-system", "k8s-app=kube-proxy")
+	return settled(ctx, api, decide.Settled{Plan: p.ID, At: to})
+}
+
+// infrastructureObject has the annotations of a move.
+var infrastructureObject = state.ObjectRef{APIVersion: "config.openshift.io/v1", Kind: "Infrastructure", Name: "cluster"}
+
+// settled writes for all hosts which addresses the objects of the cluster have.
+func settled(ctx context.Context, api API, s decide.Settled) error {
+	text := state.FormatAnnotation(s)
+	_, err := changeIn(ctx, api, infrastructureObject, annotated, func(set map[string]any) map[string]any {
+		if set[kube.ReaddressedAnnotation] == text {
+			return nil
+		}
+		return map[string]any{kube.ReaddressedAnnotation: text}
+	})
+	return err
 }
 
 // attempts bounds how often an object is read anew that others change meanwhile.
@@ -119,18 +141,32 @@ func account(ctx context.Context, api API, host, at string) error {
 	return err
 }
 
-func change(ctx context.Context, api API, r state.ObjectRef, patch func(map[string]any) map[string]any) (bool, error) {
+func change(ctx context.Context, api API, r state.ObjectRef, patch func(data map[string]any) map[string]any) (bool, error) {
+	return changeIn(ctx, api, r, []string{"data"}, patch)
+}
+
+// annotated is where an object has its annotations.
+var annotated = []string{"metadata", "annotations"}
+
+// changeIn changes fields of an object that patch returns for those below a path.
+func changeIn(ctx context.Context, api API, r state.ObjectRef, path []string, patch func(is map[string]any) map[string]any) (bool, error) {
 	for range attempts {
 		now, err := api.Fields(ctx, r)
 		if err != nil || now == nil {
 			return false, err
 		}
-		data, _ := now["data"].(map[string]any)
-		fields := patch(data)
+		is := now
+		for _, name := range path {
+			is, _ = is[name].(map[string]any)
+		}
+		fields := patch(is)
 		if len(fields) == 0 {
 			return false, nil
 		}
-		written, err := api.Merge(ctx, r, false, now, map[string]any{"data": fields})
+		for _, name := range slices.Backward(path) {
+			fields = map[string]any{name: fields}
+		}
+		written, err := api.Merge(ctx, r, false, now, fields)
 		if err != nil || written {
 			return written, err
 		}
@@ -138,23 +174,22 @@ func change(ctx context.Context, api API, r state.ObjectRef, patch func(map[stri
 	return false, fmt.Errorf("%s changes all the time: %d attempts to write it failed", r, attempts)
 }
 
-// Withdraw takes the announcement of a move out of the cluster. Another one that was announced
-// meanwhile stays.
+// Withdraw takes the announcement of a move out of the cluster, and what was written beside it.
+// Another one that was announced meanwhile stays.
 func Withdraw(ctx context.Context, api API, id string) error {
-	r := state.ObjectRef{APIVersion: "config.openshift.io/v1", Kind: "Infrastructure", Name: "cluster"}
-	now, err := api.Fields(ctx, r)
-	if err != nil || !announces(now, id) {
-		return err
-	}
-	_, err = api.Merge(ctx, r, false, now, map[string]any{"metadata": map[string]any{"annotations": map[string]any{kube.ReaddressAnnotation: nil}}})
+	_, err := changeIn(ctx, api, infrastructureObject, annotated, func(set map[string]any) map[string]any {
+		gone := map[string]any{}
+		for _, name := range []string{kube.ReaddressAnnotation, kube.ReaddressedAnnotation} {
+			if _, is := set[name]; is {
+				gone[name] = nil
+			}
+		}
+		text, announced := set[kube.ReaddressAnnotation].(string)
+		var p decide.Plan
+		if announced && (json.Unmarshal([]byte(text), &p) != nil || p.ID != id) {
+			return nil
+		}
+		return gone
+	})
 	return err
-}
-
-// announces reports whether the Infrastructure object announces the move of an id.
-func announces(infrastructure map[string]any, id string) bool {
-	meta, _ := infrastructure["metadata"].(map[string]any)
-	set, _ := meta["annotations"].(map[string]any)
-	text, _ := set[kube.ReaddressAnnotation].(string)
-	var p decide.Plan
-	return json.Unmarshal([]byte(text), &p) == nil && p.ID == id
 }

@@ -2,46 +2,81 @@ package readdress
 
 import (
 	"context"
-	"encoding/json"
 	"testing"
 
 	"github.com/holdfast/holdfast/internal/adapter/kube"
+	decide "github.com/holdfast/holdfast/internal/decide/readdress"
 	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/testkit/sitetest"
 )
 
-// infrastructure is an API that has the Infrastructure object alone.
+// infrastructure is an API that has the annotations of the Infrastructure object alone.
 type infrastructure struct {
 	API
-	announces string
+	set map[string]any
 }
 
-func (i *infrastructure) Fields(context.Context, state.ObjectRef) (map[string]any, error) {
-	if i.announces == "" {
-		return map[string]any{"metadata": map[string]any{}}, nil
+func (i *infrastructure) Fields(_ context.Context, r state.ObjectRef) (map[string]any, error) {
+	if r.Kind != "Infrastructure" {
+		return nil, nil
 	}
-	return map[string]any{"metadata": map[string]any{"annotations": map[string]any{kube.ReaddressAnnotation: i.announces}}}, nil
+	return map[string]any{"metadata": map[string]any{"annotations": i.set}}, nil
 }
 
 func (i *infrastructure) Merge(_ context.Context, _ state.ObjectRef, _ bool, _, patch map[string]any) (bool, error) {
-	if set := patch["metadata"].(map[string]any)["annotations"].(map[string]any); set[kube.ReaddressAnnotation] == nil {
-		i.announces = ""
+	meta, _ := patch["metadata"].(map[string]any)
+	set, _ := meta["annotations"].(map[string]any)
+	for name, value := range set {
+		if i.set[name] = value; value == nil {
+			delete(i.set, name)
+		}
 	}
 	return true, nil
 }
+
+func (i *infrastructure) Apply(context.Context, state.ObjectRef, []byte) error { return nil }
 
 func TestOnlyTheAnnouncementOfAMoveThatIsOverIsTakenAway(t *testing.T) {
 	text := func(id string) string {
 		p := move(t)
 		p.ID = id
-		data, err := json.Marshal(p)
-		must(t, err)
-		return string(data)
+		return state.FormatAnnotation(p)
 	}
-	for has, stays := range map[string]bool{text("m"): false, text("m2"): true, "{": true, "": false} {
-		api := &infrastructure{announces: has}
+	const ended = `{"plan":"m","at":"to"}`
+	for sentence, c := range map[string]struct {
+		has   map[string]any
+		stays bool
+	}{
+		"this one":                 {map[string]any{kube.ReaddressAnnotation: text("m"), kube.ReaddressedAnnotation: ended}, false},
+		"another one":              {map[string]any{kube.ReaddressAnnotation: text("m2"), kube.ReaddressedAnnotation: ended}, true},
+		"one that is unreadable":   {map[string]any{kube.ReaddressAnnotation: "{"}, true},
+		"none":                     {map[string]any{}, false},
+		"none, for one host alone": {map[string]any{kube.ReaddressedAnnotation: ended}, false},
+	} {
+		had := len(c.has)
+		api := &infrastructure{set: c.has}
 		must(t, Withdraw(t.Context(), api, "m"))
-		if stays != (api.announces != "") {
-			t.Errorf("%.20q: left is %.20q", has, api.announces)
+		if want := map[bool]int{true: had}[c.stays]; len(api.set) != want {
+			t.Errorf("%s: left is %v", sentence, api.set)
+		}
+	}
+}
+
+// TestTheClusterSaysAtWhichPlaceItsObjectsAre: a site may keep its virtual IPs, or have none, and a worker
+// sees nothing else.
+func TestTheClusterSaysAtWhichPlaceItsObjectsAre(t *testing.T) {
+	s := sitetest.New(t, sitetest.TwoDual)
+	p := move(t)
+	p.To.APIVIPs, p.To.IngressVIPs, p.To.BMCs = p.From.APIVIPs, p.From.IngressVIPs, nil
+	p.To.MachineNetworks = []string{"10.0.0.0/8", "fd00::/8"}
+	api := &infrastructure{set: map[string]any{"other": "stays"}}
+	for _, side := range []decide.Side{decide.To, decide.From} {
+		for range 2 {
+			must(t, Cluster(t.Context(), api, s, p, side, nil))
+		}
+		in := kube.Infrastructure{Readdressed: api.set[kube.ReaddressedAnnotation].(string)}
+		if got := Object(in).SideOf(p); !state.Is(got, side) || api.set["other"] != "stays" {
+			t.Errorf("it is at %+v, want %s: %v", got, side, api.set)
 		}
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	decide "github.com/holdfast/holdfast/internal/decide/readdress"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -51,6 +53,10 @@ func load(path string) (*decide.Plan, decide.Journal, error) {
 
 // Put keeps a plan. The caller must know that the one before is over, or has changed nothing.
 func (s Store) Put(p decide.Plan, j decide.Journal) error {
+	return s.alone(func() error { return s.put(p, j) })
+}
+
+func (s Store) put(p decide.Plan, j decide.Journal) error {
 	data, err := json.MarshalIndent(kept{&p, j}, "", "  ")
 	if err != nil {
 		return err
@@ -60,42 +66,77 @@ func (s Store) Put(p decide.Plan, j decide.Journal) error {
 
 // PutJournal writes how far the plan is.
 func (s Store) PutJournal(j decide.Journal) error {
-	p, _, err := s.Load()
-	if err != nil {
-		return err
-	}
-	if p == nil {
-		return errors.New("the plan is gone")
-	}
-	return s.Put(*p, j)
+	return s.alone(func() error {
+		p, _, err := s.Load()
+		if err == nil && p == nil {
+			err = ErrGone
+		}
+		if err != nil {
+			return err
+		}
+		return s.put(*p, j)
+	})
 }
+
+// ErrGone is the error of a journal whose plan was taken back.
+var ErrGone = errors.New("the plan is gone")
 
 // ErrBegun is the error of a plan that has changed something.
 var ErrBegun = errors.New("this host has begun to move")
 
-// TakeBack removes a plan that has changed nothing. The agent may begin it in this moment: so
-// the file is read once it is put aside, and what the agent writes meanwhile counts.
-func (s Store) TakeBack() error {
-	path := s.path(PlanPath)
-	aside := path + ".aside"
-	if err := os.Rename(path, aside); err != nil {
-		return err
-	}
-	_, j, err := load(aside)
-	if err == nil && !j.Free() {
-		err = ErrBegun
-	}
-	if err != nil {
-		return errors.Join(err, os.Rename(aside, path))
-	}
-	if p, _, err := s.Load(); err != nil || p != nil {
-		return errors.Join(ErrBegun, err)
-	}
-	return host.RemoveFile(aside)
+// Replace keeps a plan in place of one that has changed nothing, or is over.
+func (s Store) Replace(p decide.Plan, j decide.Journal) error {
+	return s.alone(func() error {
+		if err := s.forget(); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return s.put(p, j)
+	})
 }
 
-// Drop removes the plan.
-func (s Store) Drop() error { return host.RemoveFile(s.path(PlanPath)) }
+// Drop removes a plan that has changed nothing, or is over. The agent may begin it in this
+// moment: then it stays, and the error is ErrBegun.
+func (s Store) Drop() error {
+	return s.alone(func() error {
+		if err := s.forget(); err != nil {
+			return err
+		}
+		return host.RemoveFile(s.path(PlanPath))
+	})
+}
+
+// forget removes the copies that a plan has left which is no more: some of them hold keys.
+func (s Store) forget() error {
+	p, j, err := s.Load()
+	switch {
+	case err != nil:
+		return err
+	case p != nil && !j.Free():
+		return ErrBegun
+	}
+	err = os.RemoveAll(s.path(copies))
+	if err == nil && p == nil {
+		err = fs.ErrNotExist
+	}
+	return err
+}
+
+// alone does what no other program may see half done. The kernel ends it with the program.
+func (s Store) alone(do func() error) error {
+	dir := s.path(Dir)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer f.Close() //nolint:errcheck // it was opened for the lock alone
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
+		return fmt.Errorf("lock %s: %w", Dir, err)
+	}
+	return do()
+}
 
 // Annotation is the annotation of a node with what its host says of a plan, as Doing.
 const Annotation = state.AnnotationDomain + "readdress"
