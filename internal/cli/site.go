@@ -137,8 +137,9 @@ A host that cannot sign its certificates for the new addresses says so, and name
 the key back, from the other control plane or from where you keep it.
 
 Exit codes: 0 every host has the plan and can move; 3 not every host at the timeout, and they are
-named; 7 refused, because another move has begun, because there is no good backup, or with --here
-because this host cannot move; 8 not confirmed; 1 it failed; 2 wrong usage, or the file is refused.`,
+named; 7 refused, because another move has begun, because the virtual IPs are being changed,
+because there is no good backup, or with --here because this host cannot move; 8 not confirmed;
+1 it failed; 2 wrong usage, or the file is refused.`,
 		Example: `  holdfast site readdress announce --install-config shop.yaml --address cp-1=192.0.2.11 --address cp-2=192.0.2.12
   sudo holdfast site readdress announce --here --install-config shop.yaml`,
 		Args: cobra.NoArgs,

@@ -22,6 +22,7 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/kube/vipobject"
 	"github.com/holdfast/holdfast/internal/cli/command"
 	decide "github.com/holdfast/holdfast/internal/decide/readdress"
+	"github.com/holdfast/holdfast/internal/decide/vips"
 	install "github.com/holdfast/holdfast/internal/install/readdress"
 	"github.com/holdfast/holdfast/internal/model/config"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -282,6 +283,10 @@ func (m *move) announce(ctx context.Context) error {
 	infra, err := m.access.infrastructure(ctx)
 	if err != nil {
 		return err
+	}
+	// From the announcement on nobody changes them. One that goes on now is not in the plan.
+	if d := vips.Decide(vips.SnapshotOf(infra, nil, nil)); d.Outcome != vips.Settled && d.Outcome != vips.Unmanaged {
+		return coded(command.ExitRefused, "refused, nothing was changed: the virtual IPs of the site are being changed, or somebody wishes what it cannot have: holdfast vip check")
 	}
 	data, err := json.Marshal(m.plan)
 	if err != nil {

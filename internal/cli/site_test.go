@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/holdfast/holdfast/internal/adapter/kube"
+	"github.com/holdfast/holdfast/internal/adapter/kube/vipobject"
 	"github.com/holdfast/holdfast/internal/cli/command"
 	decide "github.com/holdfast/holdfast/internal/decide/readdress"
 	"github.com/holdfast/holdfast/internal/decide/replace"
@@ -190,5 +191,36 @@ func TestOfAMoveAndAPlanThatBeginAtOnceOneStepsBack(t *testing.T) {
 	}
 	if now, err := m.access.infrastructure(t.Context()); err != nil || len(now.Annotations) > 0 {
 		t.Errorf("%v, %v", now.Annotations, err)
+	}
+}
+
+// TestNoMoveIsAnnouncedWhileVirtualIPsChange: its plan has those of this moment, and brings them.
+func TestNoMoveIsAnnouncedWhileVirtualIPsChange(t *testing.T) {
+	scheme, err := kube.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for wished, refused := range map[configv1.IP]bool{"": false, "10.98.0.5": false, "10.98.0.7": true} {
+		infra := &configv1.Infrastructure{ObjectMeta: metav1.ObjectMeta{Name: "cluster"}}
+		infra.Status.PlatformStatus = &configv1.PlatformStatus{Type: configv1.BareMetalPlatformType, BareMetal: &configv1.BareMetalPlatformStatus{
+			APIServerInternalIPs: []string{"10.98.0.5"}, IngressIPs: []string{"10.98.0.6"},
+		}}
+		if wished != "" {
+			infra.Spec.PlatformSpec.BareMetal = &configv1.BareMetalPlatformSpec{APIServerInternalIPs: []configv1.IP{wished}, IngressIPs: []configv1.IP{"10.98.0.6"}}
+		}
+		var out strings.Builder
+		a := &moveAccess{fake.NewClientBuilder().WithScheme(scheme).WithObjects(infra).Build()}
+		m := &move{readdressFlags: readdressFlags{yes: true, timeout: time.Second}, streams: Streams{Out: &out, Err: &out}, plan: decide.Plan{ID: "m1"}, access: a, backup: backupFirst{without: true}}
+		err := m.announce(t.Context())
+		if is := command.ExitCode(err) == command.ExitRefused && strings.Contains(err.Error(), "holdfast vip check"); is != refused {
+			t.Errorf("wished is %q: %v", wished, err)
+		}
+		now, err := a.infrastructure(t.Context())
+		if err != nil || (now.Annotations[kube.ReaddressAnnotation] == "") != refused {
+			t.Errorf("wished is %q: %v, %v", wished, now.Annotations, err)
+		}
+		if _, s, err := vipobject.Gather(t.Context(), a.client, "operator"); err != nil || s.Moves == refused {
+			t.Errorf("wished is %q: whoever changes virtual IPs sees a move: %t, %v", wished, s.Moves, err)
+		}
 	}
 }

@@ -62,6 +62,9 @@ type Snapshot struct {
 	// Found maps an address to whoever answers for it, as the hosts report. An
 	// address that is missing is unknown.
 	Found map[netip.Addr]Holder
+	// Moves is true while a move of the site is announced: its plan has the virtual IPs of that
+	// day, and brings them, whatever was changed meanwhile.
+	Moves bool
 }
 
 // Holder describes who answers for an address. The zero value is nobody.
@@ -229,7 +232,11 @@ func (s Snapshot) judge(d *Decision) {
 		}
 	}
 	s.unknown(d, wish)
-	if len(d.Findings) == 0 {
+	switch {
+	case len(d.Findings) > 0:
+	case s.Moves:
+		d.Pending = append(d.Pending, "a move of the site is announced, and brings the virtual IPs of its plan: wait for its end, or take it back (holdfast site readdress withdraw)")
+	default:
 		s.occupied(d, wish)
 	}
 	switch {

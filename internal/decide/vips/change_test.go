@@ -184,6 +184,15 @@ distinct: ` + at + `ingressIPs[1]: Duplicate value: "fd98::6": is the same as ` 
 		add("fd98::5", "fd98::6")(s)
 		s.Found[addr("fd98::6")] = vips.Holder{Hardware: "52:54:00:00:00:12", Seen: "cp-1", Ours: "cp-2"}
 	}, "undecided\npending: cp-2 still holds fd98::6 from an earlier configuration"},
+	{"nothing is accepted while a move of the site is announced, and no host is asked", one, func(s *vips.Snapshot) {
+		add("fd98::5", "fd98::6")(s)
+		s.Found, s.Moves = nil, true
+	}, "undecided\npending: a move of the site is announced, and brings the virtual IPs of its plan: wait for its end, or take it back (holdfast site readdress withdraw)"},
+	{"a mistake is told also then", one, func(s *vips.Snapshot) {
+		add("fd98::6", "fd98::6")(s)
+		s.Moves = true
+	}, "refused\ndistinct: " + at + `ingressIPs[1]: Duplicate value: "fd98::6": is the same as ` + at + `apiServerInternalIPs[1]`},
+	{"without a change a move is none of its business", one, func(s *vips.Snapshot) { s.Moves = true }, "settled"},
 	{"nothing is accepted while the networks cannot be read", one, func(s *vips.Snapshot) {
 		add("fd98::5", "fd98::6")(s)
 		s.NetworksKnown, s.Cluster, s.Service = false, nil, nil

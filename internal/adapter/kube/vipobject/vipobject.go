@@ -59,7 +59,9 @@ func Gather(ctx context.Context, c client.Reader, asker string) (*configv1.Infra
 	for i := range nodes.Items {
 		hosts = append(hosts, vips.HostOf(&nodes.Items[i], asker))
 	}
-	return infra, vips.SnapshotOf(infra, network, hosts), nil
+	s := vips.SnapshotOf(infra, network, hosts)
+	s.Moves = infra.Annotations[kube.ReaddressAnnotation] != ""
+	return infra, s, nil
 }
 
 // WriteProbe requests a probe of a host for an asker, or withdraws it if probe is
