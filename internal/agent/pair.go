@@ -10,8 +10,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/replacement"
@@ -74,8 +76,42 @@ may not do this itself.`,
 			if t == nil {
 				return fmt.Errorf("%s is missing: no plan makes this host one of two control planes", replacement.NarrowTargetPath)
 			}
-			return noted("/", func() error { return pairActs[args[0]](cmd.Context(), grow.NewHost(), t.Site) })
+			return noted("/", func() error {
+				return alone(cmd.Context(), "/", func() error { return pairActs[args[0]](cmd.Context(), grow.NewHost(), t.Site) })
+			})
 		},
+	}
+}
+
+// pairLock is the file that an act locks: a plan that is taken back may want another one while the first one
+// outlives the agent that started it.
+const pairLock = "/run/holdfast/replace/pair.lock"
+
+// pairWait is the pause between two attempts at the lock.
+const pairWait = 200 * time.Millisecond
+
+// alone does an act while no other one runs. It waits for that until ctx ends, as systemd ends an act that is
+// late. The kernel drops the lock when the process ends. root is "/" except in tests.
+func alone(ctx context.Context, root string, act func() error) (err error) {
+	path := filepath.Join(root, pairLock)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, state.SecretFileMode)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	for {
+		switch err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); {
+		case err == nil:
+			return act()
+		case !errors.Is(err, unix.EWOULDBLOCK):
+			return fmt.Errorf("lock %s: %w", path, err)
+		}
+		if err := host.Sleep(ctx, pairWait); err != nil {
+			return fmt.Errorf("another act of the plan still runs on this host (systemctl list-units 'holdfast-pair@*'): %w", err)
+		}
 	}
 }
 

@@ -79,3 +79,28 @@ func TestAnActThatFailsSaysWhatItsUnitSaid(t *testing.T) {
 		t.Errorf("the next try: %v", err)
 	}
 }
+
+// TestTwoActsOfThePairNeverRunAtOnce: one that outlives its agent runs on while the plan is taken back.
+func TestTwoActsOfThePairNeverRunAtOnce(t *testing.T) {
+	root := t.TempDir()
+	begun, end := make(chan struct{}), make(chan struct{})
+	first := make(chan error, 1)
+	go func() {
+		first <- alone(t.Context(), root, func() error { close(begun); <-end; return nil })
+	}()
+	<-begun
+	ctx, stop := context.WithTimeout(t.Context(), 2*pairWait)
+	defer stop()
+	if err := alone(ctx, root, func() error { t.Error("both run"); return nil }); err == nil || !strings.Contains(err.Error(), "another act of the plan still runs") {
+		t.Error(err)
+	}
+	second := make(chan error, 1)
+	go func() { second <- alone(t.Context(), root, func() error { return errors.New("its own end") }) }()
+	close(end)
+	if err := <-first; err != nil {
+		t.Error(err)
+	}
+	if err := <-second; err == nil || err.Error() != "its own end" {
+		t.Errorf("it waits for the first one, and runs then: %v", err)
+	}
+}
