@@ -14,6 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/holdfast/holdfast/internal/cli/command"
+	"github.com/holdfast/holdfast/internal/decide/plans"
+	"github.com/holdfast/holdfast/internal/decide/replace"
 	"github.com/holdfast/holdfast/internal/decide/rollout"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/hold"
@@ -104,6 +106,12 @@ func rolloutSite(ctx context.Context, c client.Reader, nodes []corev1.Node, now 
 		return site, fmt.Errorf("read the record of the upgrade: %w", err)
 	}
 	site.Upgrade = hold.Of(state.Known(record.Data[annotation.RecordKey]), nodes).Away
+	var lock corev1.ConfigMap
+	err = c.Get(ctx, client.ObjectKey{Namespace: replace.LockNamespace, Name: replace.LockName}, &lock)
+	if client.IgnoreNotFound(err) != nil {
+		return site, fmt.Errorf("read the plan that changes control planes: %w", err)
+	}
+	site.Plan = plans.Changes(lock.Data)
 	site.Spares, err = spares(ctx, c, now)
 	return site, err
 }

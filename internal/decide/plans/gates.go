@@ -19,6 +19,12 @@ func Shut(id, way, format string, a ...any) replace.Gate {
 	return replace.Gate{ID: id, Way: way, Words: fmt.Sprintf(format, a...)}
 }
 
+// Shuts says what keeps a plan from beginning that holds the lock already. What its gate asks for may be
+// work that the lock refuses, so the way out comes first.
+func Shuts(g replace.Gate) string {
+	return fmt.Sprintf("%s; the plan has not begun, and ends by itself a quarter of an hour after it was written. To end it now, type: sudo holdfast topology apply --abort; then: %s", g.Words, g.Way)
+}
+
 // Backup is open if the carrier has a good backup, or if a person goes on without one.
 func Backup(carrier string, newest state.Fact[time.Time], now time.Time, without bool) replace.Gate {
 	why := backup.Before(newest, now)
@@ -52,6 +58,15 @@ func Work(l Lock, moves, work state.Fact[string]) replace.Gate {
 		return Shut("work", statusShow, "%s", work.Value)
 	}
 	return Open("work")
+}
+
+// Changes says by the lock of all plans what changes the control planes; empty if nothing does. A plan with
+// words of its own is not about them, and needs the boots of hosts.
+func Changes(lock map[string]string) string {
+	if lock[replace.LockWords] != "" {
+		return ""
+	}
+	return replace.InForce(lock)
 }
 
 // Room is open if the disk of etcd has room for what a plan may write on it.

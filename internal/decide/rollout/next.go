@@ -26,6 +26,8 @@ func (t turn) next(earlier, later []turn) (set []Assignment, wait string) {
 		return nil, t.remaining()
 	case t.site.Upgrade != "":
 		return nil, t.site.Upgrade
+	case t.plan() != "":
+		return nil, t.plan()
 	case t.pool.Paused:
 		return nil, "the pool is paused"
 	case t.pool.Closed != "":
@@ -54,6 +56,15 @@ func (t turn) next(earlier, later []turn) (set []Assignment, wait string) {
 		return nil, tooMany(limit, t.unavailable())
 	}
 	return t.give(candidates[:min(free, len(candidates))]), ""
+}
+
+// plan says which plan keeps the control planes there; empty if none does. A host that the plan does not
+// expect to be away would stop it, or the writes of the site.
+func (t turn) plan() string {
+	if !t.controlPlanes() || t.site.Plan == "" {
+		return ""
+	}
+	return "the control planes are changed: " + t.site.Plan
 }
 
 func tooMany(limit int, away []string) string {

@@ -274,6 +274,8 @@ func (t turn) notYet(h Host) string {
 		return "its agent has not answered yet; look whether holdfast-agent.service runs there, and is of this release"
 	case t.site.Upgrade != "":
 		return t.site.Upgrade
+	case t.plan() != "":
+		return t.plan()
 	case t.pool.Paused:
 		return "the pool " + t.pool.Name + " is paused"
 	case w.InWindow && t.pool.Closed != "":

@@ -115,6 +115,8 @@ func rebootSituations() []situation {
 		{"nor to one that failed before", "w-1 old>bad Degraded wish=turn", nil},
 		{"its pool is paused", "w-1 new>new Done wish=heard", of("worker", func(p *rollout.Pool) { p.Paused = true })},
 		{"an upgrade takes hosts away", "w-1 new>new Done wish=heard", upgrades},
+		{"a plan changes the control planes", two, changes},
+		{"and a worker boots", "w-1 new>new Done wish=heard", changes},
 		{"its pool has no configuration", "w-1 new>new Done wish=heard", of("worker", func(p *rollout.Pool) { p.Target, p.Problem = "", "two files have one path" })},
 		{"the limit of its pool is no number", "w-1 new>new Done wish=heard", of("worker", func(p *rollout.Pool) { p.MaxUnavailable = new(intstr.FromString("some")) })},
 		{"the configuration failed on it", "w-1 old>new Degraded reason=disk wish=heard\nw-2 old>old Done", nil},

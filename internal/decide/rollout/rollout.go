@@ -127,6 +127,8 @@ type Site struct {
 	Operator string
 	// Upgrade is why an upgrade of the site lets no host be away now; empty if it does.
 	Upgrade string
+	// Plan is what changes the control planes now, so that none of them may be away; empty for nothing.
+	Plan string
 }
 
 // Assignment gives a host its configuration.

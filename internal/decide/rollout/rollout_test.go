@@ -112,6 +112,9 @@ func closed(p *rollout.Pool) {
 // upgrades has a host at work for an upgrade of the site.
 func upgrades(s *rollout.Site) { s.Upgrade = "waits for the upgrade: cp-1 at work" }
 
+// changes has a plan change the control planes.
+func changes(s *rollout.Site) { s.Plan = "the plan p1 of ada takes cp-3 out" }
+
 func of(name string, change func(*rollout.Pool)) func(*rollout.Site) {
 	return func(s *rollout.Site) {
 		i := slices.IndexFunc(s.Pools, func(p rollout.Pool) bool { return p.Name == name })
@@ -152,6 +155,8 @@ func workerSituations() []situation {
 		{"the pool is paused", four, of("worker", func(p *rollout.Pool) { p.Paused = true })},
 		{"its maintenance window is closed", four, of("worker", closed)},
 		{"an upgrade takes hosts away", four, upgrades},
+		{"a plan changes the control planes, and workers go on", "cp-1 old>old Done\ncp-2 old>old Done\nw-1 old>old Done", changes},
+		{"it lets a control plane finish", "cp-1 old>new Working\ncp-2 old>old Done", changes},
 		{"an upgrade lets a host finish", "w-1 old>new Working\nw-2 old>old Done", upgrades},
 		{"an upgrade lets a host that failed wait", "w-1 old>bad Degraded\nw-2 old>old Done", upgrades},
 		{"a closed window lets a host finish", "w-1 old>new Working\nw-2 old>old Done", of("worker", closed)},

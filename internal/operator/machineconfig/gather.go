@@ -16,6 +16,8 @@ import (
 
 	"github.com/holdfast/holdfast/internal/decide/hostchange"
 	decide "github.com/holdfast/holdfast/internal/decide/machineconfig"
+	"github.com/holdfast/holdfast/internal/decide/plans"
+	"github.com/holdfast/holdfast/internal/decide/replace"
 	"github.com/holdfast/holdfast/internal/decide/rollout"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/hold"
 	"github.com/holdfast/holdfast/internal/model/config"
@@ -213,6 +215,11 @@ func (r *Reconciler) redundancy(ctx context.Context, g *gathered) error {
 	if !waits {
 		return nil
 	}
+	var lock corev1.ConfigMap
+	if err := r.Live.Get(ctx, client.ObjectKey{Namespace: replace.LockNamespace, Name: replace.LockName}, &lock); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("read the plan that changes control planes: %w", err)
+	}
+	g.site.Plan = plans.Changes(lock.Data)
 	text, err := r.install(ctx)
 	if err != nil {
 		return err
