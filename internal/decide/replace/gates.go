@@ -122,8 +122,7 @@ func (f Facts) gateSilent(w Wish) Gate {
 
 // gateOff is open if the old host is off, or the plan can switch it off.
 func (f Facts) gateOff(w Wish) Gate {
-	serial := f.OldMachine.Serial
-	why := SerialProblem(w.Accepts.Gone, serial, w.Old)
+	why := MachineProblem(w.Accepts.Gone, f.OldMachine, w.Old)
 	switch {
 	case f.Power.Known:
 		return open("off") // if it is On, the first step switches it off
@@ -132,8 +131,8 @@ func (f Facts) gateOff(w Wish) Gate {
 	case !f.Silent:
 		return shut("off", "holdfast fencing verify", "the BMC of %s was not asked", w.Old)
 	case w.Accepts.Gone == "":
-		return shut("off", "--is-gone SERIAL", "the BMC of %s is silent%s: look at the machine, see that it has no power, and type its serial number", w.Old, f.silence())
-	case serial == "":
+		return shut("off", "--is-gone SERIAL", "the BMC of %s is silent%s: look at the machine, see that it has no power, and type its %s", w.Old, f.silence(), mark(f.OldMachine))
+	case f.OldMachine.Serial+f.OldMachine.UUID == "":
 		return shut("off", "docs/runbook/replace-host.md", "%s", why)
 	case why != "":
 		return shut("off", "--is-gone SERIAL", "%s", why)
@@ -157,6 +156,25 @@ func SerialProblem(typed, serial, host string) string {
 		return fmt.Sprintf("the serial number of %s is not known, so nothing can be compared with the one that you typed", host)
 	case typed != serial:
 		return fmt.Sprintf("%s is not the serial number of %s: make sure that you looked at the right machine", typed, host)
+	}
+	return ""
+}
+
+// mark is what a person reads at a machine, and types.
+func mark(m state.Machine) string {
+	if m.Serial == "" && m.UUID != "" {
+		return "UUID, since it has no serial number"
+	}
+	return "serial number"
+}
+
+// MachineProblem is SerialProblem for a machine that may have no serial number: then its UUID counts.
+func MachineProblem(typed string, m state.Machine, host string) string {
+	switch {
+	case m.Serial != "" || m.UUID == "":
+		return SerialProblem(typed, m.Serial, host)
+	case !strings.EqualFold(typed, m.UUID):
+		return fmt.Sprintf("%s has no serial number, and %s is not its UUID: make sure that you looked at the right machine", host, typed)
 	}
 	return ""
 }
