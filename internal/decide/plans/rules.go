@@ -3,7 +3,10 @@
 // gates that are the same. It decides nothing of what a plan does.
 package plans
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // Decision is the next act of a host. A is the type of the acts, P that of the plan.
 type Decision[A ~string, P any] struct {
@@ -66,13 +69,31 @@ type Sight struct {
 	// ToldKnown is false if that is not known.
 	Stage, Copied, Told string
 	ToldKnown           bool
-	// Far is true if the other host is known to be as far, Alone if this host went on alone.
+	// Far is true if the other host is known to be as far, Alone if this host went on alone, or a person
+	// said that the other one will not come back.
 	Far, Alone bool
+	// Since is the time at which the plan was written last, Now that of the look. Again is true if a
+	// person asked for the end after that.
+	Since, Now time.Time
+	Again      bool
 }
 
 // FarOver reports whether the other host knows the end, or never said that it has a copy. One that has
 // a copy all the same ends it by itself, once the cluster has none.
 func (s Sight) FarOver() bool { return s.Far || s.ToldKnown && s.Told == "" }
+
+// patience is how long the lock of a plan that is over waits for the other host, which tells within
+// seconds if it runs. The end needs nothing of it, and while the lock is there a lost host cannot be
+// replaced.
+const patience = 10 * time.Minute
+
+// awaits reports whether the end of a plan still waits for the other host.
+func (s Sight) awaits() bool {
+	return s.Mine && !s.FarOver() && !s.Alone && !s.Again && s.Now.Sub(s.Since) < patience
+}
+
+// AwaitRule is the rule by which a plan that is over keeps the lock for a while.
+const AwaitRule = "over.await"
 
 // Acts are the acts of the rules that plans share.
 type Acts[A ~string] struct{ Wait, CopyPlan, DropLock, Tell A }
@@ -87,8 +108,8 @@ func Over[F any, A ~string, P any](step string, do Acts[A], see func(F) Sight) [
 	}}
 }
 
-// OverCarrier has the host that carries the plan wait until the other one knows the end, so that no copy
-// of a plan that is over stays behind, and then delete the lock.
+// OverCarrier has the host that carries the plan wait until the other one knows the end, but not for
+// ever, and then delete the lock. A host that comes back later ends its copy because the lock is gone.
 func OverCarrier[F any, A ~string, P any](step string, do Acts[A], see func(F) Sight) []Rule[F, A, P] {
 	there := func(f F) string { return see(f).There }
 	return []Rule[F, A, P]{
@@ -97,8 +118,8 @@ func OverCarrier[F any, A ~string, P any](step string, do Acts[A], see func(F) S
 			Words: Says("%s is told the end of the plan", there),
 		},
 		{
-			Step: step, ID: "over.await", Act: do.Wait, When: func(f F) bool { s := see(f); return s.Mine && !s.FarOver() && !s.Alone },
-			Words: Says("waits until %s knows the end of the plan", there),
+			Step: step, ID: AwaitRule, Act: do.Wait, When: func(f F) bool { return see(f).awaits() },
+			Words: Says("waits until %s knows the end of the plan, for ten minutes at most", there),
 		},
 		{
 			Step: step, ID: "over.lock", Act: do.DropLock, When: func(f F) bool { return see(f).Mine },

@@ -136,7 +136,8 @@ var ends = plans.Acts[Act]{Wait: Wait, CopyPlan: CopyPlan, DropLock: DropLock, T
 func (f Facts) sight() plans.Sight {
 	return plans.Sight{
 		Here: f.Host, There: there(f), Known: f.Lock.Known, Mine: f.Lock.Known && f.Lock.Value.ID == f.Plan.ID, Stage: string(f.Plan.Stage), Copied: string(f.Lock.Value.Plan.Stage),
-		Told: string(f.Told.Value.Stage), ToldKnown: f.Told.Known, Far: f.far(), Alone: f.alone(),
+		Told: string(f.Told.Value.Stage), ToldKnown: f.Told.Known, Far: f.far(), Alone: f.alone(), Since: f.Plan.Written, Now: f.Now,
+		Again: asksAbort(f) && f.Wish.At.After(f.Plan.Written),
 	}
 }
 

@@ -266,3 +266,62 @@ func TestAnOldListOfMembersTakesNoPlanForward(t *testing.T) {
 		t.Errorf("an unknown record: %+v", d)
 	}
 }
+
+// TestAPlanForThreeThatNeverBeginsEndsByItself.
+func TestAPlanForThreeThatNeverBeginsEndsByItself(t *testing.T) {
+	w := newWide()
+	w.lock = Planned
+	f := w.facts(0)
+	f.Room = state.Known(false)
+	if d := Decide(f); d.Rule != "planned.gate" || !strings.Contains(d.Words, "sudo holdfast topology apply --abort; then: df -h") {
+		t.Errorf("%+v", d)
+	}
+	f.Now = noon.Add(wishLife)
+	if d := Decide(f); d.Rule != "planned.ends" || d.Plan.Stage != Aborted || !strings.HasPrefix(d.Plan.Ended, "a gate stayed closed: ") {
+		t.Errorf("%+v", d)
+	}
+}
+
+// TestWhoAsksTooLateToTakeAPlanBackIsAnswered, and the plan waits for the answer.
+func TestWhoAsksTooLateToTakeAPlanBackIsAnswered(t *testing.T) {
+	w := newWide()
+	w.member, w.started, w.ready, w.given, w.lock, w.lockNoted = votes, true, true, true, LettingIn, true
+	for i := range w.hosts {
+		h := &w.hosts[i]
+		h.record, h.word, h.stage, h.noted, h.named = state.EtcdMajority, 2, LettingIn, true, true
+	}
+	w.told = w.facts(1).Progress()
+	if d := Decide(w.facts(0)); d.Rule != "letting.hand" {
+		t.Fatalf("%+v", d)
+	}
+	for _, says := range []bool{false, true} { // its etcd contradicts the word about the machine
+		w.abort, w.says = true, says
+		if d := Decide(w.facts(0)); d.Rule != AskedRule || d.Act != Wait || d.Way != lostWay {
+			t.Errorf("%+v", d)
+		}
+	}
+	w.third = false
+	if d := Decide(w.facts(0)); d.Rule != "back.lost" {
+		t.Errorf("switched off, and said: %+v", d)
+	}
+}
+
+// TestAPlanWhoseCopyIsGoneNamesAHostThatWentOnAloneOnlyIfThatSaysSo: a person may have deleted the copy.
+func TestAPlanWhoseCopyIsGoneNamesAHostThatWentOnAloneOnlyIfThatSaysSo(t *testing.T) {
+	w := newWide()
+	w.hosts[0].stage, w.hosts[0].word = Coming, 1
+	for _, c := range []struct {
+		peer         state.Fact[state.EtcdState]
+		alone, ended string
+	}{
+		{state.Known(state.EtcdPair), "", "the cluster's copy of the plan was deleted"},
+		{state.Fact[state.EtcdState]{}, "", "the cluster's copy of the plan was deleted"},
+		{state.Known(state.EtcdSole), names[1], "cp-2 went on alone, and ended it"},
+	} {
+		f := w.facts(0)
+		f.PeerRecord = c.peer
+		if d := Decide(f); d.Rule != "back.gone" || d.Plan.Alone != c.alone || d.Plan.Ended != c.ended || !strings.HasSuffix(d.Words, c.ended) {
+			t.Errorf("%+v: %+v", c.peer, d)
+		}
+	}
+}

@@ -54,6 +54,7 @@ type wide struct {
 	abort      bool
 	says       bool // the person takes the plan back, and says that the third host is lost for good
 	goes       bool // the person says that, and the plan goes on
+	late       bool // hours have passed since the first host wrote its plan
 	cuts       int8
 }
 
@@ -71,7 +72,7 @@ var names = [2]string{"cp-1", "cp-2"}
 const thirdID state.MemberID = 7
 
 func plan(stage Stage, noted bool) Plan {
-	p := Plan{Format: Format, ID: "p1", Widens: true, Survivor: names[0], Peer: names[1], New: replace.New{Name: "cp-3", Address: "192.0.2.13"}, By: "ada", NoBackup: true, Stage: stage}
+	p := Plan{Format: Format, ID: "p1", Widens: true, Survivor: names[0], Peer: names[1], New: replace.New{Name: "cp-3", Address: "192.0.2.13"}, By: "ada", NoBackup: true, Stage: stage, Begun: noon, Written: noon}
 	if noted {
 		p.Third, p.Newcomer = thirdID, machine
 	}
@@ -146,6 +147,9 @@ func (w wide) facts(i int) Facts {
 		}
 		f.Plan = &p
 	}
+	if w.late {
+		f.Now = noon.Add(time.Hour)
+	}
 	if w.contact() {
 		f.PeerRecord = state.Known(o.record)
 	}
@@ -176,7 +180,7 @@ func (w wide) facts(i int) Facts {
 		f.Lock, f.Told, f.Given, f.Node = state.Known(c), state.Known(w.told), state.Known(w.given), state.Known(w.given)
 	}
 	if w.asks {
-		f.Asks, f.AskedAt = machine, noon
+		f.Asks, f.AskedAt = machine, f.Now
 	}
 	switch {
 	case i != 0:
@@ -195,6 +199,7 @@ func (w wide) acted(t *testing.T, i int, d Decision) []wide {
 	switch d.Act {
 	case WritePlan:
 		h.stage, h.noted, h.named, h.gone = d.Plan.Stage, d.Plan.Third != 0, d.Plan.Newcomer == machine, d.Plan.Gone
+		n.late = n.late && i != 0
 	case CopyPlan:
 		n.lock, n.lockNoted, n.lockGone, n.closed = h.stage, h.noted, h.gone, false
 	case DropLock:
@@ -287,6 +292,7 @@ func (w wide) happens() []wide {
 		})
 		add(!h.up && !h.dead, func(n *wide) { n.hosts[i].up = true })
 		add(!h.up && !h.dead && o.record == state.EtcdSole, func(n *wide) { n.hosts[i].dead = true })
+		add(!h.up && !h.dead && i == 1 && o.stage == Whole && !w.burnt, func(n *wide) { n.hosts[i].dead = true })
 		add(w.starts(i), func(n *wide) { n.hosts[i].etcd = true })
 		both := w.contact() && w.runs(0) && w.runs(1)
 		// The etcd keepers do these.
@@ -314,6 +320,8 @@ func (w wide) happens() []wide {
 	add(!w.third && !w.goes && w.member == votes && a.stage == Handing, func(n *wide) { n.goes, n.burnt = true, true })
 	add(w.third && w.member == votes && !w.ready && w.serves(), func(n *wide) { n.ready = true })
 	add(!w.abort && !a.dead && Handing.After(a.stage), func(n *wide) { n.abort = true })
+	add((w.abort || w.says) && !w.burnt && a.stage == LettingIn && w.member == votes, func(n *wide) { n.abort, n.says = false, false }) // the plan is to go on
+	add(!w.late && (a.stage == Planned || a.stage.Over()), func(n *wide) { n.late = true })
 	return out
 }
 
@@ -370,7 +378,7 @@ func (w wide) mistaken(i int, d Decision) string {
 
 // elsewhere are the rules that only facts bring about which the model does not have.
 var elsewhere = []string{
-	"rest.dry", "rest.begin", "rest.refuse", "planned.gate", "coming.machine", "coming.behind", "coming.pair", "back.unknown", "back.replay", "back.silent",
+	"rest.dry", "rest.begin", "rest.refuse", "planned.gate", "planned.ends", "coming.machine", "coming.behind", "coming.pair", "back.unknown", "back.replay", "back.silent",
 }
 
 func (w wide) next(t *testing.T, used map[string]int) (out []wide, wrong []string) {

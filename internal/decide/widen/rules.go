@@ -35,13 +35,17 @@ func newer(p, own Plan) bool {
 func (f Facts) gone() bool { return f.Lock.Known && f.Lock.Value.ID != f.Plan.ID }
 
 // goneRules end a copy whose plan the cluster has no more. While it can be taken back, its host may
-// carry it no longer: the one that did went on alone, and did not wait for this one.
+// carry it no longer: the one that did went on alone, and did not wait for this one. A plan that is whole
+// does not wait for ever for a host that is off.
 var goneRules = []rule{{
 	Step: "W2", ID: "gone", Act: WritePlan,
 	When: func(f Facts) bool {
 		return f.gone() && Handing.After(f.Plan.Stage) && state.Is(f.Voters, 2)
 	},
 	Words: says("the cluster has no plan for %s any more", next), Plan: to(Aborted),
+}, {
+	Step: "W7", ID: "gone.whole", Act: WritePlan, When: func(f Facts) bool { return f.gone() && f.Plan.Stage == Dressing && yes(f.Dressed) },
+	Words: says("the plan has ended: %s is the third control plane", next), Plan: to(Whole),
 }}
 
 // restRules apply without a plan.
@@ -126,8 +130,18 @@ var plannedRules = []rule{
 		Words: says("the cluster gets the plan, which is the lock for other work on hosts, too"),
 	},
 	{
+		Step: "W1", ID: "planned.ends", Act: WritePlan,
+		When: func(f Facts) bool { return f.Now.Sub(f.Plan.Begun) >= wishLife && len(closed(f, f.Plan.wish())) > 0 },
+		Words: func(f Facts) string {
+			return "the plan ends, and nothing was changed: it has not begun for a quarter of an hour, and a gate is closed: " + closed(f, f.Plan.wish())[0].Words
+		},
+		Plan: func(f Facts) *Plan {
+			return with(f, func(p *Plan) { p.Stage, p.Ended = Aborted, "a gate stayed closed: "+closed(f, f.Plan.wish())[0].Words })
+		},
+	},
+	{
 		Step: "W1", ID: "planned.gate", Act: Wait, When: func(f Facts) bool { return len(closed(f, f.Plan.wish())) > 0 },
-		Words: func(f Facts) string { g := closed(f, f.Plan.wish())[0]; return g.Words + "; type: " + g.Way },
+		Words: func(f Facts) string { return plans.Shuts(closed(f, f.Plan.wish())[0]) },
 	},
 	{
 		Step: "W1", ID: "planned.begin", Act: WritePlan, When: always,
@@ -209,7 +223,15 @@ var comingRules = concat(leaveRules, copyRules, wordRules, farRules, []rule{
 	},
 })
 
+// AskedRule is the rule that waits for a person who asked too late to take the plan back.
+const AskedRule = "letting.asked"
+
 var lettingRules = concat(leaveRules, copyRules, wordRules, lostRules, []rule{
+	{
+		Step: "W4", ID: AskedRule, Act: Wait, When: func(f Facts) bool { return asksAbort(f) && state.Is(f.Voters, 3) },
+		Words: says("%s votes already, so the plan is taken back only if its machine is lost for good: switch it off, and say so. To let the plan go on: sudo holdfast topology apply", next),
+		Way:   lostWay,
+	},
 	{
 		Step: "W4", ID: "letting.votes", Act: Wait,
 		When: func(f Facts) bool {

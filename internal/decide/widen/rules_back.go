@@ -47,12 +47,31 @@ var leaveRules = []rule{
 	},
 	{
 		Step: "W2", ID: "back.gone", Act: WritePlan, When: func(f Facts) bool { return f.gone() && state.Is(f.Voters, 2) },
-		Words: says("the plan is taken back: the cluster has no such plan any more, since %s went on alone and ended it", there),
+		Words: func(f Facts) string { return "the plan is taken back: " + deleted(f) },
 		Plan: func(f Facts) *Plan {
-			return with(f, func(p *Plan) { p.Stage, p.Ended, p.Alone = TakingBack, there(f)+" went on alone", there(f) })
+			return with(f, func(p *Plan) {
+				if p.Stage, p.Ended = TakingBack, deleted(f); f.farAlone() {
+					p.Alone = there(f)
+				}
+			})
 		},
 	},
 }
+
+// deleted says why the cluster has no such plan any more. A host that went on alone deletes it, and so may
+// a person.
+func deleted(f Facts) string {
+	if f.farAlone() {
+		return there(f) + " went on alone, and ended it"
+	}
+	return "the cluster's copy of the plan was deleted"
+}
+
+// farAlone reports whether the other host says that it went on alone.
+func (f Facts) farAlone() bool { return f.PeerRecord.Known && f.PeerRecord.Value.Leads() }
+
+// lostWay is what to type about a third machine that votes and is lost for good.
+const lostWay = "sudo holdfast topology apply --abort --is-gone SERIAL"
 
 // votesLost reports whether the third member votes and does not answer, while the other two serve.
 func (f Facts) votesLost() bool {
@@ -75,7 +94,7 @@ var lostRules = []rule{
 	{
 		Step: "W4", ID: "letting.lost", Act: Wait, When: Facts.votesLost,
 		Words: says("%s votes, and its etcd does not answer: until it does, the loss of either other host stops writes. If its machine is lost for good, say so", next),
-		Way:   "sudo holdfast topology apply --abort --is-gone SERIAL",
+		Way:   lostWay,
 	},
 }
 
