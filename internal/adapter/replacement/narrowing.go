@@ -39,6 +39,8 @@ type NarrowDoing struct {
 
 // NarrowTarget is the site of two control planes that a host becomes part of. It holds secrets.
 type NarrowTarget struct {
+	// Plan is the ID of the plan, or of the wish for one, that the target is of.
+	Plan string
 	// Site has the accounts of both BMCs in its configuration.
 	Site *site.Site
 	// Devices are those of both hosts, with the identity of each machine.
@@ -47,6 +49,7 @@ type NarrowTarget struct {
 
 // narrowTarget is the form of a target in a file. A site has an encoder of its own.
 type narrowTarget struct {
+	Plan    string                `json:"plan"`
 	Site    json.RawMessage       `json:"site"`
 	Devices []state.FencingDevice `json:"devices"`
 }
@@ -57,7 +60,7 @@ func (t NarrowTarget) Marshal() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(narrowTarget{Site: text, Devices: t.Devices})
+	return json.Marshal(narrowTarget{Plan: t.Plan, Site: text, Devices: t.Devices})
 }
 
 // UnmarshalNarrowTarget reads the form that Marshal writes. Its errors quote no secret.
@@ -70,7 +73,7 @@ func UnmarshalNarrowTarget(data []byte) (*NarrowTarget, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &NarrowTarget{Site: s, Devices: t.Devices}, nil
+	return &NarrowTarget{Plan: t.Plan, Site: s, Devices: t.Devices}, nil
 }
 
 // NarrowTrace is what a host, and by it the cluster, has of two control planes.

@@ -54,7 +54,7 @@ func newToken() string {
 func (h *here) copyPlan(ctx context.Context, job Job) error {
 	return h.in(func(api API) error {
 		if job.Plan.Stage == narrow.Preparing {
-			if err := h.share(ctx, api); err != nil {
+			if err := h.share(ctx, api, job.Plan.ID); err != nil {
 				return err
 			}
 		}
@@ -63,21 +63,22 @@ func (h *here) copyPlan(ctx context.Context, job Job) error {
 }
 
 // share gives the cluster what the other host becomes. The identity of the site is on its disk.
-func (h *here) share(ctx context.Context, api API) error {
+func (h *here) share(ctx context.Context, api API, plan string) error {
 	t, err := h.target()
 	if err != nil {
 		return err
 	}
-	text, err := replacement.NarrowTarget{Site: &site.Site{Role: t.Site.Role, Config: t.Site.Config}, Devices: t.Devices}.Marshal()
+	text, err := replacement.NarrowTarget{Plan: plan, Site: &site.Site{Role: t.Site.Role, Config: t.Site.Config}, Devices: t.Devices}.Marshal()
 	if err != nil {
 		return err
 	}
 	return api.PutSecret(ctx, replace.LockNamespace, targetSecret, map[string][]byte{targetKey: text})
 }
 
-// shared writes down on this host what the carrier gave the cluster, if nothing is written down yet.
-func (h *here) shared(ctx context.Context) error {
-	if t, err := h.store.NarrowTarget(); err != nil || t != nil {
+// shared writes down on this host what the carrier gave the cluster, unless that is written down. What is
+// there of another plan, or of a wish that was typed on this host, does not count.
+func (h *here) shared(ctx context.Context, plan string) error {
+	if t, err := h.store.NarrowTarget(); err != nil || t != nil && t.Plan == plan {
 		return err
 	}
 	own, err := h.Own()
@@ -99,9 +100,12 @@ func (h *here) shared(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if t.Plan != plan {
+		return fmt.Errorf("the Secret %s/%s has the site of another plan (%q)", replace.LockNamespace, targetSecret, t.Plan)
+	}
 	mine := *own
 	mine.Config = t.Site.Config
-	return h.store.PutNarrowTarget(replacement.NarrowTarget{Site: &mine, Devices: t.Devices})
+	return h.store.PutNarrowTarget(replacement.NarrowTarget{Plan: plan, Site: &mine, Devices: t.Devices})
 }
 
 // dropLock removes the accounts of the BMCs from the cluster, and then the lock.
@@ -135,7 +139,7 @@ func (h *here) trace(change func(*replacement.NarrowTrace)) error {
 
 // prepare brings packages, files, units and the device of the peer, which is tested before it is written.
 func (h *here) prepare(ctx context.Context, job Job) error {
-	if err := h.shared(ctx); err != nil {
+	if err := h.shared(ctx, job.Plan.ID); err != nil {
 		return err
 	}
 	t, err := h.target()

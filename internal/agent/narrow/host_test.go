@@ -91,8 +91,18 @@ func TestTheOtherHostGetsTheAccountsWithThePlanAndLosesThemWithIt(t *testing.T) 
 	}
 	peer := newLab(t)
 	peer.Host, peer.api = "cp-2", l.api
-	if err := peer.store.DropNarrowTarget(); err != nil {
+	// A plan that was shown on this host, and cut off, left its own accounts.
+	old, err := peer.store.NarrowTarget()
+	if err != nil {
 		t.Fatal(err)
+	}
+	old.Plan, old.Devices[1].UUID = "p0", "of another machine"
+	peer.put(state.FencingDir+"/cp-1.json", "{}")
+	if err := errors.Join(peer.store.PutNarrowTarget(*old), peer.store.PutNarrowTrace(replacement.NarrowTrace{Began: true, Equipped: true})); err != nil {
+		t.Fatal(err)
+	}
+	if f := peer.look(t.Context(), job); is(f.Prepared) {
+		t.Error("it is prepared for another plan")
 	}
 	peer.do(narrow.Prepare, job)
 	got, err := peer.store.NarrowTarget()
@@ -375,12 +385,30 @@ func TestBMCsAreTestedForTheRightMachines(t *testing.T) {
 		for _, of := range names {
 			l := newLab(t)
 			l.tests[of] = c.report
-			if f := l.look(t.Context(), l.job(narrow.Pairing)); !state.Is(f.Tested, c.want) {
+			if f := l.look(t.Context(), l.job(narrow.Preparing)); !state.Is(f.Tested, c.want) {
 				t.Errorf("%s: %s: %+v", of, sentence, f.Tested)
+			}
+		}
+		// From then on each host tests the account by which it would have the other one fenced.
+		for _, stage := range []narrow.Stage{narrow.Pairing, narrow.Parting} {
+			l := newLab(t)
+			l.tests["cp-1"] = fence.Report{Identity: fence.IdentityUnknown}
+			l.put(state.FencingDir+"/cp-2.json", `{"target":"cp-2","password":"rotated"}`)
+			l.test = func(_ context.Context, d state.FencingDevice) fence.Report {
+				if d.Password != "rotated" {
+					t.Errorf("%s: the account that was typed is tested", stage)
+				}
+				return c.report
+			}
+			if f := l.look(t.Context(), l.job(stage)); !state.Is(f.Tested, c.want) {
+				t.Errorf("%s: %s: %+v", stage, sentence, f.Tested)
 			}
 		}
 	}
 	l := newLab(t)
+	if f := l.look(t.Context(), l.job(narrow.Parting)); f.Tested.Known {
+		t.Error("no device is in force, and it is tested")
+	}
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
 	if got := l.tested(ctx, []state.FencingDevice{{Target: "cp-1"}, {Target: "cp-2"}}, "cp-1", "cp-2"); got.Known {

@@ -115,7 +115,8 @@ func (h *here) disk(ctx context.Context, f *narrow.Facts, s subject) {
 	paired, err := steps.Paired()
 	f.Paired = carry.Fact(paired || trace.Began, err)
 	targets, err := h.files.Targets()
-	f.Prepared = carry.Fact(trace.Equipped && slices.Contains(targets, s.peer), err)
+	t, unread := h.store.NarrowTarget()
+	f.Prepared = carry.Fact(trace.Equipped && slices.Contains(targets, s.peer) && t != nil && t.Plan == s.plan.ID, errors.Join(err, unread))
 	f.Dressed = state.Known(h.ControlPlanes == 2)
 	f.Plain = state.Known(h.ControlPlanes == 3 && !trace.Dressing)
 }
@@ -203,14 +204,21 @@ func (h *here) answers(etcd bool, api state.Fact[bool]) state.Fact[bool] {
 	return state.Fact[bool]{Known: api.Known || now.Sub(h.quiet) >= quietFor}
 }
 
-// bmcs tests the BMCs of both hosts, in the stages that ask for it.
+// bmcs tests the BMCs, in the stages that ask for it: those of both hosts with the accounts that were typed
+// and, once this host has its files of two, the other one with the account in force. A person may have
+// changed that since.
 func (h *here) bmcs(ctx context.Context, f *narrow.Facts) {
 	stage := narrow.Planned
 	if f.Plan != nil {
 		stage = f.Plan.Stage
 	}
 	switch stage {
-	case narrow.Planned, narrow.Preparing, narrow.Pairing, narrow.Parting:
+	case narrow.Planned, narrow.Preparing:
+	case narrow.Pairing, narrow.Parting:
+		if dev, err := h.files.Device(f.Peer); err == nil {
+			f.Tested = h.tested(ctx, []state.FencingDevice{dev}, f.Peer)
+		}
+		return
 	case narrow.Whole, narrow.Aborted:
 		if f.Wish == nil {
 			return

@@ -86,7 +86,7 @@ func sites(t *testing.T) (*site.Site, replacement.NarrowTarget) {
 	for _, c := range want.Config.ControlPlane.Fencing.Credentials {
 		devices = append(devices, state.FencingDevice{Target: c.HostName, Address: c.Address, Username: c.Username, Password: c.Password.Reveal(), UUID: "of " + c.HostName})
 	}
-	return have, replacement.NarrowTarget{Site: &want, Devices: devices}
+	return have, replacement.NarrowTarget{Plan: "p1", Site: &want, Devices: devices}
 }
 
 func newLab(t *testing.T) *lab {

@@ -71,7 +71,7 @@ var carrierTable = map[Stage][]rule{
 	Preparing:  slices.Concat(leaveRules, copyRules, prepareRules, preparedRules),
 	Dressing:   slices.Concat(leaveRules, copyRules, dressRules, dressedRules),
 	Pairing:    slices.Concat(leaveRules, amendRules, copyRules, wordRules, ringRules, setUpRules, maintainRules, askRules, pairedRules),
-	TakingBack: slices.Concat(copyRules, backRules, takenBackRules),
+	TakingBack: slices.Concat(lostRules, copyRules, backRules, takenBackRules),
 	Handing:    slices.Concat(amendRules, maintainRules, turnRules, handRules, askRules, copyRules, unwordRules, manageRules, orderRules, handedRules),
 	Parting:    slices.Concat(amendRules, copyRules, unwordRules, partRules),
 	Forgetting: slices.Concat(copyRules, forgetRules),
@@ -139,7 +139,8 @@ var ends = plans.Acts[Act]{Wait: Wait, CopyPlan: CopyPlan, DropLock: DropLock, T
 func (f Facts) sight() plans.Sight {
 	return plans.Sight{
 		Here: f.Host, There: there(f), Known: f.Lock.Known, Mine: f.Lock.Known && f.Lock.Value.ID == f.Plan.ID, Stage: string(f.Plan.Stage), Copied: string(f.Lock.Value.Plan.Stage),
-		Told: string(f.Told.Value.Stage), ToldKnown: f.Told.Known, Far: f.far(), Alone: f.alone(),
+		Told: string(f.Told.Value.Stage), ToldKnown: f.Told.Known, Far: f.far(), Alone: f.alone() || f.Plan.Lost == there(f), Since: f.Plan.Written, Now: f.Now,
+		Again: asksAbort(f) && f.Wish.At.After(f.Plan.Written),
 	}
 }
 

@@ -38,8 +38,9 @@ type Facts struct {
 
 	Kubelets, Podmans, Boots, Runs, Paired, Room, Ships state.Fact[bool]
 	// Prepared is true if this host has the packages, units and files that a host of two needs, and the
-	// devices of both BMCs. Tested is true if a moment ago both BMCs answered this host, took their
-	// accounts, and were part of the machines that they are meant for.
+	// device of the peer. Tested is true if a moment ago the BMCs answered this host, took their accounts,
+	// and were part of the machines that they are meant for: both with the accounts that were typed, in
+	// Pairing and Parting the peer's with the one in force here.
 	Prepared, Tested state.Fact[bool]
 	// Dressed is true if site.json of this host is that of one of two and, on the host that carries the
 	// plan, the cluster has the objects of two. Plain is the same for three.

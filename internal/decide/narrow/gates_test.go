@@ -1,6 +1,7 @@
 package narrow
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -223,4 +224,92 @@ func TestWhatPeopleReadOfASiteThatNarrowsIsApproved(t *testing.T) {
 	}
 	text.WriteString(replace.InForce(map[string]string{replace.LockKey: "p1", replace.LockCopy: `{"id":"p1","narrows":true,"survivor":"cp-1","by":"ada","old":{"name":"cp-3"}}`}) + "\n")
 	golden.Check(t, "words.txt", []byte(text.String()))
+}
+
+// TestAPlanForTwoThatNeverBeginsEndsByItself: its lock refuses the work for which its gates ask.
+func TestAPlanForTwoThatNeverBeginsEndsByItself(t *testing.T) {
+	w := newSite()
+	w.lock = Planned
+	f := w.facts(0)
+	if d := Decide(f); d.Rule != "planned.begin" {
+		t.Fatalf("%+v", d)
+	}
+	f.ThirdHere = state.Known(false)
+	for after, want := range map[time.Duration]string{0: "planned.gate", wishLife - 1: "planned.gate", wishLife: "planned.ends"} {
+		f.Now = noon.Add(after)
+		d := Decide(f)
+		if d.Rule != want || !strings.Contains(d.Words, "etcd of cp-3 does not serve now") {
+			t.Errorf("%s: %+v", after, d)
+		}
+		if p := d.Plan; want == "planned.ends" && (p == nil || p.Stage != Aborted || !strings.HasPrefix(p.Ended, "a gate stayed closed: etcd of cp-3")) {
+			t.Errorf("%+v", p)
+		}
+		if abort, replaces := strings.Index(d.Words, "sudo holdfast topology apply --abort"), strings.Index(d.Words, "holdfast host replace cp-3"); want == "planned.gate" && (abort < 0 || replaces < abort) {
+			t.Errorf("the lock refuses what it names first: %s", d.Words)
+		}
+	}
+	f.ThirdHere = state.Known(true)
+	if d := Decide(f); d.Rule != "planned.begin" {
+		t.Errorf("its gates are open: %+v", d)
+	}
+}
+
+// TestTheLockOfAnEndedPlanForTwoWaitsForALostHostForAWhile, or until somebody asks again.
+func TestTheLockOfAnEndedPlanForTwoWaitsForALostHostForAWhile(t *testing.T) {
+	w := newSite()
+	w.hosts[0].stage, w.lock, w.told = Aborted, Aborted, Progress{Stage: Planned}
+	first := Wish{ID: "p1", Abort: true, At: noon.Add(-time.Second)}
+	again := Wish{ID: "p1", Abort: true, At: noon.Add(time.Second)}
+	another := Wish{ID: "p0", Abort: true, At: noon.Add(time.Second)}
+	for sentence, c := range map[string]struct {
+		after time.Duration
+		wish  *Wish
+		want  string
+	}{
+		"it ended a moment ago":     {0, nil, "over.await"},
+		"the wish by which it did":  {time.Minute, &first, "over.await"},
+		"nearly ten minutes later":  {10*time.Minute - 1, nil, "over.await"},
+		"ten minutes later":         {10 * time.Minute, nil, "over.lock"},
+		"somebody asked once more":  {time.Second, &again, "over.lock"},
+		"somebody asked of another": {time.Second, &another, "over.await"},
+	} {
+		f := w.facts(0)
+		f.Now, f.Wish = noon.Add(c.after), c.wish
+		if d := Decide(f); d.Rule != c.want {
+			t.Errorf("%s: %+v", sentence, d)
+		}
+	}
+	// The host that was off comes back to its copy.
+	w.hosts[1].stage, w.lock, w.told = Planned, "", Progress{}
+	if d := Decide(w.facts(1)); d.Rule != "gone" || d.Plan.Stage != Aborted {
+		t.Errorf("%+v", d)
+	}
+}
+
+// TestAWordThatTheOtherHostIsLostCountsOnlyIfItsEtcdIsSilent.
+func TestAWordThatTheOtherHostIsLostCountsOnlyIfItsEtcdIsSilent(t *testing.T) {
+	f := paired()
+	f.Wish = &Wish{ID: "p1", Abort: true, Lost: true}
+	for _, c := range []struct {
+		here state.Fact[bool]
+		want string
+	}{{state.Known(true), ""}, {state.Known(false), "cp-2"}, {state.Fact[bool]{}, "cp-2"}} {
+		f.PeerHere = c.here
+		if d := Decide(f); d.Rule != "back.asked" || d.Plan.Stage != TakingBack || d.Plan.Lost != c.want {
+			t.Errorf("%+v: %+v", c.here, d)
+		}
+	}
+}
+
+// TestTheLockSaysWhatAPlanForTwoDoesThoughAHostIsSaidToBeGone: who reads it knows another plan's form.
+func TestTheLockSaysWhatAPlanForTwoDoesThoughAHostIsSaidToBeGone(t *testing.T) {
+	p := plan(Pairing, true)
+	p.Lost = "cp-2"
+	text, err := json.Marshal(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := replace.InForce(map[string]string{replace.LockKey: "p1", replace.LockCopy: string(text)}); !strings.Contains(got, "takes cp-3 out: two control planes stay") {
+		t.Error(got)
+	}
 }

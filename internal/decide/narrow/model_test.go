@@ -25,6 +25,7 @@ type side struct {
 	ring, paired, ringed    bool // ringed: it entered Corosync's cluster; paired: files of one of two
 	word, gone              bool // gone: the plan says that the host that goes is gone
 	dead                    bool // it will never come back
+	given                   bool // the plan says that the other one will not come back
 	asked                   bool // its keeper was asked to run etcd in this boot
 	record                  state.EtcdState
 	stage                   Stage // of the plan, or of the copy; empty for none
@@ -47,8 +48,12 @@ type site struct {
 	plain       bool // the cluster's objects are those of three
 	lock        Stage
 	lockGone    bool
+	lockLost    bool
 	told        Progress
 	abort, said bool // the person took the plan back, or said that the host is gone
+	saidLost    bool // with abort: the person said that the second host is lost, which may be wrong
+	abortThere  bool // the person took the plan back on the second host
+	late        bool // hours have passed since the first host wrote its plan
 	cuts        int8
 }
 
@@ -68,7 +73,7 @@ const thirdID state.MemberID = 7
 func plan(stage Stage, gone bool) Plan {
 	return Plan{
 		Format: Format, ID: "p1", Narrows: true, Survivor: names[0], Peer: names[1], Old: replace.Old{Name: "cp-3", Address: "192.0.2.13"}, Third: thirdID, By: "ada", Stage: stage,
-		Accepts: Accepts{NoBackup: true, Gone: gone},
+		Accepts: Accepts{NoBackup: true, Gone: gone}, Begun: noon, Written: noon,
 	}
 }
 
@@ -131,7 +136,13 @@ func (w site) facts(i int) Facts {
 	}
 	if h.stage != "" {
 		p := plan(h.stage, h.gone)
+		if h.given {
+			p.Lost = names[1-i]
+		}
 		f.Plan = &p
+	}
+	if w.late {
+		f.Now = noon.Add(time.Hour)
 	}
 	if h.ringed {
 		f.SetUp, f.Maintained = state.Known(w.setUp), state.Known(w.maintained)
@@ -143,11 +154,17 @@ func (w site) facts(i int) Facts {
 		c := Copy{}
 		if w.lock != "" {
 			c = Copy{ID: "p1", Plan: plan(w.lock, w.lockGone)}
+			if w.lockLost {
+				c.Plan.Lost = names[1]
+			}
 		}
 		f.Lock, f.Told, f.Node, f.Leaves, f.Empty = state.Known(c), state.Known(w.told), state.Known(w.node), state.Known(w.asked), state.Known(w.empty)
 	}
-	if i == 0 && (w.abort || w.said) {
-		f.Wish = &Wish{ID: "p1", Abort: w.abort, Accepts: Accepts{Gone: w.said}}
+	switch {
+	case i == 0 && (w.abort || w.said):
+		f.Wish = &Wish{ID: "p1", Abort: w.abort, Lost: w.saidLost, Accepts: Accepts{Gone: w.said}}
+	case i == 1 && w.abortThere:
+		f.Wish = &Wish{ID: "p1", Abort: true}
 	}
 	return f
 }
@@ -163,11 +180,12 @@ func (w site) acted(t *testing.T, i int, d Decision) []site {
 	}
 	switch d.Act {
 	case WritePlan:
-		h.stage, h.gone = d.Plan.Stage, d.Plan.Accepts.Gone
+		h.stage, h.gone, h.given = d.Plan.Stage, d.Plan.Accepts.Gone, d.Plan.Lost == names[1-i]
+		n.late = n.late && i != 0
 	case CopyPlan:
-		n.lock, n.lockGone = h.stage, h.gone
+		n.lock, n.lockGone, n.lockLost = h.stage, h.gone, h.given
 	case DropLock:
-		n.lock, n.lockGone, n.told = "", false, Progress{}
+		n.lock, n.lockGone, n.lockLost, n.told = "", false, false, Progress{}
 	case Tell:
 		n.told = w.facts(i).Progress()
 	case Prepare:
@@ -255,6 +273,9 @@ func (w site) happens() []site {
 		})
 		add(!h.up && !h.dead, func(n *site) { n.hosts[i].up = true })
 		add(!h.up && !h.dead && o.record == state.EtcdSole, func(n *site) { n.hosts[i].dead = true })
+		early := i == 1 && !h.up && (Handing.After(o.stage) || o.stage == Aborted)
+		add(early && !h.dead && !w.lost, func(n *site) { n.hosts[i].dead = true })
+		add(early && !w.saidLost && o.stage != Aborted, func(n *site) { n.said, n.abort, n.saidLost = false, true, true })
 		add(w.starts(i), func(n *site) { n.hosts[i].etcd = true })
 		add(h.up && h.ringed && w.manages() && !h.asked, func(n *site) { n.hosts[i].asked = true })
 		// The etcd keepers do these.
@@ -269,13 +290,15 @@ func (w site) happens() []site {
 	add(w.third && w.cuts > 0, func(n *site) { n.third, n.cuts = false, n.cuts-1 })
 	add(!w.third && !w.lost, func(n *site) { n.third = true })
 	add(w.lingers, func(n *site) { n.lingers = false })
-	add(!w.third && !w.lost, func(n *site) { n.lost = true })
-	add(w.lost && !w.said, func(n *site) { n.said, n.abort = true, false })
+	add(!w.third && !w.lost && !w.hosts[1].dead, func(n *site) { n.lost = true })
+	add(w.lost && !w.said, func(n *site) { n.said, n.abort, n.saidLost = true, false, false })
 	add(w.asked && w.third && w.serves(), func(n *site) { n.empty = true })
 	add(w.meddles && !w.meddled && w.setUp && w.maintained, func(n *site) { n.maintained, n.meddled = false, true })
 	add(w.bmc && w.cuts > 0, func(n *site) { n.bmc, n.cuts = false, n.cuts-1 })
 	add(!w.bmc, func(n *site) { n.bmc = true })
 	add(!w.abort && Handing.After(w.hosts[0].stage), func(n *site) { n.said, n.abort = false, true })
+	add(w.hosts[0].given && !w.abortThere && w.hosts[1].up, func(n *site) { n.abortThere = true })
+	add(!w.late && (w.hosts[0].stage == Planned || w.hosts[0].stage.Over()), func(n *site) { n.late = true })
 	return out
 }
 

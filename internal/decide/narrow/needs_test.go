@@ -80,10 +80,16 @@ func TestEachNeedOfTheNarrowingPlanIsNecessary(t *testing.T) {
 		"the objects of two stay":                          {"back.dress", off, ""},
 		"nobody waits for the peer's way back":             {"back.far", off, ""},
 		"a copy without a plan stays":                      {"gone", off, ""},
-		"a survivor waits for a lost host":                 {"over.await", need(func(f Facts) bool { return f.Lock.Known && f.Lock.Value.ID == f.Plan.ID && !f.sight().FarOver() }), ""},
-		"nobody hears that the host is gone":               {"amend", off, ""},
-		"the cluster's copy stays old":                     {"copy", off, ""},
-		"the other host does not tell":                     {"tell", off, ""},
+		"an ended plan waits for a lost host for ever":     {"over.await", need(func(f Facts) bool { s := f.sight(); return s.Mine && !s.FarOver() && !s.Alone }), ""},
+		"a copy that was taken back stays": {"gone", need(func(f Facts) bool {
+			return f.Lock.Known && f.Lock.Value.ID != f.Plan.ID && f.Plan.Stage == Planned
+		}), ""},
+		"nobody may say that the other host is lost":     {"back.far", need(func(f Facts) bool { return !f.far() || !f.Told.Value.Undone }), ""},
+		"nobody may say it once the plan is taken back":  {"back.lost", off, ""},
+		"a host that was said to be lost keeps its part": {"gone.asked", off, ""},
+		"nobody hears that the host is gone":             {"amend", off, ""},
+		"the cluster's copy stays old":                   {"copy", off, ""},
+		"the other host does not tell":                   {"tell", off, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			changed(t, c.rule, c.change)

@@ -67,8 +67,10 @@ type Plan struct {
 	Stage   Stage          `json:"stage"`
 	// Accepts has the risks that the administrator accepted.
 	Accepts Accepts `json:"accepts,omitzero"`
-	// Ended says why a plan was taken back.
+	// Ended says why a plan was taken back. Lost is the host of the two that will not come back, as the
+	// administrator said by the serial number of its machine: nobody waits for it on the way back.
 	Ended string `json:"ended,omitempty"`
+	Lost  string `json:"lost,omitempty"`
 }
 
 // Accepts has the risks that the administrator accepted.
@@ -76,7 +78,7 @@ type Accepts struct {
 	NoBackup bool `json:"noBackup,omitempty"`
 	// Gone is true if the administrator said, by the serial number of the machine, that the host that
 	// goes has no power and will not come back. Then nobody waits for it.
-	Gone bool `json:"gone,omitempty"`
+	Gone bool `json:"oldGone,omitempty"` // gone is a text in replace.Accepts
 }
 
 // Wish is the wish of a person for the agent, by a command. One with the ID of the plan takes it back,
@@ -89,8 +91,11 @@ type Wish struct {
 	Why     string         `json:"why,omitempty"`
 	Accepts Accepts        `json:"accepts,omitzero"`
 	Abort   bool           `json:"abort,omitempty"`
-	Dry     bool           `json:"dry,omitempty"`
-	At      time.Time      `json:"at"`
+	// Lost comes with Abort. It is true if the administrator said that the other host of the two has no
+	// power and will not come back.
+	Lost bool      `json:"lost,omitempty"`
+	Dry  bool      `json:"dry,omitempty"`
+	At   time.Time `json:"at"`
 }
 
 // Begin returns the plan of a wish.

@@ -12,13 +12,23 @@ var takeRules = []rule{{
 	Step: "N1", ID: "take", Act: WritePlan,
 	When: func(f Facts) bool {
 		c := f.Lock
-		return c.Known && c.Value.ID != "" && c.Value.Plan.Peer == f.Host && (f.Plan == nil && !c.Value.Plan.Stage.Over() || f.Plan != nil && newer(c.Value.Plan, *f.Plan))
+		return c.Known && c.Value.ID != "" && c.Value.Plan.Peer == f.Host && (f.Plan == nil && !c.Value.Plan.Stage.Over() || f.Plan != nil && newer(f.copy(), *f.Plan))
 	},
 	Words: func(f Facts) string {
 		return "this host keeps a copy of the plan of " + f.Lock.Value.Plan.Survivor + " for two control planes"
 	},
-	Plan: func(f Facts) *Plan { p := f.Lock.Value.Plan; return &p },
+	Plan: func(f Facts) *Plan { p := f.copy(); return &p },
 }}
+
+// copy is the cluster's copy of the plan, as this host takes it. One that was taken back without this host
+// comes to its end here once nothing of two is left.
+func (f Facts) copy() Plan {
+	p := f.Lock.Value.Plan
+	if p.Stage == Aborted && f.Plan != nil && f.Plan.ID == p.ID && f.Plan.Stage != Planned && !f.undone() {
+		p.Stage = TakingBack
+	}
+	return p
+}
 
 // newer reports whether a copy is of another plan, which begins only after this one is over, or is of
 // a later stage, says that the host that goes is gone, or is of a plan that this host took for ended.
@@ -29,14 +39,24 @@ func newer(p, own Plan) bool {
 	return p.Stage.After(own.Stage) || own.Stage == Aborted && !p.Stage.Over() || p.Stage == own.Stage && p.Accepts.Gone && !own.Accepts.Gone
 }
 
-// goneRules end a copy whose plan the cluster has no more: before this host has done anything by it, or
-// after the third member left. In between the carrier waits for this host, so the cluster has the plan.
+// goneRules end a copy whose plan the cluster has no more: while nothing is here of two, or after the
+// third member left. In between the carrier waits for this host, so the cluster has the plan.
 var goneRules = []rule{{
 	Step: "N1", ID: "gone", Act: WritePlan,
 	When: func(f Facts) bool {
-		return f.Lock.Known && f.Lock.Value.ID != f.Plan.ID && f.Plan.Stage == Planned
+		return f.Lock.Known && f.Lock.Value.ID != f.Plan.ID && (f.Plan.Stage == Planned || f.Plan.Stage == TakingBack && f.undone())
 	},
 	Words: says("the cluster has no plan to go on without %s any more", old), Plan: to(Aborted),
+}, {
+	// Somebody said that this host will not come back, and it did.
+	Step: "N1", ID: "gone.asked", Act: WritePlan,
+	When: func(f Facts) bool {
+		return f.Lock.Known && f.Lock.Value.ID != f.Plan.ID && asksAbort(f) && TakingBack.After(f.Plan.Stage)
+	},
+	Words: says("the cluster has no plan to go on without %s any more: this host takes its part back", old),
+	Plan: func(f Facts) *Plan {
+		return with(f, func(p *Plan) { p.Stage, p.Ended = TakingBack, "the cluster had no such plan any more" })
+	},
 }, {
 	// The other host went on alone and ended the plan without this one.
 	Step: "N7", ID: "gone.whole", Act: WritePlan,
@@ -84,7 +104,7 @@ var copyRules = []rule{{
 // copied reports whether the cluster's copy says what the plan does.
 func (f Facts) copied() bool {
 	c := f.Lock.Value
-	return c.ID == f.Plan.ID && c.Plan.Stage == f.Plan.Stage && c.Plan.Accepts == f.Plan.Accepts
+	return c.ID == f.Plan.ID && c.Plan.Stage == f.Plan.Stage && c.Plan.Accepts == f.Plan.Accepts && c.Plan.Lost == f.Plan.Lost
 }
 
 var tellRules = plans.Tells[Facts, Act, Plan]("N1", ends, Facts.sight, Facts.toldAll)
@@ -93,7 +113,7 @@ var plannedRules = []rule{
 	{
 		Step: "N1", ID: "planned.abort", Act: WritePlan, When: asksAbort, Words: says("the plan is taken back, as was asked"),
 		Plan: func(f Facts) *Plan {
-			return with(f, func(p *Plan) { p.Stage, p.Ended = Aborted, "an administrator took it back" })
+			return with(f, func(p *Plan) { p.Stage, p.Ended, p.Lost = Aborted, "an administrator took it back", f.lost() })
 		},
 	},
 	{Step: "N1", ID: "planned.lock-unknown", Act: Wait, When: func(f Facts) bool { return !f.Lock.Known }, Words: says("the API does not answer: nothing was changed yet")},
@@ -102,8 +122,18 @@ var plannedRules = []rule{
 		Words: says("the cluster gets the plan, which is the lock for other work on hosts, too"),
 	},
 	{
+		Step: "N1", ID: "planned.ends", Act: WritePlan,
+		When: func(f Facts) bool { return f.Now.Sub(f.Plan.Begun) >= wishLife && len(closed(f, f.Plan.wish())) > 0 },
+		Words: func(f Facts) string {
+			return "the plan ends, and nothing was changed: it has not begun for a quarter of an hour, and a gate is closed: " + closed(f, f.Plan.wish())[0].Words
+		},
+		Plan: func(f Facts) *Plan {
+			return with(f, func(p *Plan) { p.Stage, p.Ended = Aborted, "a gate stayed closed: "+closed(f, f.Plan.wish())[0].Words })
+		},
+	},
+	{
 		Step: "N1", ID: "planned.gate", Act: Wait, When: func(f Facts) bool { return len(closed(f, f.Plan.wish())) > 0 },
-		Words: func(f Facts) string { g := closed(f, f.Plan.wish())[0]; return g.Words + "; type: " + g.Way },
+		Words: func(f Facts) string { return plans.Shuts(closed(f, f.Plan.wish())[0]) },
 	},
 	{
 		Step: "N1", ID: "planned.begin", Act: WritePlan, When: always,
@@ -115,8 +145,24 @@ var plannedRules = []rule{
 var leaveRules = []rule{{
 	Step: "N1", ID: "back.asked", Act: WritePlan, When: asksAbort, Words: says("the plan is taken back, as was asked"),
 	Plan: func(f Facts) *Plan {
-		return with(f, func(p *Plan) { p.Stage, p.Ended = TakingBack, "an administrator took it back" })
+		return with(f, func(p *Plan) { p.Stage, p.Ended, p.Lost = TakingBack, "an administrator took it back", f.lost() })
 	},
+}}
+
+// lost returns the other host of the two if a person says that it will not come back, and its etcd does
+// not contradict.
+func (f Facts) lost() string {
+	if asksAbort(f) && f.Wish.Lost && !yes(f.PeerHere) {
+		return there(f)
+	}
+	return f.Plan.Lost
+}
+
+// lostRules take in on the way back that the other host of the two will not come back. kubelet has etcd on
+// all three, so this host and the one that was to go serve without it.
+var lostRules = []rule{{
+	Step: "N1", ID: "back.lost", Act: WritePlan, When: func(f Facts) bool { return f.lost() != f.Plan.Lost },
+	Words: says("nobody waits for %s any more, as was said", there), Plan: func(f Facts) *Plan { return with(f, func(p *Plan) { p.Lost = f.lost() }) },
 }}
 
 // amendRules take in that a person said that the host that goes will not come back.
@@ -227,7 +273,7 @@ var pairedRules = []rule{
 		// Once more, since it was minutes ago: from here on the plan only goes forward.
 		Step: "N4", ID: "pairing.tested", Act: Wait,
 		When:  func(f Facts) bool { return !yes(f.Tested) || !f.Told.Value.Tested },
-		Words: says("waits until %s and %s have both tested the BMCs of both", here, there), Way: "holdfast fencing verify",
+		Words: says("waits until %s and %s have each tested the other one's BMC", here, there), Way: "holdfast fencing verify",
 	},
 	{
 		Step: "N4", ID: "pairing.maintained", Act: Wait, When: func(f Facts) bool { return !yes(f.Maintained) },
@@ -266,8 +312,8 @@ var backRules = []rule{
 
 var takenBackRules = []rule{
 	{
-		Step: "N2", ID: "back.far", Act: Wait, When: func(f Facts) bool { return !f.far() || !f.Told.Value.Undone },
-		Words: says("waits until %s has taken the plan back, too", there),
+		Step: "N2", ID: "back.far", Act: Wait, When: func(f Facts) bool { return f.Plan.Lost != there(f) && (!f.far() || !f.Told.Value.Undone) },
+		Words: says("waits until %s has taken the plan back, too. If its machine is lost for good: sudo holdfast topology apply --abort --is-gone SERIAL", there),
 	},
 	{
 		Step: "N2", ID: "back.over", Act: WritePlan, When: always,
@@ -383,7 +429,7 @@ var partRules = []rule{
 		When: func(f Facts) bool {
 			return !f.parted() && (!yes(f.Tested) || !f.Told.Value.Tested || !no(f.Maintained))
 		},
-		Words: says("waits until %s and %s have both tested the BMCs of both", here, there), Way: "holdfast fencing verify",
+		Words: says("waits until %s and %s have each tested the other one's BMC", here, there), Way: "holdfast fencing verify",
 	},
 	{
 		Step: "N6", ID: "part.leave", Act: Leave, When: func(f Facts) bool { return yes(f.Listed) },
