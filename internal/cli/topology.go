@@ -121,6 +121,10 @@ votes, etcd goes to the etcd keepers, or the other host is retired. Then it only
 A third machine that votes, and is lost for good before its API server answers, is taken out by
 --abort and --is-gone with its serial number. If it is lost after that, while etcd moves to
 kubelet, --is-gone alone lets the plan go on without it; writes stop for some seconds, twice.
+On the way to two, --abort and --is-gone with the serial number of the other host that was to stay
+take the plan back without it, on the host that carries the plan.
+A plan that is over keeps the lock for up to ten minutes if the other host does not answer; --abort
+once more lets it go.
 Until the second host was let in you can still name another BMC or machine for it, by the same
 command with the edited file. If it is lost for good after that, --abort ends the plan, and
 'holdfast host replace' gives its place to another machine.
@@ -168,7 +172,7 @@ func (f *topologyFlags) goes(cmd *cobra.Command) {
 	flags.StringVar(&f.ownUser, "own-bmc-username", "", fewer+"user at this host's own BMC, whose password was changed")
 	flags.StringVar(&f.ownPassword, "own-bmc-password-file", "", fewer+"file with the new password of this host's own BMC: the other host knows the old one")
 	flags.BoolVar(&f.keepAccount, "keep-bmc-account", false, fewer+"keep the account with which the other host could switch this host off")
-	flags.StringVar(&f.gone, "is-gone", "", "serial number of the machine that goes, or of the third one that came, if you have seen that it has no power and will not come back")
+	flags.StringVar(&f.gone, "is-gone", "", "serial number (UUID, if it has none) of the machine that goes, of the third one that came or, with --abort, of the other host of two, if you have seen that it has no power and will not come back")
 	flags.StringSliceVar(&f.lost, "accept-lost", nil, fewer+"volumes whose data are lost with the other host")
 }
 
@@ -206,7 +210,9 @@ func (f *topologyFlags) check(begins bool) error {
 type growth struct {
 	hostReplacement
 	file, address string
-	effects       growthEffects
+	// letsGo is true if the command waits until the lock of a plan that is over is gone.
+	letsGo  bool
+	effects growthEffects
 }
 
 func newGrowth(streams Streams, f topologyFlags, begins bool) (*growth, error) {
@@ -240,6 +246,9 @@ func (g *growth) run(ctx context.Context) error {
 	}
 	active := plan != nil && !plan.Stage.Over()
 	if g.abort && !active {
+		if waits, err := both.letGo(ctx, g); waits || err != nil {
+			return err
+		}
 		if dropped, err := g.dropWish(); dropped || err != nil {
 			return err
 		}

@@ -55,6 +55,8 @@ type growthEffects struct {
 	// planes returns the control planes that have a Node and vote in etcd, record the etcd keeper's
 	// record of this host.
 	planes func(context.Context) ([]planeFacts, error)
+	// locked returns the ID of the plan that holds the lock, empty if none does.
+	locked func(context.Context) (string, error)
 	// nodes returns all nodes of the cluster.
 	nodes func(context.Context) ([]state.Node, error)
 	// early returns the facts for the gates that are judged before this host is prepared.
@@ -69,7 +71,7 @@ type growthEffects struct {
 func onThisHost() growthEffects {
 	return growthEffects{
 		lone: func(plan *replace.Plan) (*site.Site, error) { return loneSiteOf("/", plan) }, name: host.Name, own: fence.OwnIdentity, test: fence.TestDevice, steps: grow.NewHost().Steps, prepare: prepare,
-		here: func() (*site.Site, error) { s, _, err := ownSite("/"); return s, err }, peer: peerOfThisHost, keep: keepTarget, said: saidHere, planes: planes, nodes: nodesHere, early: earlyHere,
+		here: func() (*site.Site, error) { s, _, err := ownSite("/"); return s, err }, peer: peerOfThisHost, keep: keepTarget, said: saidHere, planes: planes, nodes: nodesHere, early: earlyHere, locked: lockedHere,
 		record: func() (state.EtcdState, error) { r, err := records.Files{}.Record(); return r.State, err },
 	}
 }

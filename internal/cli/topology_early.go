@@ -29,6 +29,16 @@ func (g *growth) earlyGates(ctx context.Context, last *replace.Plan, w widening)
 	return replace.EarlyGates(f, g.order(planOf(last), w).Wish), nil
 }
 
+// lockedHere asks the API which plan holds the lock.
+func lockedHere(ctx context.Context) (string, error) {
+	api, err := kube.Open(state.AdminKubeconfig)
+	if err != nil {
+		return "", err
+	}
+	lock, err := api.ConfigMap(ctx, replace.LockNamespace, replace.LockName)
+	return lock[replace.LockKey], err
+}
+
 // earlyHere gathers the facts for earlyGates, as the agent does for its gates. What cannot be read is
 // unknown, and closes its gate.
 func earlyHere(ctx context.Context, now time.Time) replace.Facts {

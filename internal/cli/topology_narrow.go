@@ -201,7 +201,7 @@ func (g *growth) putTwo(w pairOfThree, dry bool) (string, error) {
 		ID: newPlanID(), Old: replace.Old{Name: w.old.Name, Address: w.old.Address, Machine: w.old.Machine, UID: w.old.UID}, Third: w.old.Member,
 		By: g.by, Why: g.reason, Accepts: narrow.Accepts{NoBackup: g.noBackup}, Dry: dry, At: g.now().UTC(),
 	}
-	if err := g.store.PutNarrowTarget(replacement.NarrowTarget{Site: w.want, Devices: w.devices}); err != nil {
+	if err := g.store.PutNarrowTarget(replacement.NarrowTarget{Plan: wish.ID, Site: w.want, Devices: w.devices}); err != nil {
 		return "", err
 	}
 	return wish.ID, g.store.PutNarrowWish(wish)
@@ -288,8 +288,10 @@ func (g *growth) runTwo(ctx context.Context, plan *narrow.Plan) error {
 	switch {
 	case err != nil:
 		return err
+	case !carries && g.abort && narrow.TakingBack.After(plan.Stage):
+		return g.partBackTwo(ctx, plan)
 	case !carries:
-		return coded(command.ExitRefused, "refused: %s carries the plan by which %s goes: type the command there; if that host is lost after %s has left, %s ends the plan by itself once it went on alone", plan.Survivor, g.name, g.name, here)
+		return coded(command.ExitRefused, "refused: %s carries the plan by which %s goes: type the command there; if that host is lost after %s has left, %s ends the plan by itself once it went on alone; one that is lost before that has to come back", plan.Survivor, g.name, g.name, here)
 	case g.abort:
 		return g.takeBackTwo(ctx, plan)
 	case g.file != "":
@@ -300,6 +302,18 @@ func (g *growth) runTwo(ctx context.Context, plan *narrow.Plan) error {
 		}
 	}
 	return g.followTwo(ctx, plan.ID)
+}
+
+// partBackTwo has this host, which does not carry the plan, take its part of it back. It may do so once the
+// cluster has no such plan any more: somebody said that this host will not come back.
+func (g *growth) partBackTwo(ctx context.Context, plan *narrow.Plan) error {
+	switch id, err := g.effects.locked(ctx); {
+	case err != nil:
+		return err
+	case id == plan.ID:
+		return coded(command.ExitRefused, "refused: %s carries the plan by which %s goes: type the command there", plan.Survivor, g.name)
+	}
+	return g.askBackTwo(ctx, plan, false)
 }
 
 // carriesTwo reports whether this host carries a plan: it began there, or the host where it did is lost.
@@ -313,7 +327,7 @@ func (g *growth) carriesTwo(plan *narrow.Plan, here string) (bool, error) {
 
 // sayGone tells the agent that the host that goes will not come back.
 func (g *growth) sayGone(plan *narrow.Plan) error {
-	if why := replace.SerialProblem(g.gone, plan.Old.Machine.Serial, plan.Old.Name); why != "" {
+	if why := replace.MachineProblem(g.gone, plan.Old.Machine, plan.Old.Name); why != "" {
 		return coded(command.ExitRefused, "refused: %s", why)
 	}
 	return g.store.PutNarrowWish(narrow.Wish{ID: plan.ID, Old: plan.Old, Third: plan.Third, By: g.by, Why: g.reason, Accepts: narrow.Accepts{Gone: true}, At: g.now().UTC()})
@@ -324,7 +338,41 @@ func (g *growth) takeBackTwo(ctx context.Context, plan *narrow.Plan) error {
 	if plan.Stage.After(narrow.TakingBack) {
 		return coded(command.ExitRefused, "refused: etcd goes to the etcd keepers, so there is only the way forward: %s", g.again())
 	}
-	if err := g.store.PutNarrowWish(narrow.Wish{ID: plan.ID, Old: plan.Old, Third: plan.Third, By: g.by, Why: g.reason, Abort: true, At: g.now().UTC()}); err != nil {
+	if g.gone != "" {
+		why, err := g.lostPeer(plan)
+		if err == nil && why != "" {
+			err = coded(command.ExitRefused, "refused: %s", why)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return g.askBackTwo(ctx, plan, g.gone != "")
+}
+
+// lostPeer returns why a person may not say that the other host of the two is lost for good, empty if it
+// may. The host that goes needs no word: it votes as before.
+func (g *growth) lostPeer(plan *narrow.Plan) (string, error) {
+	target, err := g.store.NarrowTarget()
+	if err != nil {
+		return "", err
+	}
+	var machine state.Machine
+	if target != nil {
+		for _, d := range target.Devices {
+			if d.Target == plan.Peer {
+				machine = state.Machine{UUID: d.UUID, Serial: d.Serial}
+			}
+		}
+	}
+	return replace.MachineProblem(g.gone, machine, plan.Peer), nil
+}
+
+// askBackTwo writes the wish by which a plan is taken back, and follows it. lost is true if the other host
+// of the two will not come back.
+func (g *growth) askBackTwo(ctx context.Context, plan *narrow.Plan, lost bool) error {
+	wish := narrow.Wish{ID: plan.ID, Old: plan.Old, Third: plan.Third, By: g.by, Why: g.reason, Abort: true, Lost: lost, At: g.now().UTC()}
+	if err := g.store.PutNarrowWish(wish); err != nil {
 		return err
 	}
 	return g.followTwo(ctx, plan.ID)
@@ -351,7 +399,8 @@ func (g *growth) followTwo(ctx context.Context, id string) error {
 		},
 		ended: func() (bool, error) {
 			plan, err := g.store.NarrowPlan()
-			if err != nil || plan == nil || plan.ID != id || !plan.Stage.Over() {
+			now, unread := g.doingTwo()
+			if err := errors.Join(err, unread); err != nil || plan == nil || plan.ID != id || !plan.Stage.Over() || !g.lockGone(now) {
 				return false, err
 			}
 			return true, g.endedTwo(plan)
@@ -360,17 +409,15 @@ func (g *growth) followTwo(ctx context.Context, id string) error {
 	})
 }
 
-func (g *growth) endedTwo(plan *narrow.Plan) error {
-	if g.output == "json" || g.output == "yaml" {
-		return printData(g.streams.Out, g.output, plan)
+func (g *growth) endedTwo(plan *narrow.Plan) (err error) {
+	back := plan.Stage == narrow.Aborted
+	switch {
+	case g.output == "json" || g.output == "yaml":
+		err = printData(g.streams.Out, g.output, plan)
+	case back:
+		_, err = fmt.Fprintf(g.streams.Out, "taken back: %s; the site has three control planes as before\n", plan.Ended)
+	default:
+		_, err = fmt.Fprintf(g.streams.Out, "%s and %s are the two control planes: either host may be lost; wipe the disk of %s before it gets to a network again\n", plan.Survivor, plan.Peer, plan.Old.Name)
 	}
-	if plan.Stage == narrow.Aborted {
-		_, err := fmt.Fprintf(g.streams.Out, "taken back: %s; the site has three control planes as before\n", plan.Ended)
-		if err == nil && !g.abort {
-			err = coded(command.ExitRefused, "the plan by which %s goes was taken back", plan.Old.Name)
-		}
-		return err
-	}
-	_, err := fmt.Fprintf(g.streams.Out, "%s and %s are the two control planes: either host may be lost; wipe the disk of %s before it gets to a network again\n", plan.Survivor, plan.Peer, plan.Old.Name)
-	return err
+	return errors.Join(err, g.over(back, "the plan by which "+plan.Old.Name+" goes"))
 }

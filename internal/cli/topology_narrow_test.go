@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/replacement"
 	"github.com/holdfast/holdfast/internal/cli/command"
 	"github.com/holdfast/holdfast/internal/decide/narrow"
+	"github.com/holdfast/holdfast/internal/decide/plans"
 	"github.com/holdfast/holdfast/internal/decide/replace"
 	"github.com/holdfast/holdfast/internal/fence"
 	"github.com/holdfast/holdfast/internal/model/site"
@@ -284,4 +285,80 @@ func TestAGateOfTwoOfThreeNamesOnlyFlagsThatTheCommandHas(t *testing.T) {
 	if seen == 0 {
 		t.Error("no gate names a flag")
 	}
+}
+
+// TestAnEndedPlanThatHoldsTheLockIsLetGoByASecondAbort: while it waits for the other host it holds the lock.
+func TestAnEndedPlanThatHoldsTheLockIsLetGoByASecondAbort(t *testing.T) {
+	ended := narrowPlan("p1", narrow.Aborted)
+	ended.Ended = "an administrator took it back"
+	g := newNarrowRun(t, func(_ int, g *growthRun) {
+		if w := narrowWish(t, g); w.Abort && w.ID == "p1" && w.At.After(ended.Written) {
+			put(t, g.store.PutNarrowDoing(replacement.NarrowDoing{Rule: "rest"}))
+		}
+	})
+	g.abort, g.file = true, ""
+	ended.Written = g.now().Add(-time.Minute)
+	first := narrow.Wish{ID: "p1", Abort: true, At: ended.Written.Add(-time.Second)} // by which it ended
+	put(t, g.store.PutNarrowPlan(ended), g.store.PutNarrowWish(first), g.store.PutNarrowDoing(replacement.NarrowDoing{Rule: plans.AwaitRule}), g.run(t.Context()))
+	if out := g.r.out.String(); out != "taken back: an administrator took it back; the site has three control planes as before\n" {
+		t.Error(out)
+	}
+	put(t, g.store.DropNarrowWish())
+	if err := g.run(t.Context()); exitOfReplace(err) != command.ExitRefused || !strings.Contains(err.Error(), "there is no plan to take back") {
+		t.Errorf("nothing is held: %v", err)
+	}
+}
+
+// TestAnAbortOfTwoThatComesTooLateIsRefusedOnceThePlanIsWhole, in each form of output.
+func TestAnAbortOfTwoThatComesTooLateIsRefusedOnceThePlanIsWhole(t *testing.T) {
+	for _, output := range []string{"", "json"} {
+		g := newNarrowRun(t, func(_ int, g *growthRun) { put(t, g.store.PutNarrowPlan(narrowPlan("p1", narrow.Whole))) })
+		g.abort, g.file, g.output = true, "", output
+		put(t, g.store.PutNarrowPlan(narrowPlan("p1", narrow.Pairing)))
+		if err := g.run(t.Context()); exitOfReplace(err) != command.ExitRefused || !strings.Contains(err.Error(), "was not taken back: it is whole") || g.r.out.String() == "" {
+			t.Errorf("%q: %v: %s", output, err, g.r.out.String())
+		}
+	}
+}
+
+func TestTheOtherHostOfTwoIsSaidToBeLostByItsMachine(t *testing.T) {
+	g := newNarrowRun(t, func(_ int, g *growthRun) {
+		if w := narrowWish(t, g); w.Abort && w.Lost && w.ID == "p1" {
+			put(t, g.store.PutNarrowPlan(narrowPlan("p1", narrow.Aborted)))
+		}
+	})
+	put(t, g.store.PutNarrowPlan(narrowPlan("p1", narrow.Pairing)))
+	target := replacement.NarrowTarget{Plan: "p1", Devices: []state.FencingDevice{{Target: "cp-1", UUID: "m1"}, {Target: "cp-2", UUID: "m2"}}}
+	var err error
+	target.Site, err = g.effects.here()
+	put(t, err, g.store.PutNarrowTarget(target))
+	g.file, g.abort = "", true
+	for _, typed := range []string{"S3", "m1"} { // of the host that goes, and of this one
+		g.gone = typed
+		if err := g.run(t.Context()); exitOfReplace(err) != command.ExitRefused || !strings.Contains(err.Error(), typed+" is not its UUID") {
+			t.Error(err)
+		}
+	}
+	g.gone = "m2"
+	put(t, g.run(t.Context()))
+}
+
+// TestAHostThatWasSaidToBeLostTakesItsPartBack, but not while the cluster has the plan.
+func TestAHostThatWasSaidToBeLostTakesItsPartBack(t *testing.T) {
+	locked := "p1"
+	g := newNarrowRun(t, func(_ int, g *growthRun) {
+		if w := narrowWish(t, g); w.Abort && !w.Lost && locked == "" {
+			put(t, g.store.PutNarrowPlan(narrowPlan("p1", narrow.Aborted)))
+		}
+	})
+	g.file, g.abort = "", true
+	g.effects.name = func() (string, error) { return "cp-2", nil }
+	g.effects.locked = func(context.Context) (string, error) { return locked, nil }
+	put(t, g.store.PutNarrowPlan(narrowPlan("p1", narrow.Pairing)))
+	if err := g.run(t.Context()); exitOfReplace(err) != command.ExitRefused || !strings.Contains(err.Error(), "cp-1 carries the plan") {
+		t.Error(err)
+	}
+	nothingBegan(t, "the cluster has the plan", g)
+	locked = ""
+	put(t, g.run(t.Context()))
 }

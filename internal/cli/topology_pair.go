@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 
+	"github.com/holdfast/holdfast/internal/adapter/replacement"
+	"github.com/holdfast/holdfast/internal/cli/command"
 	"github.com/holdfast/holdfast/internal/decide/narrow"
+	"github.com/holdfast/holdfast/internal/decide/plans"
 	"github.com/holdfast/holdfast/internal/decide/replace"
 	"github.com/holdfast/holdfast/internal/decide/widen"
 )
@@ -54,6 +57,42 @@ func (p pairPlans) ended(g *growth) error {
 		return g.endedTwo(p.slim)
 	}
 	return g.endedThree(p.wide)
+}
+
+// letGo has the agent drop the lock of a plan that is over without a word of the other host, and waits for
+// that. It reports whether there is such a plan.
+func (p pairPlans) letGo(ctx context.Context, g *growth) (bool, error) {
+	wide, err := g.store.WidenDoing()
+	slim, unread := g.store.NarrowDoing()
+	if err := errors.Join(err, unread); err != nil {
+		return false, err
+	}
+	switch {
+	case p.wide != nil && wide != nil && wide.Rule == plans.AwaitRule:
+		g.letsGo = true
+		return true, g.askBackThree(ctx, p.wide, false)
+	case p.slim != nil && slim != nil && slim.Rule == plans.AwaitRule:
+		g.letsGo = true
+		return true, g.askBackTwo(ctx, p.slim, false)
+	}
+	return false, nil
+}
+
+// lockGone reports whether nobody waits until the lock of a plan that is over is gone. now is what the agent
+// does, nil for nothing.
+func (g *growth) lockGone(now *replacement.Doing) bool {
+	return !g.letsGo || now == nil || now.Rule != plans.AwaitRule
+}
+
+// over returns the error of a command whose plan came to its end. what is the plan.
+func (g *growth) over(takenBack bool, what string) error {
+	switch {
+	case takenBack && !g.abort:
+		return coded(command.ExitRefused, "%s was taken back", what)
+	case !takenBack && g.abort:
+		return coded(command.ExitRefused, "%s was not taken back: it is whole", what)
+	}
+	return nil
 }
 
 // dropWish drops a wish for a plan that two hosts carry, whose gates are closed, and reports whether there

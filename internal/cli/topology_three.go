@@ -152,7 +152,19 @@ func (g *growth) runThree(ctx context.Context, plan *widen.Plan) error {
 			return err
 		}
 	}
+	if err := g.goesOnThree(); err != nil {
+		return err
+	}
 	return g.followThree(ctx, plan.ID)
+}
+
+// goesOnThree drops the wish of a person who asked too late to take the plan back, and wants it to go on.
+func (g *growth) goesOnThree() error {
+	now, err := g.store.WidenDoing()
+	if err != nil || now == nil || now.Rule != widen.AskedRule {
+		return err
+	}
+	return g.store.DropWidenWish()
 }
 
 // sayThirdGone tells the agent that the third machine, which votes, will not come back, so that the plan
@@ -181,14 +193,19 @@ func (g *growth) takeBackThree(ctx context.Context, plan *widen.Plan) error {
 		}
 		return coded(command.ExitRefused, "refused: %s votes, so there is only the way forward: %s", g.name, way)
 	}
-	wish := g.wideWish(plan.ID)
-	wish.New, wish.Abort = plan.New, true
 	if g.gone != "" {
 		if why := g.lostThird(plan); why != "" {
 			return coded(command.ExitRefused, "refused: %s", why)
 		}
-		wish.Gone = true
 	}
+	return g.askBackThree(ctx, plan, g.gone != "")
+}
+
+// askBackThree writes the wish by which a plan is taken back, and follows it. gone is true if the third
+// machine will not come back.
+func (g *growth) askBackThree(ctx context.Context, plan *widen.Plan, gone bool) error {
+	wish := g.wideWish(plan.ID)
+	wish.New, wish.Abort, wish.Gone = plan.New, true, gone
 	if err := g.store.PutWidenWish(wish); err != nil {
 		return err
 	}
@@ -200,7 +217,7 @@ func (g *growth) lostThird(plan *widen.Plan) string {
 	if plan.Third == 0 {
 		return plan.New.Name + " was not let in yet, so nothing has to be said about its machine: leave --is-gone out"
 	}
-	return replace.SerialProblem(g.gone, plan.Newcomer.Machine.Serial, plan.New.Name)
+	return replace.MachineProblem(g.gone, plan.Newcomer.Machine, plan.New.Name)
 }
 
 // dropThree drops a wish whose gates are closed, and reports whether there was one.
@@ -215,10 +232,7 @@ func (g *growth) dropThree() (bool, error) {
 // followThree shows what the agent does until the plan is over, a person is needed, or the time is up.
 func (g *growth) followThree(ctx context.Context, id string) error {
 	return g.followPlan(ctx, id, followed{
-		doing: func() (*replacement.Doing, error) {
-			d, err := g.store.WidenDoing()
-			return replacementOf(d), err
-		},
+		doing: g.doingThree,
 		there: func() (bool, error) {
 			wish, err := g.store.WidenWish()
 			plan, unread := g.store.WidenPlan()
@@ -226,7 +240,8 @@ func (g *growth) followThree(ctx context.Context, id string) error {
 		},
 		ended: func() (bool, error) {
 			plan, err := g.store.WidenPlan()
-			if err != nil || plan == nil || plan.ID != id || !plan.Stage.Over() {
+			now, unread := g.doingThree()
+			if err := errors.Join(err, unread); err != nil || plan == nil || plan.ID != id || !plan.Stage.Over() || !g.lockGone(now) {
 				return false, err
 			}
 			return true, g.endedThree(plan)
@@ -236,25 +251,24 @@ func (g *growth) followThree(ctx context.Context, id string) error {
 	})
 }
 
-// replacementOf gives a decision the form in which every plan's decisions are shown.
-func replacementOf(d *replacement.WidenDoing) *replacement.Doing {
-	if d == nil {
-		return nil
+// doingThree returns the last decision of this host's agent, nil for none.
+func (g *growth) doingThree() (*replacement.Doing, error) {
+	d, err := g.store.WidenDoing()
+	if err != nil || d == nil {
+		return nil, err
 	}
-	return &replacement.Doing{Step: d.Step, Rule: d.Rule, Words: d.Words, Way: d.Way, Wish: d.Wish, Gates: d.Gates, Problem: d.Problem}
+	return &replacement.Doing{Step: d.Step, Rule: d.Rule, Words: d.Words, Way: d.Way, Wish: d.Wish, Gates: d.Gates, Problem: d.Problem}, nil
 }
 
-func (g *growth) endedThree(plan *widen.Plan) error {
-	if g.output == "json" || g.output == "yaml" {
-		return printData(g.streams.Out, g.output, plan)
+func (g *growth) endedThree(plan *widen.Plan) (err error) {
+	back := plan.Stage == widen.Aborted
+	switch {
+	case g.output == "json" || g.output == "yaml":
+		err = printData(g.streams.Out, g.output, plan)
+	case back:
+		_, err = fmt.Fprintf(g.streams.Out, "taken back: %s; the site has two control planes as before\n", plan.Ended)
+	default:
+		_, err = fmt.Fprintln(g.streams.Out, plan.New.Name+" is the third control plane: any one may be lost")
 	}
-	if plan.Stage == widen.Aborted {
-		_, err := fmt.Fprintf(g.streams.Out, "taken back: %s; the site has two control planes as before\n", plan.Ended)
-		if err == nil && !g.abort {
-			err = coded(command.ExitRefused, "the plan for %s was taken back", plan.New.Name)
-		}
-		return err
-	}
-	_, err := fmt.Fprintln(g.streams.Out, plan.New.Name+" is the third control plane: any one may be lost")
-	return err
+	return errors.Join(err, g.over(back, "the plan for "+plan.New.Name))
 }

@@ -304,3 +304,29 @@ func TestAGateOfAThirdControlPlaneNamesOnlyFlagsThatTheCommandHas(t *testing.T) 
 		t.Error("no gate names a flag")
 	}
 }
+
+// TestAnAbortOfThreeThatComesTooLateIsRefusedOnceThePlanIsWhole, and a person who was asked may let it go on.
+func TestAnAbortOfThreeThatComesTooLateIsRefusedOnceThePlanIsWhole(t *testing.T) {
+	asked := false
+	g := newThreeRun(t, func(_ int, g *growthRun) {
+		w, err := g.store.WidenWish()
+		put(t, err)
+		switch {
+		case w != nil && w.Abort && asked:
+			put(t, g.store.PutWidenDoing(replacement.WidenDoing{Rule: widen.AskedRule, Words: "cp-3 votes already"}))
+		default:
+			put(t, g.store.PutWidenPlan(widePlan("p1", widen.Whole)))
+		}
+	})
+	g.abort, g.file = true, ""
+	put(t, g.store.PutWidenPlan(widePlan("p1", widen.LettingIn)))
+	if err := g.run(t.Context()); exitOfReplace(err) != command.ExitRefused || !strings.Contains(err.Error(), "the plan for cp-3 was not taken back: it is whole") {
+		t.Error(err)
+	}
+	asked, g.abort = true, false
+	put(t, g.store.PutWidenPlan(widePlan("p1", widen.LettingIn)), g.store.PutWidenWish(widen.Wish{ID: "p1", Abort: true}), g.store.PutWidenDoing(replacement.WidenDoing{Rule: widen.AskedRule}))
+	put(t, g.run(t.Context()))
+	if w, err := g.store.WidenWish(); w != nil || err != nil {
+		t.Errorf("the plan waits still: %+v, %v", w, err)
+	}
+}
