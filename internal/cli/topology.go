@@ -121,10 +121,8 @@ votes, etcd goes to the etcd keepers, or the other host is retired. Then it only
 A third machine that votes, and is lost for good before its API server answers, is taken out by
 --abort and --is-gone with its serial number. If it is lost after that, while etcd moves to
 kubelet, --is-gone alone lets the plan go on without it; writes stop for some seconds, twice.
-On the way to two, --abort and --is-gone with the serial number of the other host that was to stay
-take the plan back without it, on the host that carries the plan.
-A plan that is over keeps the lock for up to ten minutes if the other host does not answer; --abort
-once more lets it go.
+On the way to two, both with the serial number of the other host that stays take the plan back without
+it. A plan that is over waits up to ten minutes for the other host; --abort once more ends that.
 Until the second host was let in you can still name another BMC or machine for it, by the same
 command with the edited file. If it is lost for good after that, --abort ends the plan, and
 'holdfast host replace' gives its place to another machine.

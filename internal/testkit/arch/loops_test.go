@@ -32,6 +32,7 @@ var timers = map[string]string{
 	"internal/agent/twonode/host.go":                      once,
 	"internal/agent/controlplane/controlplane.go":         once,
 	"internal/agent/hostnet/hostnet.go":                   once,
+	"internal/agent/pair.go":                              once,
 	"internal/agent/incident/watch.go":                    "a watch of files that looks now and then for folders that are not there yet; the task looks without it too",
 	"internal/agent/pacemakerstatus/observer.go":          "a watch of files that looks now and then for folders that are not there yet",
 	"internal/agent/pacemakerstatus/memberships.go":       "one question to the keeper follows the other, and Corosync is asked while there is no answer",
