@@ -40,7 +40,7 @@ func (r *hostReplacement) andAccepts(plan *decide.Plan) (decide.Accepts, error) 
 		if plan.Old.Name == "" {
 			return decide.Accepts{}, &UsageError{Err: errors.New("--is-gone: the plan that is under way takes no host out")}
 		}
-		if why := decide.SerialProblem(r.gone, plan.Old.Machine.Serial, plan.Old.Name); why != "" {
+		if why := decide.MachineProblem(r.gone, plan.Old.Machine, plan.Old.Name); why != "" {
 			return decide.Accepts{}, coded(command.ExitRefused, "refused: %s", why)
 		}
 	}
