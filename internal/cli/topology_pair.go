@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/holdfast/holdfast/internal/adapter/replacement"
 	"github.com/holdfast/holdfast/internal/cli/command"
@@ -81,7 +82,7 @@ func (p pairPlans) letGo(ctx context.Context, g *growth) (bool, error) {
 // lockGone reports whether nobody waits until the lock of a plan that is over is gone. now is what the agent
 // does, nil for nothing.
 func (g *growth) lockGone(now *replacement.Doing) bool {
-	return !g.letsGo || now == nil || now.Rule != plans.AwaitRule
+	return !g.letsGo || now == nil || now.Rule != plans.AwaitRule && now.Problem == ""
 }
 
 // over returns the error of a command whose plan came to its end. what is the plan.
@@ -89,6 +90,9 @@ func (g *growth) over(takenBack bool, what string) error {
 	switch {
 	case takenBack && !g.abort:
 		return coded(command.ExitRefused, "%s was taken back", what)
+	case !takenBack && g.letsGo:
+		_, err := fmt.Fprintln(g.streams.Err, "the plan was whole, and waited for the other host alone: other plans may begin")
+		return err
 	case !takenBack && g.abort:
 		return coded(command.ExitRefused, "%s was not taken back: it is whole", what)
 	}

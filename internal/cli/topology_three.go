@@ -152,16 +152,17 @@ func (g *growth) runThree(ctx context.Context, plan *widen.Plan) error {
 			return err
 		}
 	}
-	if err := g.goesOnThree(); err != nil {
+	if err := g.goesOnThree(plan); err != nil {
 		return err
 	}
 	return g.followThree(ctx, plan.ID)
 }
 
-// goesOnThree drops the wish of a person who asked too late to take the plan back, and wants it to go on.
-func (g *growth) goesOnThree() error {
-	now, err := g.store.WidenDoing()
-	if err != nil || now == nil || now.Rule != widen.AskedRule {
+// goesOnThree drops the wish of a person who asked to take the plan back, was too late for that or has
+// thought better of it, and wants it to go on.
+func (g *growth) goesOnThree(plan *widen.Plan) error {
+	wish, err := g.store.WidenWish()
+	if err != nil || wish == nil || !wish.Abort || wish.ID != plan.ID || plan.Stage != widen.LettingIn {
 		return err
 	}
 	return g.store.DropWidenWish()

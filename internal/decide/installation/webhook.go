@@ -33,8 +33,8 @@ func WebhookHelp(text, kubeconfig string) string {
 		what = "webhooks " + strings.Join(names, " and ")
 	}
 	kubectl := "kubectl --kubeconfig " + kubeconfig
-	return fmt.Sprintf("the API server has to ask %[1]s first, and nobody answers. If its pods run in this cluster, they wait for this step: "+
+	return fmt.Sprintf("the API server has to ask %[1]s first, and could not. If its pods run in this cluster, they wait for this step: "+
 		"set the configuration that has it aside, and this step goes on by itself. On this host, as root, "+
 		"`%[2]s get validatingwebhookconfigurations,mutatingwebhookconfigurations -o custom-columns='KIND:.kind,NAME:.metadata.name,WEBHOOKS:.webhooks[*].name'` shows which one has it, "+
-		"`%[2]s get KIND NAME -o yaml` prints a copy to keep, and `%[2]s delete KIND NAME` sets it aside", what, kubectl)
+		"`%[2]s get KIND NAME -o yaml` prints a copy to keep, and `%[2]s delete KIND NAME` sets it aside. Bring it back once its pods run: take resourceVersion and uid out of the copy, then `%[2]s create -f COPY`", what, kubectl)
 }

@@ -241,7 +241,7 @@ func TestAPlanForTwoThatNeverBeginsEndsByItself(t *testing.T) {
 		if d.Rule != want || !strings.Contains(d.Words, "etcd of cp-3 does not serve now") {
 			t.Errorf("%s: %+v", after, d)
 		}
-		if p := d.Plan; want == "planned.ends" && (p == nil || p.Stage != Aborted || !strings.HasPrefix(p.Ended, "a gate stayed closed: etcd of cp-3")) {
+		if p := d.Plan; want == "planned.ends" && (p == nil || p.Stage != Aborted || !strings.HasPrefix(p.Ended, "a gate is closed: etcd of cp-3")) {
 			t.Errorf("%+v", p)
 		}
 		if abort, replaces := strings.Index(d.Words, "sudo holdfast topology apply --abort"), strings.Index(d.Words, "holdfast host replace cp-3"); want == "planned.gate" && (abort < 0 || replaces < abort) {

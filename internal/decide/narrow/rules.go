@@ -44,7 +44,7 @@ func newer(p, own Plan) bool {
 var goneRules = []rule{{
 	Step: "N1", ID: "gone", Act: WritePlan,
 	When: func(f Facts) bool {
-		return f.Lock.Known && f.Lock.Value.ID != f.Plan.ID && (f.Plan.Stage == Planned || f.Plan.Stage == TakingBack && f.undone())
+		return f.Lock.Known && f.Lock.Value.ID != f.Plan.ID && (f.Plan.Stage == Planned || !f.Plan.Stage.After(TakingBack) && f.undone())
 	},
 	Words: says("the cluster has no plan to go on without %s any more", old), Plan: to(Aborted),
 }, {
@@ -57,6 +57,14 @@ var goneRules = []rule{{
 	Plan: func(f Facts) *Plan {
 		return with(f, func(p *Plan) { p.Stage, p.Ended = TakingBack, "the cluster had no such plan any more" })
 	},
+}, {
+	// It waits, since the lock may be what somebody deleted.
+	Step: "N1", ID: "gone.asks", Act: Wait,
+	When: func(f Facts) bool {
+		return f.Lock.Known && f.Lock.Value.ID != f.Plan.ID && TakingBack.After(f.Plan.Stage)
+	},
+	Words: says("the cluster has no plan to go on without %s any more, and this host has a part of it: %s took it back without this host, or somebody deleted ConfigMap kube-system/holdfast-replace", old, there),
+	Way:   "sudo holdfast topology apply --abort",
 }, {
 	// The other host went on alone and ended the plan without this one.
 	Step: "N7", ID: "gone.whole", Act: WritePlan,
@@ -128,7 +136,7 @@ var plannedRules = []rule{
 			return "the plan ends, and nothing was changed: it has not begun for a quarter of an hour, and a gate is closed: " + closed(f, f.Plan.wish())[0].Words
 		},
 		Plan: func(f Facts) *Plan {
-			return with(f, func(p *Plan) { p.Stage, p.Ended = Aborted, "a gate stayed closed: "+closed(f, f.Plan.wish())[0].Words })
+			return with(f, func(p *Plan) { p.Stage, p.Ended = Aborted, "a gate is closed: "+closed(f, f.Plan.wish())[0].Words })
 		},
 	},
 	{

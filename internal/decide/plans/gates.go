@@ -1,7 +1,9 @@
 package plans
 
 import (
+	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/backup"
@@ -60,10 +62,19 @@ func Work(l Lock, moves, work state.Fact[string]) replace.Gate {
 	return Open("work")
 }
 
-// Changes says by the lock of all plans what changes the control planes; empty if nothing does. A plan with
-// words of its own is not about them, and needs the boots of hosts.
+// calm are the stages of plans of every kind in which a control plane may boot.
+var calm = []string{"planned", "waiting", "coming", "whole", "aborted"}
+
+// Changes says by the lock of all plans what changes the control planes; empty if nothing does at the
+// moment. A plan with words of its own is not about them, and needs the boots of hosts. One that has not
+// begun, waits for a machine that a person installs, or is over takes nothing away from the site: that may
+// last for days.
 func Changes(lock map[string]string) string {
-	if lock[replace.LockWords] != "" {
+	var copied struct {
+		Stage string `json:"stage"`
+	}
+	unread := json.Unmarshal([]byte(lock[replace.LockCopy]), &copied)
+	if lock[replace.LockWords] != "" || unread == nil && slices.Contains(calm, copied.Stage) {
 		return ""
 	}
 	return replace.InForce(lock)

@@ -15,9 +15,11 @@ func Refused(found ...config.Difference) *config.RefusedError {
 	return &config.RefusedError{What: "this site cannot move as the file says", Differences: found}
 }
 
-// moves matches the fields that a file may change.
+// moves matches the fields that a file may change. The account of a BMC may differ and stays: `holdfast
+// fencing rotate` and pin change it on the hosts, and a person may have kept the file true to that.
 var moves = regexp.MustCompile(`^(networking\.machineNetwork|platform\.baremetal\.(api|ingress)VIPs|rendezvousIP$` +
-	`|platform\.baremetal\.hosts\[\d+\]\.bmc\.address$|controlPlane\.fencing\.credentials\[\d+\]\.address$)`)
+	`|platform\.baremetal\.hosts\[\d+\]\.bmc\.address$` +
+	`|controlPlane\.fencing\.credentials\[\d+\]\.(address|username|password|certificateFingerprint|certificateVerification|systemID|tls)$)`)
 
 // Read returns the place to which a file moves a site. have is the configuration of the
 // site, with the virtual IPs and networks that it has now; file is what config.Parse

@@ -74,7 +74,7 @@ func TestAFileThatASiteCannotFollowIsRefused(t *testing.T) {
 				c.Platform.BareMetal.Hosts[0].BootMACAddress = "52:54:00:00:00:09"
 				c.Platform.BareMetal.Hosts[0].BMC.Username = "w"
 			}, to: is,
-			want: []string{"controlPlane.fencing.credentials[1].username", "platform.baremetal.hosts[0].bmc.username", "platform.baremetal.hosts[0].bootMACAddress", "only addresses change with a move"},
+			want: []string{"platform.baremetal.hosts[0].bmc.username", "platform.baremetal.hosts[0].bootMACAddress", "only addresses change with a move"},
 		},
 		"a host has the old address of another one": {file: moved, to: with("cp-2", "10.98.0.11"), want: []string{"to.hosts[cp-2]: 10.98.0.11 is the old address of cp-1"}},
 	} {

@@ -5,9 +5,10 @@ package replace
 // it would say of a newcomer that it is lost.
 
 // late reports whether the order to take the plan back came too late. Of a newcomer an administrator can
-// say that it is lost only once it was let in, which was the last write of a plan that is joining.
+// say that it is lost only once it was let in, which was the last write of a plan that is joining. A plan
+// that was written while the clock was ahead says nothing of what came later.
 func late(f Facts) bool {
-	return asksAbort(f) && (f.Plan.Stage != Joining || !f.Wish.At.After(f.Plan.Written))
+	return asksAbort(f) && (f.Plan.Stage != Joining || !f.Wish.At.After(f.Plan.Written) && !f.Plan.Written.After(f.Now))
 }
 
 // lateRule comes behind the rules that keep the hosts safe, and before every rule that waits.

@@ -38,10 +38,14 @@ func TestANewcomerIsGivenUpOnlyByAnOrderThatIsYoungerThanItsAdmission(t *testing
 		"before":             {-time.Minute, "late"},
 		"in the same moment": {0, "late"},
 		"after it":           {time.Minute, "joining.lost"},
+		"now, and it was let in by a clock that was ahead by years": {2 * time.Minute, "joining.lost"},
 	} {
 		f := joining(true).facts()
 		f.Plan.Written = noon.Add(-2 * time.Minute)
 		f.Wish = &Wish{ID: "p1", Abort: true, At: f.Plan.Written.Add(c.at)}
+		if strings.Contains(sentence, "ahead") {
+			f.Plan.Written = noon.AddDate(3, 0, 0)
+		}
 		if d := Decide(f); d.Rule != c.rule {
 			t.Errorf("%s: %+v", sentence, d)
 		}

@@ -26,7 +26,7 @@ func (t turn) next(earlier, later []turn) (set []Assignment, wait string) {
 		return nil, t.remaining()
 	case t.site.Upgrade != "":
 		return nil, t.site.Upgrade
-	case t.plan() != "":
+	case t.plan() != "" && !candidates[0].failing(): // one that failed may be what the plan waits for
 		return nil, t.plan()
 	case t.pool.Paused:
 		return nil, "the pool is paused"

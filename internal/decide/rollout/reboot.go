@@ -274,7 +274,7 @@ func (t turn) notYet(h Host) string {
 		return "its agent has not answered yet; look whether holdfast-agent.service runs there, and is of this release"
 	case t.site.Upgrade != "":
 		return t.site.Upgrade
-	case t.plan() != "":
+	case t.plan() != "" && !h.failing():
 		return t.plan()
 	case t.pool.Paused:
 		return "the pool " + t.pool.Name + " is paused"

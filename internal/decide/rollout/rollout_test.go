@@ -157,6 +157,7 @@ func workerSituations() []situation {
 		{"an upgrade takes hosts away", four, upgrades},
 		{"a plan changes the control planes, and workers go on", "cp-1 old>old Done\ncp-2 old>old Done\nw-1 old>old Done", changes},
 		{"it lets a control plane finish", "cp-1 old>new Working\ncp-2 old>old Done", changes},
+		{"one that failed gets the next configuration: the plan may wait for it", "cp-1 old>bad Degraded\ncp-2 old>old Done", changes},
 		{"an upgrade lets a host finish", "w-1 old>new Working\nw-2 old>old Done", upgrades},
 		{"an upgrade lets a host that failed wait", "w-1 old>bad Degraded\nw-2 old>old Done", upgrades},
 		{"a closed window lets a host finish", "w-1 old>new Working\nw-2 old>old Done", of("worker", closed)},

@@ -107,7 +107,7 @@ func (b *builder) verdict(why string) Verdict {
 	reasons := append([]string{why}, b.away...)
 	if len(b.missing) > 0 {
 		gone := "own address " + strings.Join(b.missing, ", ") + " is not on any interface"
-		if len(b.out) == 0 {
+		if len(b.out) == 0 || b.view.Settings.SyncFamilies { // a group moves as one
 			return keep(gone)
 		}
 		reasons = append(reasons, gone)

@@ -277,7 +277,7 @@ func TestAPlanForThreeThatNeverBeginsEndsByItself(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 	f.Now = noon.Add(wishLife)
-	if d := Decide(f); d.Rule != "planned.ends" || d.Plan.Stage != Aborted || !strings.HasPrefix(d.Plan.Ended, "a gate stayed closed: ") {
+	if d := Decide(f); d.Rule != "planned.ends" || d.Plan.Stage != Aborted || !strings.HasPrefix(d.Plan.Ended, "a gate is closed: ") {
 		t.Errorf("%+v", d)
 	}
 }

@@ -136,7 +136,7 @@ var plannedRules = []rule{
 			return "the plan ends, and nothing was changed: it has not begun for a quarter of an hour, and a gate is closed: " + closed(f, f.Plan.wish())[0].Words
 		},
 		Plan: func(f Facts) *Plan {
-			return with(f, func(p *Plan) { p.Stage, p.Ended = Aborted, "a gate stayed closed: "+closed(f, f.Plan.wish())[0].Words })
+			return with(f, func(p *Plan) { p.Stage, p.Ended = Aborted, "a gate is closed: "+closed(f, f.Plan.wish())[0].Words })
 		},
 	},
 	{

@@ -83,7 +83,7 @@ func (f Facts) votesLost() bool {
 // they are deleted.
 var lostRules = []rule{
 	{
-		Step: "W2", ID: "back.lost", Act: WritePlan, When: func(f Facts) bool { return asksAbort(f) && f.Wish.Gone && f.votesLost() },
+		Step: "W2", ID: "back.lost", Act: WritePlan, When: func(f Facts) bool { return asksAbort(f) && f.Wish.Gone && f.votesLost() && f.Silent >= silence },
 		Words: says("the plan is taken back: %s votes, and is lost for good", next),
 		Plan: func(f Facts) *Plan {
 			return with(f, func(p *Plan) {

@@ -99,8 +99,11 @@ func (p *Reconciler) Reconcile(_ context.Context, view state.NetworkView) (strin
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.view = view
-	if v := vrrp.Instances(view); v.Known || !p.verdict.Known {
+	switch v := vrrp.Instances(view); {
+	case v.Known && (p.verdict.Known || len(v.Undecided) == 0):
 		p.verdict = v.After(p.verdict)
+	case !p.verdict.Known: // also of a first look that lacks one family: its files stay
+		p.verdict = vrrp.Verdict{Why: v.Why}
 	}
 	told, err := p.track()
 	if err != nil {

@@ -83,7 +83,15 @@ func (s Site) idle() Step {
 	case !s.Wish.Start:
 		return Step{Phase: Offered, Do: Rest, Why: "a release is offered"}
 	}
-	return Step{Phase: Fetching, Do: Write, Record: Record{Upgrade: s.Wish.Upgrade, From: s.Running, To: s.Wish.Release, Planes: max(s.planes(), s.ControlPlanes), Started: true}, Why: "the upgrade begins"}
+	return Step{Phase: Fetching, Do: Write, Record: Record{Upgrade: s.Wish.Upgrade, From: s.Running, To: s.Wish.Release, Planes: s.counted(), Started: true}, Why: "the upgrade begins"}
+}
+
+// counted returns how many control planes the record counts. Of three, one without a node counts, too.
+func (s Site) counted() int {
+	if s.ControlPlanes <= three {
+		return max(s.planes(), s.ControlPlanes)
+	}
+	return s.planes()
 }
 
 // wants reports whether somebody wants another release than the one that runs.

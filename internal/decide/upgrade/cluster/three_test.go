@@ -73,4 +73,8 @@ func TestTheRecordCountsTheControlPlanesWhenTheUpgradeBegins(t *testing.T) {
 	if step := Next(s); step.Do != Write || step.Record.Planes != 3 {
 		t.Errorf("one of three has no node: %+v", step)
 	}
+	s.ControlPlanes = 5
+	if step := Next(s); step.Do != Write || step.Record.Planes != 2 {
+		t.Errorf("five are not counted so: %+v", step)
+	}
 }

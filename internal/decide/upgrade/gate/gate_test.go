@@ -214,6 +214,15 @@ func TestEachGateSaysWhatClosesIt(t *testing.T) {
 	golden.Check(t, "gates.txt", []byte(out.String()))
 }
 
+// Of five control planes one without a node is no reason to wait: no command replaces it.
+func TestASiteOfFiveIsNotHeldByOneWithoutANode(t *testing.T) {
+	f := good(t)
+	f.ControlPlanes = state.Known(5)
+	if got := allPlanes(f); got != nil {
+		t.Errorf("%v", got)
+	}
+}
+
 // TestAGateHoldsOnlyTheStepsThatNeedIt: no host is taken away for a part, so what only a host
 // that is away could harm holds none.
 func TestAGateHoldsOnlyTheStepsThatNeedIt(t *testing.T) {

@@ -123,14 +123,18 @@ func plan(f Facts) []finding {
 	return nil
 }
 
+// mostReplaced is the most control planes of a site of which one can be replaced. With more of them an
+// upgrade goes on without one.
+const mostReplaced = 3
+
 // allPlanes asks for a node of each control plane. The turns of hosts wait for one that is missing, and an
 // upgrade that has begun stands in the way of the machine that would take its place.
 func allPlanes(f Facts) []finding {
 	there := len(f.controlPlanes())
 	switch {
 	case !f.ControlPlanes.Known:
-		return []finding{unknown("", "how many control planes the site has")}
-	case there < f.ControlPlanes.Value:
+		return []finding{unknown("", "how many control planes the site has, as ConfigMap kube-system/cluster-config-v1 says")}
+	case there < f.ControlPlanes.Value && f.ControlPlanes.Value <= mostReplaced:
 		return []finding{block("", "Have another machine take the place of the lost one first: `holdfast host replace NAME`", "of %d control planes %d have a node", f.ControlPlanes.Value, there)}
 	}
 	return nil
