@@ -187,8 +187,11 @@ func TestWhichHostIsGivenAToken(t *testing.T) {
 		{"a host that does not say its release", upgraded, Ask{Host: "worker-1", Role: state.RoleWorker}, nil, nil, "", Grant{}},
 		{"a host, and nobody knows the site's release", two, Ask{Host: "worker-1", Role: state.RoleWorker, Release: "sha256:new"}, nil, nil, "", Grant{}},
 		{
-			"a host whose configuration is from before an upgrade", upgraded, Ask{Host: "worker-1", Role: state.RoleWorker, Release: "sha256:old"}, nil, nil,
-			"this host was installed from the release sha256:old, and the site runs sha256:new: install the host anew", Grant{},
+			"a host whose configuration is from before an upgrade", upgraded,
+			Ask{Host: "worker-1", Role: state.RoleWorker, Release: "sha256:old"},
+			nil, nil,
+			"this host was installed from the release sha256:old, and the site runs sha256:new: install the host anew",
+			Grant{},
 		},
 		{"a second control plane on a site of one", one, master, []state.Node{controlPlane("cp-1", true)}, nil, "this site has one control plane", Grant{}},
 	} {

@@ -11,9 +11,9 @@ import (
 
 // builder gathers the instances of one host.
 type builder struct {
-	view    state.NetworkView
-	ids     state.RouterIDs
-	out     []Instance
+	view state.NetworkView
+	ids  state.RouterIDs
+	out  []Instance
 	// missing are the own addresses that are on no interface, undecided the VIPs that go by one.
 	missing   []string
 	undecided []netip.Addr
