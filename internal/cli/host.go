@@ -124,6 +124,11 @@ func annotate(ctx context.Context, c client.Client, n *corev1.Node, values map[s
 	if uncordons {
 		what["spec"] = map[string]any{"unschedulable": false}
 	}
+	return writeNode(ctx, c, n, what)
+}
+
+// writeNode merges fields into a node. what has the version of the node that was read.
+func writeNode(ctx context.Context, c client.Client, n *corev1.Node, what map[string]any) error {
 	patch, err := json.Marshal(what)
 	if err != nil {
 		return err

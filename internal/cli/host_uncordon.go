@@ -148,18 +148,7 @@ func attach(ctx context.Context, c client.Client, name string) error {
 		if len(taints) == len(n.Spec.Taints) || n.Annotations[outofservice.Annotation] != "" {
 			return nil
 		}
-		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": n.ResourceVersion}, "spec": map[string]any{"taints": taints}})
-		if err != nil {
-			return err
-		}
-		err = c.Patch(ctx, n.DeepCopy(), client.RawPatch(types.MergePatchType, patch))
-		if apierrors.IsConflict(err) {
-			return errTryAgain
-		}
-		if err != nil {
-			return fmt.Errorf("write to node %s: %w", name, err)
-		}
-		return nil
+		return writeNode(ctx, c, n, map[string]any{"metadata": map[string]any{"resourceVersion": n.ResourceVersion}, "spec": map[string]any{"taints": taints}})
 	})
 }
 

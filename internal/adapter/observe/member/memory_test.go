@@ -13,41 +13,52 @@ import (
 // ring returns the number of a membership.
 func ring(seq uint64) uint64 { return seq<<state.RepresentativeBits | 1 }
 
-func TestAHostThatStaysAloneHasNotMetItsPeer(t *testing.T) {
-	const s = time.Second
+// report is a membership as it is reported, and what the memory says then.
+type report struct {
+	sentence string
+	// restart has the daemon start anew before.
+	restart    bool
+	ring       uint64
+	contact    bool
+	at, joined time.Duration
+	// together is not compared if it is zero.
+	together time.Duration
+	unseen   bool
+}
+
+// remembers gives reports to a memory and compares what it says.
+func remembers(t *testing.T, reports []report) {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "memory.json")
 	m, err := OpenMemory(path, "one")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range []struct {
-		sentence string
-		restart  bool
-		ring     uint64
-		contact  bool
-		at, want time.Duration
-	}{
-		{"the peer joins", false, ring(0x62), true, 20 * s, 20 * s},
-		{"it is lost", false, ring(0x66), false, 30 * s, 20 * s},
-		{"packets of it still come in", false, ring(0x6a), false, 31 * s, 20 * s},
-		{"and again, while the daemon is away", true, ring(0x6e), false, 32 * s, 20 * s},
-		{"one membership was not seen", false, ring(0x76), false, 33 * s, 33 * s},
-		{"another host speaks for the next one", false, ring(0x7a) + 1, false, 34 * s, 34 * s},
-		{"the peer is back in the next one", false, ring(0x7e), true, 35 * s, 35 * s},
-		{"it leaves while the daemon is away", true, ring(0x82), false, 36 * s, 36 * s},
-	} {
-		if c.restart {
+	for _, r := range reports {
+		if r.restart {
 			if m, err = OpenMemory(path, "one"); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if got, err := m.Joined("one", c.ring, c.contact, c.at); err != nil || got != c.want {
-			t.Errorf("%s: %s, %v; want %s", c.sentence, got, err, c.want)
-		}
-		if unseen := c.at == c.want && !c.contact; m.Unseen() != unseen {
-			t.Errorf("%s: it is unseen: %v", c.sentence, m.Unseen())
+		joined, err := m.Joined("one", r.ring, r.contact, r.at)
+		if err != nil || joined != r.joined || m.Unseen() != r.unseen || r.together != 0 && m.Together() != r.together {
+			t.Errorf("%s: joined at %s, together since %s, unseen %v, %v; want %+v", r.sentence, joined, m.Together(), m.Unseen(), err, r)
 		}
 	}
+}
+
+func TestAHostThatStaysAloneHasNotMetItsPeer(t *testing.T) {
+	const s = time.Second
+	remembers(t, []report{
+		{"the peer joins", false, ring(0x62), true, 20 * s, 20 * s, 0, false},
+		{"it is lost", false, ring(0x66), false, 30 * s, 20 * s, 0, false},
+		{"packets of it still come in", false, ring(0x6a), false, 31 * s, 20 * s, 0, false},
+		{"and again, while the daemon is away", true, ring(0x6e), false, 32 * s, 20 * s, 0, false},
+		{"one membership was not seen", false, ring(0x76), false, 33 * s, 33 * s, 0, true},
+		{"another host speaks for the next one", false, ring(0x7a) + 1, false, 34 * s, 34 * s, 0, true},
+		{"the peer is back in the next one", false, ring(0x7e), true, 35 * s, 35 * s, 0, false},
+		{"it leaves while the daemon is away", true, ring(0x82), false, 36 * s, 36 * s, 0, true},
+	})
 }
 
 // corosync-quorumtool was seen to print the number of the present membership with the hosts of the
@@ -55,20 +66,7 @@ func TestAHostThatStaysAloneHasNotMetItsPeer(t *testing.T) {
 // whatever was reported first, also after the daemon was started anew.
 func TestAMembershipThatIsFirstReportedWithTheFormerHostsCountsOnceItIsRight(t *testing.T) {
 	const s = time.Second
-	path := filepath.Join(t.TempDir(), "memory.json")
-	m, err := OpenMemory(path, "one")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []struct {
-		sentence string
-		restart  bool
-		ring     uint64
-		contact  bool
-		at, want time.Duration
-		together time.Duration
-		isUnseen bool
-	}{
+	remembers(t, []report{
 		{"the peer joins", false, ring(0x62), true, 20 * s, 20 * s, 20 * s, false},
 		{"it is fenced", false, ring(0x66), false, 30 * s, 20 * s, 30 * s, false},
 		{"it is back, and is not listed yet", false, ring(0x6a), false, 90 * s, 20 * s, 90 * s, false},
@@ -80,16 +78,7 @@ func TestAMembershipThatIsFirstReportedWithTheFormerHostsCountsOnceItIsRight(t *
 		{"the daemon starts anew, and it is listed", true, ring(0x72), true, 220 * s, 220 * s, 220 * s, false},
 		{"it is lost, and still listed", false, ring(0x76), true, 230 * s, 230 * s, 220 * s, false},
 		{"the daemon starts anew, and it is not listed: it may have come and gone", true, ring(0x76), false, 240 * s, 240 * s, 240 * s, true},
-	} {
-		if c.restart {
-			if m, err = OpenMemory(path, "one"); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if got, err := m.Joined("one", c.ring, c.contact, c.at); err != nil || got != c.want || m.Together() != c.together || m.Unseen() != c.isUnseen {
-			t.Errorf("%s: %s, together since %s, unseen %v, %v; want %s, %s", c.sentence, got, m.Together(), m.Unseen(), err, c.want, c.together)
-		}
-	}
+	})
 }
 
 // TestMembershipsOfTheSameHostsAreOneTimeTogether loses packets, so that
