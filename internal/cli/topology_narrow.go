@@ -409,15 +409,11 @@ func (g *growth) followTwo(ctx context.Context, id string) error {
 	})
 }
 
-func (g *growth) endedTwo(plan *narrow.Plan) (err error) {
+func (g *growth) endedTwo(plan *narrow.Plan) error {
 	back := plan.Stage == narrow.Aborted
-	switch {
-	case g.output == "json" || g.output == "yaml":
-		err = printData(g.streams.Out, g.output, plan)
-	case back:
-		_, err = fmt.Fprintf(g.streams.Out, "taken back: %s; the site has three control planes as before\n", plan.Ended)
-	default:
-		_, err = fmt.Fprintf(g.streams.Out, "%s and %s are the two control planes: either host may be lost; wipe the disk of %s before it gets to a network again\n", plan.Survivor, plan.Peer, plan.Old.Name)
+	words := fmt.Sprintf("%s and %s are the two control planes: either host may be lost; wipe the disk of %s before it gets to a network again", plan.Survivor, plan.Peer, plan.Old.Name)
+	if back {
+		words = "taken back: " + plan.Ended + "; the site has three control planes as before"
 	}
-	return errors.Join(err, g.over(back, "the plan by which "+plan.Old.Name+" goes"))
+	return g.over(plan, back, words, "the plan by which "+plan.Old.Name+" goes")
 }

@@ -85,8 +85,19 @@ func (g *growth) lockGone(now *replacement.Doing) bool {
 	return !g.letsGo || now == nil || now.Rule != plans.AwaitRule && now.Problem == ""
 }
 
-// over returns the error of a command whose plan came to its end. what is the plan.
-func (g *growth) over(takenBack bool, what string) error {
+// over prints the end of a plan, in words or as data, and returns the error of the command. what is the plan.
+func (g *growth) over(plan any, takenBack bool, words, what string) error {
+	var err error
+	if g.output == "json" || g.output == "yaml" {
+		err = printData(g.streams.Out, g.output, plan)
+	} else {
+		_, err = fmt.Fprintln(g.streams.Out, words)
+	}
+	return errors.Join(err, g.ends(takenBack, what))
+}
+
+// ends returns the error of a command whose plan came to its end.
+func (g *growth) ends(takenBack bool, what string) error {
 	switch {
 	case takenBack && !g.abort:
 		return coded(command.ExitRefused, "%s was taken back", what)

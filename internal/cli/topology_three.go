@@ -261,15 +261,10 @@ func (g *growth) doingThree() (*replacement.Doing, error) {
 	return &replacement.Doing{Step: d.Step, Rule: d.Rule, Words: d.Words, Way: d.Way, Wish: d.Wish, Gates: d.Gates, Problem: d.Problem}, nil
 }
 
-func (g *growth) endedThree(plan *widen.Plan) (err error) {
-	back := plan.Stage == widen.Aborted
-	switch {
-	case g.output == "json" || g.output == "yaml":
-		err = printData(g.streams.Out, g.output, plan)
-	case back:
-		_, err = fmt.Fprintf(g.streams.Out, "taken back: %s; the site has two control planes as before\n", plan.Ended)
-	default:
-		_, err = fmt.Fprintln(g.streams.Out, plan.New.Name+" is the third control plane: any one may be lost")
+func (g *growth) endedThree(plan *widen.Plan) error {
+	back, words := plan.Stage == widen.Aborted, plan.New.Name+" is the third control plane: any one may be lost"
+	if back {
+		words = "taken back: " + plan.Ended + "; the site has two control planes as before"
 	}
-	return errors.Join(err, g.over(back, "the plan for "+plan.New.Name))
+	return g.over(plan, back, words, "the plan for "+plan.New.Name)
 }

@@ -63,7 +63,7 @@ func Work(l Lock, moves, work state.Fact[string]) replace.Gate {
 }
 
 // calm are the stages of plans of every kind in which a control plane may boot.
-var calm = []string{"planned", "waiting", "coming", "whole", "aborted"}
+var calm = []replace.Stage{replace.Planned, replace.Waiting, "coming", replace.Whole, replace.Aborted}
 
 // Changes says by the lock of all plans what changes the control planes; empty if nothing does at the
 // moment. A plan with words of its own is not about them, and needs the boots of hosts. One that has not
@@ -71,7 +71,7 @@ var calm = []string{"planned", "waiting", "coming", "whole", "aborted"}
 // last for days.
 func Changes(lock map[string]string) string {
 	var copied struct {
-		Stage string `json:"stage"`
+		Stage replace.Stage `json:"stage"`
 	}
 	unread := json.Unmarshal([]byte(lock[replace.LockCopy]), &copied)
 	if lock[replace.LockWords] != "" || unread == nil && slices.Contains(calm, copied.Stage) {

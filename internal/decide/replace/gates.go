@@ -148,18 +148,6 @@ func (f Facts) silence() string {
 	return ""
 }
 
-// SerialProblem says why a serial number that a person typed is no word about a host, empty if it is
-// one. It does not name the right number: who reads it at the machine has looked at the machine.
-func SerialProblem(typed, serial, host string) string {
-	switch {
-	case serial == "":
-		return fmt.Sprintf("the serial number of %s is not known, so nothing can be compared with the one that you typed", host)
-	case typed != serial:
-		return fmt.Sprintf("%s is not the serial number of %s: make sure that you looked at the right machine", typed, host)
-	}
-	return ""
-}
-
 // mark is what a person reads at a machine, and types.
 func mark(m state.Machine) string {
 	if m.Serial == "" && m.UUID != "" {
@@ -168,12 +156,16 @@ func mark(m state.Machine) string {
 	return "serial number"
 }
 
-// MachineProblem is SerialProblem for a machine that may have no serial number: then its UUID counts.
+// MachineProblem says why what a person typed is no word about the machine of a host, empty if it is one:
+// its serial number or, if it has none, its UUID. It does not name the right one: who reads it at the
+// machine has looked at the machine.
 func MachineProblem(typed string, m state.Machine, host string) string {
 	switch {
-	case m.Serial != "" || m.UUID == "":
-		return SerialProblem(typed, m.Serial, host)
-	case !strings.EqualFold(typed, m.UUID):
+	case m.Serial == "" && m.UUID == "":
+		return fmt.Sprintf("the serial number of %s is not known, so nothing can be compared with the one that you typed", host)
+	case m.Serial != "" && typed != m.Serial:
+		return fmt.Sprintf("%s is not the serial number of %s: make sure that you looked at the right machine", typed, host)
+	case m.Serial == "" && !strings.EqualFold(typed, m.UUID):
 		return fmt.Sprintf("%s has no serial number, and %s is not its UUID: make sure that you looked at the right machine", host, typed)
 	}
 	return ""

@@ -68,15 +68,16 @@ func partsOf(w works, seen survey.Seen, v survey.Survey) []cluster.Part {
 		if w.mark.Known {
 			p.Release = w.mark.Value.Release(name, v.Site.Record.From)
 		}
-		of := v.Releases[p.Release.Value]
-		p.Pending = w.Pending(name, of)
-		if starts := starting(w.operator); name == parts.Operator {
-			switch {
-			case !isOf(w.operator, image(of)) || starts != "" && !v.Site.Record.Settled: // its host brings it until it runs
-				p.Release, p.Pending = state.Fact[string]{}, w.Pending(name, gate.Release{})
-			case starts != "" && p.Pending.Value == "":
-				p.Pending = state.Known(starts)
+		starts := ""
+		if name == parts.Operator {
+			starts = starting(w.operator)
+			// Until all parts have settled its host brings it as long as it does not run.
+			if !isOf(w.operator, image(v.Releases[p.Release.Value])) || starts != "" && !v.Site.Record.Settled {
+				p.Release, starts = state.Fact[string]{}, ""
 			}
+		}
+		if p.Pending = w.Pending(name, v.Releases[p.Release.Value]); starts != "" && p.Pending.Value == "" {
+			p.Pending = state.Known(starts)
 		}
 		p.Undone = undone(seen, annotation.Part{Upgrade: v.Site.Record.Upgrade, Release: v.Site.Record.To, Part: name})
 		p.Stuck = undone(seen, annotation.Part{Upgrade: v.Site.Record.Upgrade, Release: v.Site.Record.From, Part: name})
