@@ -79,7 +79,26 @@ func TestStandby(t *testing.T) {
 		tr.healthyAgain()
 		tr.handedOver(host)
 	})
+	// Such a host cannot leave before it stops: its etcd is still one of two voters.
+	scenario(t, "standby of a host whose etcd does not answer", 1, func(tr *trial) {
+		host := tr.other(tr.leads)
+		tr.survivor = tr.other(host)
+		tr.fault(lab.Fault{Kind: lab.FaultProcessStop, Host: host, Process: "etcd"})
+		tr.on(host, "pcs node standby "+host)
+		tr.writable(tr.survivor, departsWithin)
+		if err := tr.recordIs(tr.Context(), tr.survivor, state.EtcdSole); err != nil {
+			tr.Error(err)
+		}
+		tr.on(host, "pcs node unstandby "+host)
+		tr.mend(host, lab.FaultProcessStop)
+		tr.healthyAgain()
+		tr.fenced(0)
+	})
 }
+
+// departsWithin bounds the time without a write after a host was stopped that had not left:
+// etcdmember.LeaveLimit, and what etcd needs to stop.
+const departsWithin = time.Minute
 
 func TestGracefulShutdown(t *testing.T) {
 	scenario(t, "shutdown of the leader", 2, func(tr *trial) {

@@ -256,6 +256,7 @@ func protocol() []sentence {
 		{"the leaver waits for its removal", host(leaves, follows, own(state.EtcdDeparting), peer(state.EtcdSole)), state.EtcdWait, "leave.await-removal"},
 		{"and not for ever", host(leaves, follows, own(state.EtcdDeparting), peer(state.EtcdSole), at(func(s *state.EtcdSnapshot) { s.Pacemaker.LeavingFor = LeaveLimit + 1 })), state.EtcdStop, "leave.stop"},
 		{"removed: the leaver stops", host(leaves, follows, own(state.EtcdDeparting), peer(state.EtcdSole), members(beta)), state.EtcdStop, "leave.stop"},
+		{"who was stopped without leaving leaves once its peer commits nothing because of that", host(staysStopped), state.EtcdWriteRecord, "leave.depart-stopped"},
 		{"a departing member whose etcd has stopped yields", host(leaves, stopped, own(state.EtcdDeparting)), state.EtcdWriteRecord, "leave.yield"},
 		{"but not before the peer has read that it departs", host(leaves, stopped, own(state.EtcdDeparting), at(func(s *state.EtcdSnapshot) { s.Statement.Value.SeenSeq = 3 })), state.EtcdIdle, "leave.stopped"},
 		{"a yield is proof enough", host(peer(state.EtcdDeparting), own(state.EtcdSole), noLeader, peerStopped, at(func(s *state.EtcdSnapshot) { s.Statement.Value.Record.Yields = 0xb })), state.EtcdWriteRecord, "lead.left-behind"},

@@ -2,6 +2,7 @@ package etcdmember
 
 import (
 	"testing"
+	"time"
 
 	"github.com/holdfast/holdfast/internal/model/state"
 )
@@ -41,6 +42,31 @@ func leavingSentences() []sentence {
 		{"a voter that stops looks again too", like("who does not know its members for the moment looks again", own(state.EtcdVoter)), state.EtcdWait, "leave.look-again"},
 		{"who stops beside a peer that stops does not look again", like("who does not know its members for the moment looks again", peerLeaves), state.EtcdStop, "leave.stop"},
 		{"who stops and cannot read its record does not look again", like("who does not know its members for the moment looks again", unreadable), state.EtcdStop, "leave.stop"},
+		{"a voter too", like("who was stopped without leaving leaves once its peer commits nothing because of that", own(state.EtcdVoter)), state.EtcdWriteRecord, "leave.depart-stopped"},
+		{"and gives its data directory up once the peer has read that", like("who was stopped without leaving leaves once its peer commits nothing because of that", own(state.EtcdDeparting), at(func(s *state.EtcdSnapshot) { s.Statement.Value.SeenSeq = s.Record.Value.Seq })), state.EtcdWriteRecord, "leave.yield"},
+		{"not while a restart may still end", like("who was stopped without leaving leaves once its peer commits nothing because of that", leavingFor(LeaveLimit)), state.EtcdIdle, "leave.stopped"},
+		{"nor beside a peer that stops too", like("who was stopped without leaving leaves once its peer commits nothing because of that", peerLeaves), state.EtcdIdle, "leave.stopped"},
+		{"nor beside a peer that was started a moment ago: both may be", like("who was stopped without leaving leaves once its peer commits nothing because of that", peerStalls(StallAfter-StallStep-1)), state.EtcdIdle, "leave.stopped"},
+		{"nor beside one that has a leader", like("who was stopped without leaving leaves once its peer commits nothing because of that", at(func(s *state.EtcdSnapshot) { s.Statement.Value.Leaderless = false })), state.EtcdIdle, "leave.stopped"},
+		{"nor beside one whose etcd is down", like("who was stopped without leaving leaves once its peer commits nothing because of that", peerStopped), state.EtcdIdle, "leave.stopped"},
+		{"nor beside one whose etcd cannot work", like("who was stopped without leaving leaves once its peer commits nothing because of that", at(func(s *state.EtcdSnapshot) { s.Statement.Value.Sick = "its disk hangs" })), state.EtcdIdle, "leave.stopped"},
+		{"nor beside one that may lack writes", like("who was stopped without leaving leaves once its peer commits nothing because of that", peer(state.EtcdVoter)), state.EtcdIdle, "leave.stopped"},
+		{"nor with a stand-in, which is stopped first", like("who was stopped without leaving leaves once its peer commits nothing because of that", standIn(0xb)), state.EtcdStop, "leave.stop"},
+		{"a learner that stays stopped does not leave", like("who was stopped without leaving leaves once its peer commits nothing because of that", own(state.EtcdLearner)), state.EtcdIdle, "leave.stopped"},
 		{"the limit of looking again is its last moment", like("who does not know its members for the moment looks again", leavingFor(LeaveLook)), state.EtcdWait, "leave.look-again"},
 	}
+}
+
+// staysStopped makes this host one that Pacemaker stopped without leaving, and the peer one
+// that commits nothing because of that.
+func staysStopped(s *state.EtcdSnapshot) {
+	stopped(s)
+	leaves(s)
+	s.Pacemaker.LeavingFor = LeaveLimit + 1
+	s.Statement.Value.Leaderless, s.Statement.Value.Stalled = true, StallAfter-StallStep
+}
+
+// peerStalls makes the peer state for how long it has committed nothing.
+func peerStalls(d time.Duration) change {
+	return func(s *state.EtcdSnapshot) { s.Statement.Value.Stalled = d }
 }

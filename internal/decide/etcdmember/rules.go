@@ -32,11 +32,27 @@ func (v *view) mayYield() bool {
 		v.peerIn(state.EtcdPair, state.EtcdSole, state.EtcdTakingOver) && v.peerCopyIs(state.CopyWhole) && !v.peerBarred()
 }
 
+// staysStopped reports whether this host was stopped without leaving, longer than a restart
+// takes, while the peer is to run and states for about StallAfter that it has no leader: both
+// were started, or the peer never stopped. It knows of a peer only what that states, so a stop
+// of both, and a start of both, are over by then.
+func (v *view) staysStopped() bool {
+	return v.s.Pacemaker.LeavingFor > LeaveLimit && v.standIn() == 0 && v.mayYield() && v.peerIn(state.EtcdPair) && v.peerCarries() &&
+		!v.peer.Leaving && v.peer.Leaderless && v.peer.Stalled >= StallAfter-StallStep
+}
+
 var leavingRules = []rule{
 	{
 		"leave.yield", "we depart, our etcd is stopped, and the peer has read that we depart",
 		"gives up its data directory, which is proof enough for the peer to go on without a fence", state.EtcdWriteRecord,
 		func(v *view) bool { return v.known && v.in(state.EtcdDeparting) && v.mayYield() }, writeYield,
+	},
+	{
+		// It may be down before it was asked to stop, or its peer may stop too and be
+		// started again: then it never left, and one of two voters commits nothing.
+		"leave.depart-stopped", "etcd is stopped, we never left, and the peer, which is pair, runs and has committed nothing for too long",
+		"this host stays stopped, and its peer takes no writes because of that: this host leaves, the peer goes on", state.EtcdWriteRecord,
+		func(v *view) bool { return v.in(state.EtcdPair, state.EtcdVoter) && v.staysStopped() }, writeDeparting,
 	},
 	{
 		"leave.stopped", "etcd is stopped", "etcd is stopped, as Pacemaker requested", state.EtcdIdle,

@@ -209,7 +209,7 @@ var historic = []Bug{
 		verdict: forbid("lead.drop-learner"),
 	},
 	{
-		Name: "void", Seed: 98, What: "the evidence of a fence is void, since the peer may have joined unseen, and nobody fences again", Origin: "another fence is asked for",
+		Name: "void", Seed: 562, What: "the evidence of a fence is void, since the peer may have joined unseen, and nobody fences again", Origin: "another fence is asked for",
 		verdict: forbid("gone.fence-again"),
 	},
 	{

@@ -49,7 +49,15 @@ func TestTheSameSeedTakesTheSameSteps(t *testing.T) {
 }
 
 func TestDisksAreFullOftenEnoughToMeetTheirRules(t *testing.T) {
-	missing := []string{"FAULT its disk is full", "equal.no-space-depart:", "equal.no-space-yield:", "follow.no-space:", "has room again"}
+	meets(t, "FAULT its disk is full", "equal.no-space-depart:", "equal.no-space-yield:", "follow.no-space:", "has room again")
+}
+
+// A host leaves late only where Pacemaker keeps it stopped for long.
+func TestHostsStayStoppedOftenEnoughToLeaveLate(t *testing.T) { meets(t, "leave.depart-stopped:") }
+
+// meets fails unless the traces of 2000 schedules contain each text.
+func meets(t *testing.T, missing ...string) {
+	t.Helper()
 	for seed := uint64(1); seed <= 2000 && len(missing) > 0; seed++ {
 		trace := strings.Join(Run(seed, Options{Trace: true}).Trace, "\n")
 		missing = slices.DeleteFunc(missing, func(text string) bool { return strings.Contains(trace, text) })
