@@ -238,13 +238,15 @@ func finish(marker string) error {
 // started reports whether a step was begun before, in this run or an earlier
 // one, and records that it is begun now.
 func (r *run) started(name string) (bool, error) {
-	path := filepath.Join(r.done, slug(name)+".started")
+	path := r.startedPath(name)
 	_, err := os.Stat(path)
 	if err == nil || !errors.Is(err, fs.ErrNotExist) {
 		return err == nil, err
 	}
 	return false, host.WriteFileAtomic(path, nil, state.DefaultFileMode)
 }
+
+func (r *run) startedPath(name string) string { return filepath.Join(r.done, slug(name)+".started") }
 
 // slug returns a step's name as a file name.
 func slug(name string) string { return strings.ReplaceAll(name, " ", "-") }

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/install/configserver"
+	"github.com/holdfast/holdfast/internal/install/restore"
 	"github.com/holdfast/holdfast/internal/model/state"
 	renderhost "github.com/holdfast/holdfast/internal/render/host"
 	"github.com/holdfast/holdfast/internal/render/keepalived"
@@ -22,15 +24,34 @@ const (
 	kubeletConfig   = state.KubeletKubeconfig
 )
 
+// The names under which started records that kubeadm was begun.
+const (
+	beganInit = "start control plane"
+	beganJoin = "join"
+)
+
+// blank returns an error if etcd has data although kubeadm was never begun here: its disk may be one
+// of a former site, and have the last copy. kubeadm's own check for that holds for its first run
+// only. A restore has brought its data before.
+func (r *run) blank(began string) error {
+	if r.Site.Restore != nil || host.Exists(r.startedPath(began)) {
+		return nil
+	}
+	return restore.Blank(filepath.Join(r.root, state.EtcdDataDir), "an installation")
+}
+
 // kubeadmInit starts the cluster on this host. kubeadm keeps certificates,
 // kubeconfigs and etcd data that it finds, so a second run after a crash goes
 // on; only its checks for a clean host have to be skipped then. A restored site has its
 // data of etcd before it begins.
 func (r *run) kubeadmInit(ctx context.Context) error {
+	if err := r.blank(beganInit); err != nil {
+		return err
+	}
 	if err := r.systemctl(ctx, "start", renderhost.ContainerdUnit); err != nil {
 		return err
 	}
-	resuming, err := r.started("start control plane")
+	resuming, err := r.started(beganInit)
 	if err != nil {
 		return err
 	}
@@ -59,14 +80,20 @@ func (r *run) kubeadmJoin(ctx context.Context) error {
 	if r.joined(ctx) {
 		return nil
 	}
+	pair := host.Exists(placePath) // then this host's etcd runs already
+	if r.Site.Role.ControlPlane() && !pair {
+		if err := r.blank(beganJoin); err != nil {
+			return err
+		}
+	}
 	if err := r.systemctl(ctx, "start", renderhost.ContainerdUnit); err != nil {
 		return err
 	}
-	resuming, err := r.started("join")
+	resuming, err := r.started(beganJoin)
 	if err != nil {
 		return err
 	}
-	before := kubeadm.Progress{Resuming: resuming, KubeletBootstrapped: host.Exists(kubeletConfig) && host.Exists(kubeadm.KubeletCertificate), Pair: host.Exists(placePath)}
+	before := kubeadm.Progress{Resuming: resuming, KubeletBootstrapped: host.Exists(kubeletConfig) && host.Exists(kubeadm.KubeletCertificate), Pair: pair}
 	if err := r.writeJoin(before); err != nil {
 		return err
 	}

@@ -45,7 +45,7 @@ func (r *run) comeAsThird(ctx context.Context) error {
 	steps := twonode.NewHost(r.Log)
 	t := third{
 		enter:   func(ctx context.Context) (configserver.Entry, error) { return r.server.enter(ctx, request) },
-		prepare: r.prepare, has: steps.KubeletHasEtcd, votes: r.votes, now: r.Now,
+		prepare: r.prepareThird, has: steps.KubeletHasEtcd, votes: r.votes, now: r.Now,
 		give: func(ctx context.Context, pod []byte) error {
 			if err := steps.PutPod(pod); err != nil {
 				return err
@@ -57,6 +57,15 @@ func (r *run) comeAsThird(ctx context.Context) error {
 		return err
 	}
 	return host.WriteFileAtomic(placePath, nil, state.DefaultFileMode)
+}
+
+// prepareThird is prepare for a host whose etcd was not given to kubelet yet. That etcd would go on
+// with data that it finds.
+func (r *run) prepareThird(ctx context.Context) error {
+	if err := r.blank(beganJoin); err != nil {
+		return err
+	}
+	return r.prepare(ctx)
 }
 
 // step does the next thing, and reports whether this host has come, or need not come so.

@@ -105,10 +105,23 @@ func (w work) done() (r Report, is bool, err error) {
 		if err == nil && r.SHA256 == w.SHA256 {
 			what = "an earlier restore from the same backup"
 		}
-		return Report{}, false, fmt.Errorf("%s has data of %s: a restore begins on a blank host, "+
-			"so move them away if nobody needs them (mv %[1]s/%[3]s %[1]s-before)", w.DataDir, what, memberName)
+		return Report{}, false, notBlank(w.DataDir, what, "a restore")
 	}
 	return r, true, nil
+}
+
+// Blank returns an error if etcd has data in its data directory. begins names what needs a host that
+// has none.
+func Blank(dataDir, begins string) error {
+	if !host.Exists(filepath.Join(dataDir, memberName)) {
+		return nil
+	}
+	return notBlank(dataDir, "another etcd", begins)
+}
+
+func notBlank(dataDir, of, begins string) error {
+	return fmt.Errorf("%s has data of %s: %s begins on a blank host, "+
+		"so move them away if nobody needs them (mv %[1]s/%[4]s %[1]s-before)", dataDir, of, begins, memberName)
 }
 
 func readReport(path string) (r Report, err error) {

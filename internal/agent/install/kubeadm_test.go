@@ -1,0 +1,69 @@
+package install
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/model/site"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// foreignRun is a host whose operating system is new, and whose disk of etcd has data of a former site.
+func foreignRun(t *testing.T, role state.Role) *run {
+	t.Helper()
+	r, _ := newRun(t, role)
+	r.root = t.TempDir()
+	if err := os.MkdirAll(filepath.Join(r.root, state.EtcdDataDir, "member"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// The first refusal was kubeadm's. Its second run, three seconds later, skipped all checks, and went
+// on over the data.
+func TestKubeadmDoesNotGoOnOverDataOfAFormerSite(t *testing.T) {
+	for name, c := range map[string]struct {
+		role  state.Role
+		began string
+		do    func(*run) func(context.Context) error
+	}{
+		"init":               {state.RoleBootstrap, beganInit, func(r *run) func(context.Context) error { return r.kubeadmInit }},
+		"join":               {state.RoleMaster, beganJoin, func(r *run) func(context.Context) error { return r.kubeadmJoin }},
+		"join as third host": {state.RoleMaster, beganJoin, func(r *run) func(context.Context) error { return r.prepareThird }},
+	} {
+		r := foreignRun(t, c.role)
+		for try := range 2 {
+			err := c.do(r)(t.Context())
+			if err == nil || !strings.Contains(err.Error(), "/var/lib/etcd has data of another etcd: an installation begins on a blank host") || !strings.Contains(err.Error(), "/var/lib/etcd/member ") {
+				t.Errorf("%s, try %d: %v", name, try, err)
+			}
+		}
+		if host.Exists(r.startedPath(c.began)) {
+			t.Errorf("%s: the next try would count as resuming", name)
+		}
+	}
+}
+
+// What an earlier run of this installation began is its own.
+func TestDataOfThisInstallationAreNoHindrance(t *testing.T) {
+	r := foreignRun(t, state.RoleBootstrap)
+	if _, err := r.started(beganInit); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.blank(beganInit); err != nil {
+		t.Error(err)
+	}
+	restored := foreignRun(t, state.RoleBootstrap)
+	restored.Site.Restore = &site.Restore{}
+	if err := restored.blank(beganInit); err != nil {
+		t.Errorf("a restore has brought the data before: %v", err)
+	}
+	blank, _ := newRun(t, state.RoleMaster)
+	if blank.root = t.TempDir(); blank.blank(beganJoin) != nil {
+		t.Error("a blank host is refused")
+	}
+}
