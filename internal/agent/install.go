@@ -28,12 +28,12 @@ runs until the host is installed, because it may have to wait for other hosts.`,
   holdfast-agent install`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, err := readSite()
+			s, text, err := readSiteFile()
 			if err != nil {
 				return err
 			}
 			return install.Run(cmd.Context(), install.Options{
-				Site: s, Release: release, Log: streams.Out, Now: time.Now,
+				Site: s, Text: text, Release: release, Log: streams.Out, Now: time.Now,
 			})
 		},
 	}
@@ -43,13 +43,19 @@ runs until the host is installed, because it may have to wait for other hosts.`,
 
 // readSite reads the site that the host's Ignition left on the disk.
 func readSite() (*site.Site, error) {
+	s, _, err := readSiteFile()
+	return s, err
+}
+
+// readSiteFile returns the text of the file too.
+func readSiteFile() (*site.Site, []byte, error) {
 	data, err := os.ReadFile(site.Path)
 	if err != nil {
-		return nil, fmt.Errorf("this host belongs to no cluster yet (run 'holdfast-agent apply' with its Ignition): %w", err)
+		return nil, nil, fmt.Errorf("this host belongs to no cluster yet (run 'holdfast-agent apply' with its Ignition): %w", err)
 	}
 	s, err := site.Unmarshal(data)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", site.Path, err)
+		return nil, nil, fmt.Errorf("%s: %w", site.Path, err)
 	}
-	return s, nil
+	return s, data, nil
 }

@@ -3,11 +3,16 @@ package install
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/model/payload"
+	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -52,5 +57,57 @@ func TestTheProgramOfTheReleaseGoesOn(t *testing.T) {
 	r, _ := newRun(t, state.RoleWorker)
 	if err := r.handOver(payload.Version, digestOfNext); err != nil {
 		t.Error(err)
+	}
+}
+
+// A worker whose admission has ended is given another configuration while it waits.
+func TestAConfigurationThatIsAppliedMeanwhileIsSeen(t *testing.T) {
+	const before, after = `{"role":"worker"}`, `{"role":"worker","fresh":true}`
+	given := func(t *testing.T) (*run, func(string)) {
+		r, _ := newRun(t, state.RoleWorker)
+		r.root, r.Text = t.TempDir(), []byte(before)
+		apply := func(text string) {
+			t.Helper()
+			if err := host.WriteFileAtomic(filepath.Join(r.root, site.Path), []byte(text), state.SecretFileMode); err != nil {
+				t.Fatal(err)
+			}
+		}
+		apply(before)
+		return r, apply
+	}
+	for name, join := range map[string]func(*run, func()) func(context.Context) error{
+		"in a step that waits": func(r *run, tried func()) func(context.Context) error {
+			return func(ctx context.Context) error {
+				return r.poll(ctx, time.Second, func(context.Context) (bool, string, error) {
+					tried()
+					return false, "", errors.New("the token has ended")
+				})
+			}
+		},
+		"in a step that fails": func(_ *run, tried func()) func(context.Context) error {
+			return func(context.Context) error { tried(); return errors.New("the token has ended") }
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r, apply := given(t)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			defer cancel()
+			tries := 0
+			err := r.persist(ctx, step{name: "join cluster", do: join(r, func() {
+				if tries++; tries == 3 {
+					apply(after)
+				}
+			})})
+			if !errors.Is(err, errAnew) || tries != 3 {
+				t.Errorf("%s: %d tries: %v", name, tries, err)
+			}
+		})
+	}
+	r, _ := given(t)
+	if err := os.Remove(filepath.Join(r.root, site.Path)); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.sameSite(); err != nil {
+		t.Errorf("without the file the unit would not start again: %v", err)
 	}
 }

@@ -41,6 +41,8 @@ const retryAfter = 3 * time.Second
 // Options holds the inputs of an installation.
 type Options struct {
 	Site *site.Site
+	// Text is the file from which Site was read.
+	Text []byte
 	// Release is the directory of the release on this host.
 	Release string
 	Log     io.Writer
@@ -79,7 +81,7 @@ type step struct {
 }
 
 // Run installs this host and returns when it is complete, the context ends, or another
-// program has to go on. It repeats a failing step for as long as it takes, because the
+// program, or this one with another configuration, has to go on. It repeats a failing step for as long as it takes, because the
 // step may wait for another host.
 func Run(ctx context.Context, o Options) error {
 	name, err := host.Name()
@@ -194,7 +196,10 @@ func (r *run) persist(ctx context.Context, s step) error {
 	}
 	r.start(s.name)
 	for {
-		err := helped(s.do(ctx))
+		err := r.sameSite()
+		if err == nil {
+			err = helped(s.do(ctx))
+		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -202,7 +207,7 @@ func (r *run) persist(ctx context.Context, s step) error {
 			err = finish(marker)
 		}
 		r.end(err)
-		if err == nil || errors.Is(err, errHandOver) {
+		if err == nil || ends(err) {
 			return err
 		}
 		if err := host.Sleep(ctx, retryAfter); err != nil {
@@ -251,10 +256,14 @@ func (r *run) startedPath(name string) string { return filepath.Join(r.done, slu
 // slug returns a step's name as a file name.
 func slug(name string) string { return strings.ReplaceAll(name, " ", "-") }
 
-// poll calls ready every interval until it answers true. It shows what ready
-// waits for, and its errors too, because the missing thing may be another host.
+// poll calls ready every interval until it answers true, or another configuration was
+// applied. It shows what ready waits for, and its errors too, because the missing thing may
+// be another host.
 func (r *run) poll(ctx context.Context, interval time.Duration, ready func(context.Context) (bool, string, error)) error {
 	for {
+		if err := r.sameSite(); err != nil {
+			return err
+		}
 		ok, waiting, err := ready(ctx)
 		if ok && err == nil {
 			return nil
