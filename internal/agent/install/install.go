@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/observe/own"
 	"github.com/holdfast/holdfast/internal/decide/installation"
+	"github.com/holdfast/holdfast/internal/decide/wiping"
 	"github.com/holdfast/holdfast/internal/install/release"
 	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -111,6 +112,10 @@ func Run(ctx context.Context, o Options) error {
 }
 
 func (r *run) doAll(ctx context.Context) error {
+	// A wipe that did not end was allowed to delete the host as it was before.
+	if err := host.RemoveFile(filepath.Join(r.root, wiping.JournalPath)); err != nil {
+		return err
+	}
 	for _, s := range r.steps() {
 		if err := r.persist(ctx, s); err != nil {
 			return err

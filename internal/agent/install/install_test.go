@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/decide/wiping"
 	"github.com/holdfast/holdfast/internal/install/configserver"
 	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/testkit/golden"
@@ -232,6 +233,24 @@ func TestAVIPIsAskedAboutAndHeldInItsOwnNetwork(t *testing.T) {
 	v.Addresses = []state.HostAddress{on("eth0", 2, "10.99.0.11/24")}
 	if _, hold, err := places(v); err == nil || len(hold) != 0 || !strings.Contains(err.Error(), "VIP 10.98.0.5 is in 10.98.0.0/24, where this host has no address") {
 		t.Errorf("without one in that of the API: holds %v, %v", hold, err)
+	}
+}
+
+// The same host may be installed again into the same site: then only this tells that it lives anew.
+func TestAnInstallationEndsThePermissionOfAFormerWipe(t *testing.T) {
+	r, _ := newRun(t, state.RoleWorker)
+	r.root = t.TempDir()
+	journal := filepath.Join(r.root, wiping.JournalPath)
+	if err := host.WriteFileAtomic(journal, []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := r.doAll(ctx); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	if host.Exists(journal) {
+		t.Error("the next wipe asks nobody")
 	}
 }
 

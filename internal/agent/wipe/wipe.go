@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/decide/wiping"
+	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -43,26 +45,79 @@ type Journal struct {
 	Host string    `json:"host"`
 	By   string    `json:"by,omitempty"`
 	At   time.Time `json:"at"`
+	// Life is that of the host. The permission ends with it.
+	wiping.Life
 }
 
 func (w *Wiper) path(p string) string { return filepath.Join(w.Root, p) }
 
-// Begun reports whether a wipe of this host was allowed and has not ended.
-func Begun(root string) bool { return host.Exists(filepath.Join(root, wiping.JournalPath)) }
+// Begun reports whether a wipe of this host was allowed and has not ended. A journal or a site.json
+// that cannot be read allows nothing.
+func Begun(root string) bool {
+	data, err := os.ReadFile(filepath.Join(root, wiping.JournalPath))
+	if err != nil {
+		return false
+	}
+	var j Journal
+	if json.Unmarshal(data, &j) != nil {
+		return false
+	}
+	now, err := life(root)
+	return err == nil && wiping.Continues(j.Life, now)
+}
 
-// Begin writes the journal. From then on the wipe needs no permission. So it looks at the disks
-// first: a wipe that a disk stops before it has changed anything is allowed anew.
+// life returns the life that site.json names, nil without that file.
+func life(root string) (*wiping.Life, error) {
+	data, err := os.ReadFile(filepath.Join(root, site.Path))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil //nolint:nilnil // the host belongs to no site, which is no error
+	}
+	if err != nil {
+		return nil, err
+	}
+	s, err := site.Unmarshal(data)
+	if err != nil {
+		return nil, err
+	}
+	return &wiping.Life{Cluster: s.Identity.ClusterID, Life: s.Life.ID}, nil
+}
+
+// Begin writes the journal, unless an earlier run did. From then on the wipe needs no permission. So
+// it looks at disks and mounts first: a wipe that these stop before it has changed anything is
+// allowed anew.
 func (w *Wiper) Begin(ctx context.Context, j Journal) error {
-	if !Begun(w.Root) {
-		if err := w.look(ctx); err != nil {
-			return fmt.Errorf("nothing was changed: %w", err)
-		}
+	if Begun(w.Root) {
+		return nil
+	}
+	if err := errors.Join(w.look(ctx), w.throughMounts()); err != nil {
+		return fmt.Errorf("nothing was changed: %w", err)
+	}
+	if of, err := life(w.Root); err == nil && of != nil {
+		j.Life = *of
 	}
 	data, err := json.Marshal(j)
 	if err != nil {
 		return err
 	}
 	return host.WriteFileAtomic(w.path(wiping.JournalPath), append(data, '\n'), state.SecretFileMode)
+}
+
+// throughMounts returns an error if the deletion would reach through mounted file systems that are not
+// those of pods.
+func (w *Wiper) throughMounts() error {
+	mounts, err := w.Mounts()
+	if err != nil {
+		return err
+	}
+	return w.inTheWay(slices.DeleteFunc(mounts, w.Inventory.OfPods))
+}
+
+func (w *Wiper) inTheWay(mounts []string) error {
+	in := w.Inventory.InTheWay(mounts)
+	if len(in) == 0 {
+		return nil
+	}
+	return fmt.Errorf("other file systems are mounted below what the wipe deletes, and their data would be deleted too: %s: unmount them, and run the command again", strings.Join(in, ", "))
 }
 
 // step is a part of a wipe. Each step can be done again.
@@ -160,8 +215,8 @@ func (w *Wiper) remove(context.Context) error {
 	if err != nil {
 		return err
 	}
-	if in := w.Inventory.InTheWay(mounts); len(in) > 0 {
-		return fmt.Errorf("nothing was deleted, because other file systems are mounted there, and their data would be deleted too: %s: unmount them, and run the command again", strings.Join(in, ", "))
+	if err := w.inTheWay(mounts); err != nil {
+		return fmt.Errorf("nothing was deleted: %w", err)
 	}
 	found, err := w.Finds()
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/deleted"
 	"github.com/holdfast/holdfast/internal/decide/wiping"
 	"github.com/holdfast/holdfast/internal/model/corosync"
+	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/state"
 	renderhost "github.com/holdfast/holdfast/internal/render/host"
 	"github.com/holdfast/holdfast/internal/testkit/sitetest"
@@ -65,17 +66,33 @@ func (m *machine) wiper(root string) *Wiper {
 	}
 }
 
-// put writes a file below a root.
+// put writes files below a root, site.json as that of a site.
 func put(t *testing.T, root string, paths ...string) {
 	t.Helper()
 	for _, p := range paths {
 		if err := os.MkdirAll(filepath.Dir(filepath.Join(root, p)), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(root, p), nil, 0o600); err != nil {
+		var data []byte
+		if p == site.Path {
+			data = siteOf(t, "a", "")
+		}
+		if err := os.WriteFile(filepath.Join(root, p), data, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
+}
+
+// siteOf returns site.json of a cluster in one of its lives.
+func siteOf(t *testing.T, cluster, life string) []byte {
+	t.Helper()
+	s := sitetest.New(t, sitetest.TwoDual).For(state.RoleMaster)
+	s.Identity.ClusterID, s.Life.ID = cluster, life
+	data, err := s.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
 }
 
 var (
@@ -260,6 +277,54 @@ func TestADiskThatIsInUseStopsTheWipeBeforeItBegins(t *testing.T) {
 	m.answer["lsblk"] = "\n/srv\n" // somebody mounts it while the wipe is cut off
 	if err := w.Begin(t.Context(), Journal{Host: "w-1"}); err != nil || !Begun(root) {
 		t.Errorf("a wipe that has begun does not go on: %v", err)
+	}
+}
+
+func TestAMountInTheWayStopsTheWipeBeforeItBegins(t *testing.T) {
+	root, m := t.TempDir(), newMachine()
+	put(t, root, ours...)
+	m.mounts = []string{"/", "/var/lib/etcd", "/var/lib/kubelet/pods/a/volumes/nfs", "/var/lib/holdfast/backups"}
+	w := m.wiper(root)
+	err := w.Begin(t.Context(), Journal{Host: "w-1"})
+	if err == nil || !strings.Contains(err.Error(), "nothing was changed: other file systems are mounted below what the wipe deletes, and their data would be deleted too: /var/lib/holdfast/backups: unmount them") || Begun(root) {
+		t.Errorf("%v, and the next wipe needs no permission: %t", err, Begun(root))
+	}
+	m.mounts = m.mounts[:3]
+	if err := w.Begin(t.Context(), Journal{Host: "w-1"}); err != nil || !Begun(root) {
+		t.Errorf("only file systems of pods are left: %v", err)
+	}
+}
+
+// A wipe whose last step fails keeps its journal. Months later it would delete the host that was
+// installed since, and ask nobody.
+func TestAPermissionEndsWithTheLifeOfTheHost(t *testing.T) {
+	root, m := t.TempDir(), newMachine()
+	put(t, root, ours...)
+	w := m.wiper(root)
+	w.Disks, m.fails = []string{"/dev/disk/by-id/x"}, "wipefs"
+	if err := w.Begin(t.Context(), Journal{Host: "w-1"}); err != nil || !Begun(root) {
+		t.Fatal(err)
+	}
+	if err := w.Wipe(t.Context()); err == nil || !Begun(root) || host.Exists(filepath.Join(root, site.Path)) {
+		t.Fatalf("%v, it goes on without permission: %t", err, Begun(root))
+	}
+	for what, data := range map[string][]byte{"another site": siteOf(t, "b", ""), "the restored site": siteOf(t, "a", "2"), "a damaged file": []byte("{")} {
+		if err := host.WriteFileAtomic(filepath.Join(root, site.Path), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if Begun(root) {
+			t.Errorf("%s: a wipe needs no permission", what)
+		}
+	}
+	m.fails, w.Disks = "", nil
+	if err := host.WriteFileAtomic(filepath.Join(root, site.Path), siteOf(t, "b", ""), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Begin(t.Context(), Journal{Host: "w-1"}); err != nil || !Begun(root) {
+		t.Errorf("it was allowed anew, and does not count: %v", err)
+	}
+	if err := os.WriteFile(filepath.Join(root, wiping.JournalPath), []byte("{"), 0o600); err != nil || Begun(root) {
+		t.Errorf("a journal that cannot be read allows a wipe: %v", err)
 	}
 }
 

@@ -25,7 +25,7 @@ const (
 // Facts has the facts about the host.
 type Facts struct {
 	Host string
-	// Begun is true if an earlier wipe was allowed and has begun.
+	// Begun is true if an earlier wipe was allowed, has begun, and Continues.
 	Begun bool
 	// Site is true if the host belongs to a site.
 	Site bool
@@ -42,6 +42,17 @@ type Facts struct {
 	// that the host was taken out of a cluster that cannot be asked.
 	GiveUp, Removed bool
 }
+
+// Life names the cluster and the life of a site to which a host belongs.
+type Life struct {
+	Cluster string `json:"cluster,omitempty"`
+	Life    string `json:"life,omitempty"`
+}
+
+// Continues reports whether the wipe that was allowed in one life is still allowed. now is the life of
+// site.json, nil without that file: then the wipe has deleted it. A host of another life was
+// installed again since.
+func Continues(allowed Life, now *Life) bool { return now == nil || *now == allowed }
 
 // Gate is a reason for which the host is not wiped now, with the way out.
 type Gate struct{ Name, Why, Way string }

@@ -43,6 +43,26 @@ func TestAHostIsWipedOnlyOnceItsClusterDoesNotCountOnIt(t *testing.T) {
 	golden.Check(t, "gates.txt", []byte(text.String()))
 }
 
+func TestAWipeIsAllowedForTheLifeOfItsHostAlone(t *testing.T) {
+	was := Life{Cluster: "a"}
+	for name, c := range map[string]struct {
+		now  *Life
+		want bool
+	}{
+		"its site.json is still there": {&Life{Cluster: "a"}, true},
+		"it has deleted site.json":     {nil, true},
+		"another site":                 {&Life{Cluster: "b"}, false},
+		"the same site, restored":      {&Life{Cluster: "a", Life: "2"}, false},
+	} {
+		if got := Continues(was, c.now); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+	if Continues(Life{}, &Life{Cluster: "a"}) {
+		t.Error("a journal of an earlier build allows it for every site")
+	}
+}
+
 func TestNothingIsDeletedThroughAMount(t *testing.T) {
 	i := All()
 	mounts := []string{"/", "/var/lib/etcd", "/var/lib/holdfast/backups/nfs", "/var/lib/kubelet/pods/x/volumes/y", "/mnt/data", "/run/netns/cni-1", "/etc/kubernetes/secret"}
