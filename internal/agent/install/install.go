@@ -34,7 +34,7 @@ const (
 )
 
 // doneDir holds one empty file for each step that the host has done.
-const doneDir = "/var/lib/holdfast/install/done"
+const doneDir = state.InstallStepsDir
 
 // retryAfter is the pause before a failed step is tried again.
 const retryAfter = 3 * time.Second

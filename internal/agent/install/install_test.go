@@ -65,6 +65,18 @@ func TestTheStepsOfARoleMatchTheApprovedList(t *testing.T) {
 	golden.Check(t, "steps.txt", []byte(out.String()))
 }
 
+// apply goes by that step: before it nothing of a site or role is left on a host.
+func TestTheFirstStepThatIsNotRepeatedTellsThatAnInstallationHasBegun(t *testing.T) {
+	for _, role := range []state.Role{state.RoleBootstrap, state.RoleMaster, state.RoleWorker} {
+		r, _ := newRun(t, role)
+		steps := r.steps()
+		i := slices.IndexFunc(steps, func(s step) bool { return !s.always })
+		if got := filepath.Join(doneDir, slug(steps[i].name)); got != state.InstallBegunPath {
+			t.Errorf("%s: it is %s", role, got)
+		}
+	}
+}
+
 func TestAStepThatIsDoneIsNotDoneAgain(t *testing.T) {
 	r, _ := newRun(t, state.RoleMaster)
 	calls := map[string]int{}

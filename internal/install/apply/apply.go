@@ -5,11 +5,17 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"os"
+	"slices"
 
 	"github.com/coreos/ignition/v2/config/v3_5/types"
 
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/decide/installation"
 	"github.com/holdfast/holdfast/internal/install/plan"
 	"github.com/holdfast/holdfast/internal/model/ignition"
+	model "github.com/holdfast/holdfast/internal/model/site"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // InputError reports a configuration that is wrong, or that asks for something
@@ -108,6 +114,9 @@ func (h *Host) plan(ctx context.Context, req Request, cfg types.Config) (plan.Pl
 	if err != nil {
 		return plan.Plan{}, &InputError{Err: err}
 	}
+	if err := h.goesOn(d); err != nil {
+		return plan.Plan{}, &InputError{Err: err}
+	}
 	o, err := h.Observe(ctx, d)
 	if err != nil {
 		return plan.Plan{}, err
@@ -117,6 +126,40 @@ func (h *Host) plan(ctx context.Context, req Request, cfg types.Config) (plan.Pl
 		return plan.Plan{}, &InputError{Err: err}
 	}
 	return p, nil
+}
+
+// goesOn returns an error if the installation of this host began with the site.json of another site,
+// life or role than that of a configuration. One that cannot be read is no hindrance: its reader
+// says so.
+func (h *Host) goesOn(d plan.Desired) error {
+	i := slices.IndexFunc(d.Files, func(f plan.File) bool { return f.Path == model.Path })
+	begun, installed := h.has(state.InstallBegunPath), h.has(state.InstalledPath)
+	if i < 0 || !begun && !installed {
+		return nil
+	}
+	path, err := h.at(model.Path)
+	if err != nil {
+		return err
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil //nolint:nilerr // see above
+	}
+	have, err := model.Unmarshal(text)
+	if err != nil {
+		return nil //nolint:nilerr // see above
+	}
+	want, err := model.Unmarshal(d.Files[i].Contents)
+	if err != nil {
+		return nil //nolint:nilerr // see above
+	}
+	return installation.Mixed(have, want, installed)
+}
+
+// has reports whether a path exists on the host.
+func (h *Host) has(path string) bool {
+	at, err := h.at(path)
+	return err == nil && host.Exists(at)
 }
 
 // follow takes the steps of a plan. It writes the journal before and after

@@ -17,6 +17,13 @@ const (
 // InstalledPath exists once a host is installed.
 const InstalledPath = "/var/lib/holdfast/install/complete"
 
+// The installation of a host keeps one empty file below InstallStepsDir for each step that is done.
+// InstallBegunPath is the first that a later installation would not do again.
+const (
+	InstallStepsDir  = "/var/lib/holdfast/install/done"
+	InstallBegunPath = InstallStepsDir + "/unpack-release"
+)
+
 // SigningPair is the file by which the controller manager signs: the certificate
 // and the key of the one authority that signs now. It takes exactly one
 // certificate, and ca.crt has two while an authority is replaced.
