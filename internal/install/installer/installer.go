@@ -98,30 +98,47 @@ func errUnreadableState(err error) error {
 	return fmt.Errorf("%s contains a configuration that cannot be read: %w", StateFile, err)
 }
 
-// open returns the site of the directory and its state, both saved. The first
-// call for a directory generates its keys.
-func (in *Installer) open() (*site.Site, *saved, error) {
+// open returns the site of the directory, its state and its manifests. It saves the
+// state after everything that may refuse the configuration. The first call for a
+// directory generates its keys.
+func (in *Installer) open() (s *site.Site, st *saved, set manifestSet, err error) {
+	s, st, changed, err := in.parse()
+	if err != nil {
+		return nil, nil, set, err
+	}
+	if set, err = in.mergeManifests(s, st); err != nil {
+		return nil, nil, set, err
+	}
+	if changed {
+		err = in.writeState(st)
+	}
+	return s, st, set, err
+}
+
+// parse returns the site of the directory and its state, and whether the state differs
+// from the saved one.
+func (in *Installer) parse() (s *site.Site, st *saved, changed bool, err error) {
 	old, err := in.readState()
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, false, err
 	}
 	data, err := in.readConfig(old)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, false, err
 	}
 	cfg, err := config.Parse(data)
 	if err != nil {
-		return nil, nil, &InputError{fmt.Errorf("%s: %w", filepath.Join(in.Dir, ConfigFile), err)}
+		return nil, nil, false, &InputError{fmt.Errorf("%s: %w", filepath.Join(in.Dir, ConfigFile), err)}
 	}
 	if err := in.builtFor(cfg); err != nil {
-		return nil, nil, &InputError{fmt.Errorf("%s: %w", filepath.Join(in.Dir, ConfigFile), err)}
+		return nil, nil, false, &InputError{fmt.Errorf("%s: %w", filepath.Join(in.Dir, ConfigFile), err)}
 	}
 	in.warnings(cfg)
-	st, err := in.update(old, cfg, string(data))
+	st, changed, err = in.update(old, cfg, string(data))
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, false, err
 	}
-	return &site.Site{Config: cfg, Identity: st.Identity, Restore: st.Restore, Life: st.Life}, st, nil
+	return &site.Site{Config: cfg, Identity: st.Identity, Restore: st.Restore, Life: st.Life}, st, changed, nil
 }
 
 // builtFor refuses hosts that cannot run the release's programs.
@@ -170,25 +187,21 @@ func (in *Installer) warn(format string, args ...any) {
 	}
 }
 
-// update returns the state for the configuration, and saves it if it has
-// changed.
-func (in *Installer) update(old *saved, cfg *config.InstallConfig, text string) (*saved, error) {
+// update returns the state for the configuration, and whether it has changed.
+func (in *Installer) update(old *saved, cfg *config.InstallConfig, text string) (st *saved, changed bool, err error) {
 	if old == nil {
-		made, err := keys.Generate(in.Now(), in.Random)
-		if err != nil {
-			return nil, err
+		if host.Exists(filepath.Join(in.Dir, SnapshotFile)) {
+			return nil, false, &InputError{fmt.Errorf("a restore was begun in %s and did not end, so the keys of the site are not there: empty the directory and run 'holdfast restore' again", in.Dir)}
 		}
-		st := &saved{Version: stateVersion, Config: text, Identity: made}
-		return st, in.writeState(st)
+		made, err := keys.Generate(in.Now(), in.Random)
+		return &saved{Version: stateVersion, Config: text, Identity: made}, true, err
 	}
 	if err := in.sameCluster(old, cfg); err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	if old.Config == text {
-		return old, nil
-	}
+	changed = old.Config != text
 	old.Config = text
-	return old, in.writeState(old)
+	return old, changed, nil
 }
 
 // sameCluster refuses to use one cluster's keys for another, and other service networks for the

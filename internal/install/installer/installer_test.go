@@ -307,6 +307,7 @@ func TestWarningsReachThePerson(t *testing.T) {
 func TestDataOfABackupThatExceedTheQuotaAreWarnedOf(t *testing.T) {
 	for text, warned := range map[string]bool{"": true, "etcdQuotaGiB: 3\n": true, "etcdQuotaGiB: 4\n": false} {
 		d := newDirectory(t, sitetest.OneNone+text)
+		d.must(d.IgnitionConfigs)
 		d.write(installer.SnapshotFile, "")
 		if err := os.Truncate(filepath.Join(d.Dir, installer.SnapshotFile), 7<<29); err != nil { // 3.5 GiB, none of it on the disk
 			t.Fatal(err)

@@ -31,11 +31,7 @@ func (in *Installer) Manifests() ([]string, error) {
 		return nil, err
 	}
 	defer release()
-	s, st, err := in.open()
-	if err != nil {
-		return nil, err
-	}
-	set, err := in.mergeManifests(s, st)
+	_, st, set, err := in.open()
 	if err != nil {
 		return nil, err
 	}
@@ -45,12 +41,11 @@ func (in *Installer) Manifests() ([]string, error) {
 // manifests returns the objects that the first host applies: those that
 // Manifests writes, with everything that the administrator changed, added or
 // deleted in the directory. Unchanged files follow the configuration.
-func (in *Installer) manifests(s *site.Site, st *saved) ([]state.File, error) {
-	set, err := in.mergeManifests(s, st)
-	if err != nil || !set.onDisk || len(st.Manifests) == 0 {
-		return set.use, err
+func (in *Installer) manifests(st *saved, set manifestSet) ([]state.File, error) {
+	if !set.onDisk || len(st.Manifests) == 0 {
+		return set.use, nil
 	}
-	_, err = in.saveManifests(st, set, set.use)
+	_, err := in.saveManifests(st, set, set.use)
 	return set.use, err
 }
 

@@ -141,9 +141,13 @@ func TestTwoChangesOfOneManifestAreNotGuessed(t *testing.T) {
 	object := d.anObject()
 	d.write(object, d.read(object)+"# mine\n")
 	d.write(installer.ConfigFile, strings.ReplaceAll(sitetest.TwoDual, "10.98.0.5", "10.98.0.7"))
-	for range 2 { // the refusal stays
-		_, err := d.IgnitionConfigs()
+	was := d.read(installer.StateFile)
+	for _, create := range []func() ([]string, error){d.IgnitionConfigs, d.Manifests, d.IgnitionConfigs} { // the refusal stays
+		_, err := create()
 		wantInputError(t, err, object, "delete them, run 'holdfast create manifests' and make your changes again")
+		if d.read(installer.StateFile) != was {
+			t.Error("the configuration that is refused is saved: other commands go by it")
+		}
 	}
 	if err := os.Remove(filepath.Join(d.Dir, object)); err != nil {
 		t.Fatal(err)

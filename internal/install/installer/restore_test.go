@@ -269,3 +269,17 @@ func TestL46TheFirstHostKnowsWhereTheFormerSiteAnswers(t *testing.T) {
 		t.Errorf("it asks at %s, and serves at %s", got, s.APIHost())
 	}
 }
+
+// The power was cut, or the disk was full, before the keys of the backup were saved. New keys would
+// make a blank site beside the snapshot.
+func TestARestoreThatDidNotEndBecomesNoBlankSite(t *testing.T) {
+	d := newDirectory(t, sitetest.TwoDual)
+	d.write(installer.SnapshotFile, "etcd")
+	for _, create := range []func() ([]string, error){d.Manifests, d.IgnitionConfigs} {
+		_, err := create()
+		wantInputError(t, err, "a restore was begun in "+d.Dir, "empty the directory and run 'holdfast restore' again")
+	}
+	if _, err := os.Stat(filepath.Join(d.Dir, installer.StateFile)); err == nil {
+		t.Error("it got keys of its own")
+	}
+}

@@ -26,16 +26,16 @@ func (in *Installer) IgnitionConfigs() ([]string, error) {
 		return nil, err
 	}
 	defer release()
-	s, st, err := in.open()
+	s, st, set, err := in.open()
 	if err != nil {
 		return nil, err
 	}
-	return in.write(s, st)
+	return in.write(s, st, set)
 }
 
 // write renders and writes the files.
-func (in *Installer) write(s *site.Site, st *saved) ([]string, error) {
-	objects, err := in.manifests(s, st)
+func (in *Installer) write(s *site.Site, st *saved, set manifestSet) ([]string, error) {
+	objects, err := in.manifests(st, set)
 	if err != nil {
 		return nil, err
 	}
