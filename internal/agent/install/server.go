@@ -18,6 +18,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/agent/admission"
+	"github.com/holdfast/holdfast/internal/decide/installation"
 	"github.com/holdfast/holdfast/internal/install/configserver"
 	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -151,10 +152,24 @@ func (s *server) get(ctx context.Context) (string, error) {
 // anew is the remedy for a secret that has ended.
 const anew = "make its configuration again (holdfast create join-config, and holdfast-agent apply with it)"
 
-// ended has the server's words about a secret that is not valid any more.
-type ended string
+// ended is the error about a secret that is not valid any more: the server's words, and the remedy.
+type ended struct{ words, remedy string }
 
-func (e ended) Error() string { return string(e) + ": " + anew }
+func (e ended) Error() string { return e.words + ": " + e.remedy }
+
+// clockBehind is the least difference to the server's clock for which that is named. The token that a
+// control plane makes lasts a day by its own clock.
+const clockBehind = 3 * time.Hour
+
+// refused returns the error about a secret to which the server answered 401 on a date of HTTP. If a
+// control plane's own clock ended the secret, another configuration would not help.
+func (s *server) refused(words, date string) error {
+	there, err := http.ParseTime(date)
+	if now := s.now(); err == nil && len(s.site.Identity.JoinKey) > 0 && there.Sub(now) >= clockBehind {
+		return ended{words, installation.Clock(now, []installation.Moment{{At: there, What: "the control plane that says so answered"}}).Error()}
+	}
+	return ended{words, anew}
+}
 
 // forget drops a token that is not valid any more.
 func (s *server) forget(token string) {
@@ -196,7 +211,7 @@ func (s *server) post(ctx context.Context, path, token string, body []byte) ([]b
 	case err != nil:
 		return nil, err
 	case resp.StatusCode == http.StatusUnauthorized:
-		return nil, ended(configserver.Words(data))
+		return nil, s.refused(configserver.Words(data), resp.Header.Get("Date"))
 	case resp.StatusCode == http.StatusNotFound:
 		return nil, errors.New("the control plane runs an older build, which does not admit hosts of this build")
 	case resp.StatusCode >= http.StatusBadRequest:

@@ -219,3 +219,25 @@ func TestAWorkerWhoseSecretHasEndedIsToldSo(t *testing.T) {
 		t.Error("it waits for itself")
 	}
 }
+
+// It makes its own token, by its own clock: no other configuration would make that a valid one.
+func TestAControlPlaneWhoseClockIsBehindIsToldToSetIt(t *testing.T) {
+	for role, c := range map[state.Role]struct {
+		behind time.Duration
+		clock  bool
+	}{state.RoleMaster: {48 * time.Hour, true}, state.RoleBootstrap: {2 * time.Hour, false}, state.RoleWorker: {48 * time.Hour, false}} {
+		site := serveSite(t, role)
+		s := site.host(t, "host-1", t.TempDir())
+		s.now = func() time.Time { return time.Now().Add(-c.behind) }
+		if !c.clock {
+			site.key = []byte(strings.Repeat("n", jointoken.MinKeyBytes))
+		}
+		_, err := s.bootstrapToken(t.Context(), "sha256:here")
+		if err == nil || strings.Contains(err.Error(), "the clock is behind. Set it (chronyc makestep") != c.clock || strings.HasSuffix(err.Error(), anew) == c.clock {
+			t.Errorf("%s: %v", role, err)
+		}
+		if _, err := os.Stat(s.path); err == nil {
+			t.Errorf("%s: the token is kept", role)
+		}
+	}
+}
