@@ -36,8 +36,11 @@ func writeAPIServerFiles(root string, o Options) error {
 	return nil
 }
 
+// kubeletSettings is kubelet's configuration. kubeadm writes it, and kubelet does not start before.
+const kubeletSettings = "/var/lib/kubelet/config.yaml"
+
 // written lists the files that kubeadm writes so that everybody may read them.
-var written = []string{"/var/lib/kubelet/config.yaml"}
+var written = []string{kubeletSettings}
 
 // closeFiles leaves them to root, who alone reads them.
 func closeFiles(context.Context) error { return CloseFiles("/") }

@@ -22,6 +22,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/wiping"
 	"github.com/holdfast/holdfast/internal/install/configserver"
 	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/render/keepalived"
 	"github.com/holdfast/holdfast/internal/testkit/golden"
 	"github.com/holdfast/holdfast/internal/testkit/sitetest"
 )
@@ -245,6 +246,27 @@ func TestAVIPIsAskedAboutAndHeldInItsOwnNetwork(t *testing.T) {
 	v.Addresses = []state.HostAddress{on("eth0", 2, "10.99.0.11/24")}
 	if _, hold, err := places(v); err == nil || len(hold) != 0 || !strings.Contains(err.Error(), "VIP 10.98.0.5 is in 10.98.0.0/24, where this host has no address") {
 		t.Errorf("without one in that of the API: holds %v, %v", hold, err)
+	}
+}
+
+// kubelet starts keepalived, and has no configuration before kubeadm init. A boot before that takes
+// the VIPs away, though the pod is there.
+func TestAVIPIsHeldAnewUntilKubeletCanStartKeepalived(t *testing.T) {
+	r, _ := newRun(t, state.RoleBootstrap)
+	r.root = t.TempDir()
+	put := func(path string) {
+		t.Helper()
+		if err := host.WriteFileAtomic(filepath.Join(r.root, path), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(keepalived.PodPath)
+	if err := r.holdVIP(t.Context()); err == nil || !strings.Contains(err.Error(), "VIP 10.98.0.5") {
+		t.Errorf("it does not look where to hold them: %v", err) // this host of a test has no address
+	}
+	put(kubeletSettings)
+	if err := r.holdVIP(t.Context()); err != nil {
+		t.Errorf("keepalived decides: %v", err)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -83,9 +84,10 @@ func (r *run) fencedByName(name string) error {
 // holdVIP puts the API VIPs on this host before anything can hold them by VRRP,
 // so that the other hosts reach the configuration server from the first moment.
 // keepalived takes them over as they are. holdVIP looks for other holders in each
-// VIP's own network, as far as this host is in it.
+// VIP's own network, as far as this host is in it. A boot takes them away again, so it
+// repeats that until kubelet can start keepalived.
 func (r *run) holdVIP(ctx context.Context) error {
-	if _, err := os.Stat(keepalived.PodPath); err == nil {
+	if host.Exists(filepath.Join(r.root, keepalived.PodPath)) && host.Exists(filepath.Join(r.root, kubeletSettings)) {
 		return nil // a re-run: keepalived decides
 	}
 	v, err := r.network()
