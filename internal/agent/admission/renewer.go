@@ -15,12 +15,14 @@ import (
 
 	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/decide/joining"
+	"github.com/holdfast/holdfast/internal/model/retired"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // RenewalAPI is the part of the API that the Renewer needs.
 type RenewalAPI interface {
 	Nodes(ctx context.Context) ([]state.Node, error)
+	Retired(ctx context.Context, name string) (retired.List, error)
 	NodeLastSeen(ctx context.Context, node string) (time.Time, error)
 	CreateRequest(ctx context.Context, r joining.Request, life time.Duration) error
 	DecideRequest(ctx context.Context, name string, v joining.Verdict) (bool, error)
@@ -136,11 +138,15 @@ func (r *Renewer) judge(ctx context.Context, api RenewalAPI, expired joining.Exp
 	if err != nil {
 		return joining.Verdict{}, err
 	}
+	out, err := api.Retired(ctx, expired.Node)
+	if err != nil {
+		return joining.Verdict{}, err
+	}
 	seen, err := api.NodeLastSeen(ctx, expired.Node)
 	if err != nil {
 		return joining.Verdict{}, err
 	}
-	return joining.Renew(r.Site, expired, nodes, seen)
+	return joining.Renew(r.Site, expired, nodes, out, seen)
 }
 
 // requestName names a request after its node and its content: a worker that asks

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/joining"
+	"github.com/holdfast/holdfast/internal/model/retired"
 	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/testkit/sitetest"
 )
@@ -24,6 +25,7 @@ import (
 // renewals plays an API that signs what is approved, and records the calls.
 type renewals struct {
 	nodes    []state.Node
+	out      retired.List
 	seen     time.Time
 	err      error // of every call
 	never    bool  // the controller manager signs nothing
@@ -38,6 +40,10 @@ func (r *renewals) note(words ...string) error {
 }
 
 func (r *renewals) Nodes(context.Context) ([]state.Node, error) { return r.nodes, r.note("nodes") }
+
+func (r *renewals) Retired(_ context.Context, node string) (retired.List, error) {
+	return r.out, r.note("entry of", node)
+}
 
 func (r *renewals) NodeLastSeen(_ context.Context, node string) (time.Time, error) {
 	return r.seen, r.note("lease of", node)
@@ -109,10 +115,10 @@ var worker = pkix.Name{CommonName: "system:node:worker-1", Organization: []strin
 func TestAnExpiredCertificateIsExchangedThroughTheAPI(t *testing.T) {
 	s, request := newRenewing(t, worker), asked(t, "", "worker-1").PEM
 	got, err := s.Renew(t.Context(), s.shown, request)
-	if err != nil || len(s.api.did) != 4 {
+	if err != nil || len(s.api.did) != 5 {
 		t.Fatalf("%q, %v: %q", got, err, s.api.did)
 	}
-	name := strings.TrimPrefix(s.api.did[2], "create ")
+	name := strings.TrimPrefix(s.api.did[3], "create ")
 	if !strings.HasPrefix(name, "expired-worker-1-") || string(got) != "certificate of "+name || s.api.approved[name].Reason != "ExpiredCertificate" {
 		t.Errorf("%s: %q, approved as %+v", name, got, s.api.approved[name])
 	}
@@ -143,11 +149,16 @@ func TestAStrangerCostsTheAPINothing(t *testing.T) {
 }
 
 func TestWhatIsRefusedIsNeverRequested(t *testing.T) {
-	s := newRenewing(t, worker)
-	s.api.nodes = nil
-	_, err := s.Renew(t.Context(), s.shown, asked(t, "", "worker-1").PEM)
-	if _, refused := errors.AsType[joining.Refusal](err); !refused || len(s.api.did) != 2 {
-		t.Errorf("%v: %q", err, s.api.did)
+	for name, play := range map[string]func(*renewals){
+		"no Node":      func(r *renewals) { r.nodes = nil },
+		"a stolen one": func(r *renewals) { r.out = retired.List{{Name: "worker-1", When: sitetest.Created}} },
+	} {
+		s := newRenewing(t, worker)
+		play(s.api)
+		_, err := s.Renew(t.Context(), s.shown, asked(t, "", "worker-1").PEM)
+		if _, refused := errors.AsType[joining.Refusal](err); !refused || len(s.api.did) != 3 {
+			t.Errorf("%s: %v: %q", name, err, s.api.did)
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/model/retired"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -88,16 +89,20 @@ func (x Expired) time(now time.Time) error {
 }
 
 // Renew decides whether a worker gets another certificate in exchange for an
-// expired one. seen is when the worker last renewed its Lease, zero if it has
-// none. The error is a Refusal.
+// expired one. out has the entries of hosts that were taken out, at least that of the
+// worker. seen is when the worker last renewed its Lease, zero if it has none. The
+// error is a Refusal.
 //
-// Kubernetes has no list of revoked certificates. These rules take its place: who
-// deletes the Node revokes all its certificates, a new Node of the same name does
+// Kubernetes has no list of revoked certificates. These rules take its place: a host
+// that was taken out gets none, nor one without a Node, a new Node of the same name does
 // not bring those of the old one back, and a node that was alive after the end of
 // this certificate has a newer one, so this one is a copy.
-func Renew(s Site, x Expired, nodes []state.Node, seen time.Time) (Verdict, error) {
+func Renew(s Site, x Expired, nodes []state.Node, out retired.List, seen time.Time) (Verdict, error) {
 	if err := s.Name(state.RoleWorker, x.Node, controlPlanes(nodes)); err != nil {
 		return Verdict{}, refuse("%s is no worker: a control plane renews its certificates itself (docs/runbook/twonode-certificates.md)", x.Node)
+	}
+	if h, listed := out.Of(x.Node); listed && h.Open() {
+		return Verdict{}, refuse("%s was %s: it gets no certificate; wipe the host (holdfast-agent wipe)", x.Node, h)
 	}
 	i := slices.IndexFunc(nodes, func(n state.Node) bool { return n.Name == x.Node })
 	if i < 0 {

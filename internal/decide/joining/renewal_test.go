@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/model/retired"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -180,7 +181,7 @@ func TestWhichWorkerGetsAnotherCertificate(t *testing.T) {
 		{"a control plane of the configuration", named, with(made("cp-2", now.Add(-800*day))), asleep, "cp-2 is no worker"},
 		{"a control plane by its label", x, with(controlPlane("worker-1", false)), asleep, "worker-1 is no worker"},
 	} {
-		v, err := Renew(s, c.x, c.nodes, c.seen)
+		v, err := Renew(s, c.x, c.nodes, nil, c.seen)
 		if c.refusal == "" {
 			if err != nil || v.Action != Approve || v.Reason != "ExpiredCertificate" || !strings.Contains(v.Message, "worker-1") {
 				t.Errorf("%s: %+v, %v", c.name, v, err)
@@ -190,6 +191,24 @@ func TestWhichWorkerGetsAnotherCertificate(t *testing.T) {
 		if _, refused := errors.AsType[Refusal](err); !refused || !strings.Contains(err.Error(), c.refusal) || v.Action != "" {
 			t.Errorf("%s: %+v, %v, want %q", c.name, v, err, c.refusal)
 		}
+	}
+}
+
+func TestAHostThatWasTakenOutGetsNoCertificateForItsExpiredOne(t *testing.T) {
+	x := Expired{Node: "worker-1", Issued: now.Add(-425 * day), Ended: now.Add(-60 * day)}
+	n := node("worker-1", false)
+	n.Created = now.Add(-800 * day)
+	entry := retired.Host{Name: "worker-1", When: now.Add(-day), By: "kim", Why: "holdfast host remove"}
+	renew := func(h retired.Host) error {
+		_, err := Renew(Site{ControlPlanes: 2}, x, []state.Node{controlPlane("cp-1", true), n}, retired.List{h}, now.Add(-100*day))
+		return err
+	}
+	if err := renew(entry); err == nil || !strings.Contains(err.Error(), "worker-1 was taken out of the cluster at ") {
+		t.Errorf("it is out: %v", err)
+	}
+	entry.Again = now.Add(-time.Hour)
+	if err := renew(entry); err != nil {
+		t.Errorf("its name was given again: %v", err)
 	}
 }
 

@@ -2,10 +2,17 @@ package guards
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
 	"strings"
 	"testing"
 	"time"
 
+	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -27,20 +34,46 @@ func nodeOn(name, machine string) *corev1.Node {
 // so the account has every right.
 func (s *site) kubeletOf(ctx context.Context, name string) client.Client {
 	s.t.Helper()
+	return s.as(ctx, "system:node:"+name, "system:nodes")
+}
+
+// as returns the API by an account with every right.
+func (s *site) as(ctx context.Context, user string, groups ...string) client.Client {
+	s.t.Helper()
 	scheme := newScheme(s.t)
 	must(s.t, rbacv1.AddToScheme(scheme))
+	must(s.t, certificatesv1.AddToScheme(scheme))
 	admin, err := client.New(s.api.Config, client.Options{Scheme: scheme})
 	must(s.t, err)
 	all := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "kubelets-of-this-test"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
-		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "system:node:" + name}},
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "of-this-test-"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: user}},
 	}
-	must(s.t, client.IgnoreAlreadyExists(admin.Create(ctx, all)))
+	must(s.t, admin.Create(ctx, all))
 	as := rest.CopyConfig(s.api.Config)
-	as.Impersonate = rest.ImpersonationConfig{UserName: "system:node:" + name, Groups: []string{"system:nodes", "system:authenticated"}}
+	as.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: append(groups, "system:authenticated")}
 	c, err := client.New(as, client.Options{Scheme: scheme})
 	must(s.t, err)
 	return c
+}
+
+// certificateRequest is a kubelet's request for another certificate.
+func certificateRequest(t *testing.T, node string) *certificatesv1.CertificateSigningRequest {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	must(t, err)
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{
+		Subject: pkix.Name{CommonName: "system:node:" + node, Organization: []string{"system:nodes"}},
+	}, key)
+	must(t, err)
+	return &certificatesv1.CertificateSigningRequest{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "csr-"},
+		Spec: certificatesv1.CertificateSigningRequestSpec{
+			Request:    pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}),
+			SignerName: certificatesv1.KubeAPIServerClientKubeletSignerName,
+			Usages:     []certificatesv1.KeyUsage{certificatesv1.UsageClientAuth, certificatesv1.UsageDigitalSignature},
+		},
+	}
 }
 
 // lists writes the entry of a host, and waits until an API server judges by it.
@@ -86,8 +119,15 @@ func TestAHostThatWasTakenOutStaysOutUntilItsNameIsGivenAgain(t *testing.T) {
 	}
 	s.comesTo("without a list it makes its Node", false, dry(nodeOn(name, "old")))
 	h := retired.Host{Name: name, Machine: "old", When: time.Now(), Why: `"again": never`}
+	ask := func(as client.Client, node string) func() error {
+		return func() error { return as.Create(ctx, certificateRequest(t, node), client.DryRunAll) }
+	}
+	s.comesTo("without a list it gets certificates", false, ask(kubelet, name))
 	s.lists(ctx, h)
 	s.comesTo("a host that was taken out does not make its Node again", true, dry(nodeOn(name, "old")))
+	s.comesTo("nor does it renew its certificate", true, ask(kubelet, name))
+	s.comesTo("a host that is given its name asks with a bootstrap token", false, ask(s.as(ctx, "system:bootstrap:abcdef"), name))
+	s.comesTo("a kubelet of another name gets certificates", false, ask(s.kubeletOf(ctx, name+"-2"), name+"-2"))
 	stop()
 	stop = func() {}
 	s.clearGuards()
@@ -98,6 +138,7 @@ func TestAHostThatWasTakenOutStaysOutUntilItsNameIsGivenAgain(t *testing.T) {
 
 	h.Again = time.Now()
 	s.lists(ctx, h)
+	s.comesTo("the host with the name given again gets certificates", false, ask(kubelet, name))
 	s.comesTo("the name was given again", false, func() error { return kubelet.Create(ctx, nodeOn(name, "new")) })
 	status := func(machine string) func() error {
 		return func() error {

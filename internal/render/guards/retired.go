@@ -10,8 +10,9 @@ import (
 
 // RetiredHosts is the guard that keeps a host out which was taken out of the cluster and still
 // runs. Kubernetes revokes no certificate, so the kubelet of that host could make its Node again,
-// or speak for a later host that has its name. The guard does not affect kubelets of other
-// names.
+// speak for a later host that has its name, or renew its certificate for ever, since the
+// controller manager approves that. A host that gets the name again asks for its first certificate
+// with a bootstrap token, not as a kubelet. The guard does not affect kubelets of other names.
 //
 // data is that of the ConfigMap with the list. The guard holds the names itself, because an
 // API server never again follows a ConfigMap that is a policy's parameter, once for a
@@ -20,6 +21,8 @@ func RetiredHosts(data map[string]string) Guard {
 	const (
 		name    = "dyn(object).metadata.name"
 		machine = "status.nodeInfo.machineID"
+
+		requests = "certificatesigningrequests"
 	)
 	known, _ := retired.Read(data) // a name whose entry cannot be read is out
 	listed := slices.Sorted(maps.Keys(data))
@@ -27,14 +30,22 @@ func RetiredHosts(data map[string]string) Guard {
 		h, ok := known.Of(n)
 		return ok && !h.Open()
 	})
+	users := make([]string, len(out))
+	for i, n := range out {
+		users[i] = "system:node:" + n
+	}
 	return everywhere(newGuard("retired-hosts",
-		on([]string{"nodes", "nodes/status"}, []string{""}, create, update),
+		append(on([]string{"nodes", "nodes/status"}, []string{""}, create, update),
+			on([]string{requests}, []string{"certificates.k8s.io"}, create)...),
 		variables{
-			{"kubelet", "'system:nodes' in request.userInfo.groups"},
+			{"asks", "request.resource.resource == '" + requests + "'"},
+			{"kubelet", "!variables.asks && 'system:nodes' in request.userInfo.groups"},
 			{"out", fmt.Sprintf("%s in %s", name, list(out))},
 			{"listed", fmt.Sprintf("%s in %s", name, list(listed))},
 		},
 		checks{
+			check("!variables.asks || !(request.userInfo.username in "+list(users)+")",
+				"this host was taken out of the cluster, and its kubelet gets no certificate any more. To have a host of this name, add one: holdfast host add."),
 			check("!variables.kubelet || oldObject != null || !variables.out",
 				"this host was taken out of the cluster, and its kubelet may not make its Node again. To have a host of this name, add one: holdfast host add."),
 			check("!variables.kubelet || oldObject == null || !variables.listed || "+field("oldObject", machine, "''")+" == '' || "+stays(machine),
