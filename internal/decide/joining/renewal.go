@@ -108,7 +108,7 @@ func Renew(s Site, x Expired, nodes []state.Node, out retired.List, seen time.Ti
 	if i < 0 {
 		return Verdict{}, refuse("the cluster has no Node %s any more: if this host is yours, install it anew (docs/runbook/expired-worker.md)", x.Node)
 	}
-	switch made := nodes[i].Created; {
+	switch made := nodes[i].Made(); {
 	case made.After(x.Issued.Add(untilRegistered)):
 		return Verdict{}, refuse("the certificate is older than the Node %s, which was created at %s: it belongs to an earlier host of that name: %s",
 			x.Node, stamp(made), anew(x.Node))

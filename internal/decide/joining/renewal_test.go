@@ -156,6 +156,11 @@ func TestWhichWorkerGetsAnotherCertificate(t *testing.T) {
 		return n
 	}
 	old := made("worker-1", now.Add(-800*day))
+	anew := func(first string) state.Node { // as a plan for a second family makes it
+		n := made("worker-1", now.Add(-200*day))
+		n.Labels = map[string]string{state.LabelMade: first}
+		return n
+	}
 	asleep := now.Add(-100 * day)
 	s := Site{ControlPlanes: 2, Named: []string{"cp-1", "cp-2"}}
 	with := func(n state.Node) []state.Node { return []state.Node{controlPlane("cp-1", true), n} }
@@ -170,11 +175,14 @@ func TestWhichWorkerGetsAnotherCertificate(t *testing.T) {
 	}{
 		{"it slept", x, with(old), asleep, ""},
 		{"it slept, and was never renewed", x, with(made("worker-1", x.Issued.Add(20*time.Minute))), asleep, ""},
+		{"it slept, and a plan made its Node anew before that", x, with(anew(state.MadeAt(now.Add(-800 * day)))), asleep, ""},
 		{"it was cut off, and lived until its certificate expired", x, with(old), x.Ended, ""},
 		{"the same, with a clock that was ahead", x, with(old), x.Ended.Add(5 * time.Minute), ""},
 
 		{"its Node was deleted", x, []state.Node{controlPlane("cp-1", true), made("worker-2", now.Add(-800*day))}, asleep, "the cluster has no Node worker-1 any more"},
 		{"another host has its name since", x, with(made("worker-1", now.Add(-200*day))), asleep, "belongs to an earlier host of that name"},
+		{"the same, and that one's Node was made anew", x, with(anew(state.MadeAt(now.Add(-300 * day)))), asleep, "belongs to an earlier host of that name"},
+		{"the same, and nobody understands when", x, with(anew("long ago")), asleep, "belongs to an earlier host of that name"},
 		{"a copy of a key that was replaced", x, with(old), now, "it has a newer one, and this is an old copy"},
 		{"the same, and both have expired", x, with(old), x.Ended.Add(11 * time.Minute), "it has a newer one, and this is an old copy"},
 		{"nobody knows when it lived", x, with(old), time.Time{}, "its Lease is missing"},

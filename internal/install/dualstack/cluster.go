@@ -136,8 +136,9 @@ func changes(s *site.Site, p decide.Plan) ([]manifests.Change, error) {
 	return manifests.Move(&have, &want)
 }
 
-// Share makes a Node anew as it was, with a second share of the pod network. keep writes the
-// Node down before it is deleted, so that a cut in between loses nothing of it; kept returns
+// Share makes a Node anew as it was, with a second share of the pod network. A label tells since
+// when there is a Node of the host: by that a worker gets another certificate for its expired
+// one. keep writes the Node down before it is deleted, so that a cut in between loses nothing of it; kept returns
 // what an earlier run wrote down, nil for nothing.
 func Share(ctx context.Context, api API, name string, share netip.Prefix, kept func() (*corev1.Node, error), keep func(*corev1.Node) error) error {
 	now, err := api.Node(ctx, name)
@@ -156,12 +157,17 @@ func Share(ctx context.Context, api API, name string, share netip.Prefix, kept f
 		return err
 	}
 	n := registration.Kept(now)
-	if before != nil && before.UID != now.UID {
+	cut := before != nil && before.UID != now.UID
+	if cut {
 		// an earlier run was cut, and the host's own agent made the Node, which may have lost
 		// what only an administrator sets
 		n.Labels, n.Annotations = joined(n.Labels, before.Labels), joined(n.Annotations, before.Annotations)
-	} else if err := keep(n); err != nil {
-		return err
+	}
+	n.Labels = joined(n.Labels, map[string]string{state.LabelMade: state.MadeAt(now.CreationTimestamp.Time)})
+	if !cut {
+		if err := keep(n); err != nil {
+			return err
+		}
 	}
 	if err := api.DeleteNode(ctx, name, string(now.UID)); err != nil {
 		return err

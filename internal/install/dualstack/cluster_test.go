@@ -176,6 +176,8 @@ func share(t *testing.T, api *apitest.API, cluster API) {
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"rack": "7"}, Annotations: map[string]string{"mine": "1"}},
 		Spec:       corev1.NodeSpec{PodCIDR: "10.128.2.0/23", PodCIDRs: []string{"10.128.2.0/23"}, Unschedulable: true},
 	}))
+	first, err := cluster.Node(t.Context(), name)
+	must(t, err)
 	var copied *corev1.Node
 	for range 2 {
 		must(t, Share(t.Context(), cluster, name, secondV6.Hosts[name].Share, func() (*corev1.Node, error) { return copied, nil }, func(n *corev1.Node) error { copied = n; return nil }))
@@ -183,6 +185,11 @@ func share(t *testing.T, api *apitest.API, cluster API) {
 		if want := `10.128.2.0/23 ["10.128.2.0/23","fd44:0:0:ff::/64"] true 7 1`; got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
+	}
+	is, err := cluster.Node(t.Context(), name)
+	must(t, err)
+	if want := state.MadeAt(first.CreationTimestamp.Time); is.Labels[state.LabelMade] != want {
+		t.Errorf("the Node tells of its first time %q, want %s", is.Labels[state.LabelMade], want)
 	}
 	if copied == nil || copied.UID == "" {
 		t.Errorf("what was kept: %+v", copied)
@@ -222,7 +229,7 @@ func (a *nodes) again() {
 func (a *nodes) make(n *corev1.Node) {
 	a.uid++
 	a.node = n.DeepCopy()
-	a.node.UID = types.UID(fmt.Sprint("u", a.uid))
+	a.node.UID, a.node.CreationTimestamp = types.UID(fmt.Sprint("u", a.uid)), metav1.Unix(int64(a.uid), 0)
 }
 
 func (a *nodes) Node(context.Context, string) (n *corev1.Node, err error) {
@@ -280,7 +287,7 @@ func TestANodeLosesNothingThoughTheCarrierIsCutAnywhere(t *testing.T) {
 				if err != nil {
 					t.Fatalf("cut at %d, after %v, soon %v: %v", at, after, soon, err)
 				}
-				want := map[string]string{"rack": "7", "node-role.kubernetes.io/worker": ""}
+				want := map[string]string{"rack": "7", "node-role.kubernetes.io/worker": "", state.LabelMade: "1"}
 				if diff := cmp.Diff(want, a.node.Labels); diff != "" || len(a.node.Spec.PodCIDRs) != 2 {
 					t.Errorf("cut at %d, after %v, soon %v: %s %+v", at, after, soon, diff, a.node.Spec)
 				}

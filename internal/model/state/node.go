@@ -2,6 +2,7 @@ package state
 
 import (
 	"net/netip"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -12,6 +13,14 @@ const (
 	LabelMaster       = "node-role.kubernetes.io/master"
 	LabelWorker       = "node-role.kubernetes.io/worker"
 )
+
+// LabelMade tells when the first Node of a host was made, on a Node that was made anew for
+// the same host. An administrator sets it: the API lets no kubelet set a label of this domain
+// (admission plug-in NodeRestriction).
+const LabelMade = "holdfast.node-restriction.kubernetes.io/made"
+
+// MadeAt returns the value of LabelMade.
+func MadeAt(t time.Time) string { return strconv.FormatInt(t.Unix(), 10) }
 
 // Node is a node of the cluster as the API has it.
 type Node struct {
@@ -49,6 +58,15 @@ func CompareNodes(a, b Node) int { return strings.Compare(a.Name, b.Name) }
 func (n Node) ControlPlane() bool {
 	_, ok := n.Labels[LabelControlPlane]
 	return ok
+}
+
+// Made is the time since which the host has a Node, also if somebody made the Node anew for it.
+func (n Node) Made() time.Time {
+	seconds, err := strconv.ParseInt(n.Labels[LabelMade], 10, 64)
+	if first := time.Unix(seconds, 0); err == nil && first.Before(n.Created) {
+		return first
+	}
+	return n.Created
 }
 
 // HasRole reports whether the node has one of the role labels by which the

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/holdfast/holdfast/internal/model/state"
 	render "github.com/holdfast/holdfast/internal/render/flannel"
 )
 
@@ -43,6 +44,22 @@ func TestAWorkerReadsTheAuthorityOfTheAPIWithoutARightMore(t *testing.T) {
 		patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"holdfast.io/authorities":"{}"}}}`))
 		if err := c.kubelet.Patch(ctx, n, patch); may && err != nil || !may && !refused(err) {
 			t.Errorf("it writes to %s: %v", node, err)
+		}
+	}
+}
+
+// By this label a worker gets another certificate for its expired one (docs/adr/0050).
+func TestAKubeletCannotTellSinceWhenItsHostHasANode(t *testing.T) {
+	c := newCluster(t)
+	label := map[string]string{state.LabelMade: "1"}
+	for what, err := range map[string]error{
+		"its Node": c.kubelet.Patch(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker-1"}},
+			client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"`+state.LabelMade+`":"1"}}}`))),
+		"its status": patchStatus(t, c.kubelet, "worker-1", `{"metadata":{"labels":{"`+state.LabelMade+`":"1"}}}`),
+		"a new Node": c.kubelet.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker-1", Labels: label}}),
+	} {
+		if !refused(err) {
+			t.Errorf("%s: %v", what, err)
 		}
 	}
 }
