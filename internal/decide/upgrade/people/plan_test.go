@@ -5,6 +5,10 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/holdfast/holdfast/internal/decide/noderole"
 	"github.com/holdfast/holdfast/internal/decide/page"
 )
 
@@ -24,5 +28,21 @@ func TestNoUpgradeBeginsWhileAPlanChangesTheControlPlanes(t *testing.T) {
 	}
 	if _, err := s.underWay(1).read(t).Rollback(); err != nil {
 		t.Errorf("an upgrade that has begun cannot go back: %v", err)
+	}
+}
+
+func TestTheWordOfAControlPlaneAboutAReleaseCountsBeforeThatOfAWorker(t *testing.T) {
+	s := aSite()
+	s.hosts[2].Facts.Name = "a-1" // it comes before cp-1
+	s.hosts[2].Offered[0].Name, s.hosts[2].Release.Digest = "a lie", r3
+	u := s.read(t)
+	if r, told := u.Release(r2); !told || r.Name != "Holdfast 0.9.0" {
+		t.Errorf("%v %+v", told, r)
+	}
+	if _, told := u.Release(r3); !told {
+		t.Error("nobody hears a worker of which no control plane tells")
+	}
+	if n := HostOf(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{noderole.Claim: "master"}}}); n.Labelled {
+		t.Error("a claim, which a kubelet may write, counts as the label")
 	}
 }

@@ -41,6 +41,8 @@ type Objects struct {
 type Host struct {
 	Name   string
 	Worker bool
+	// Labelled is true if its Node is labelled as a control plane's, which no kubelet can do.
+	Labelled bool
 	// VIP is true while it holds a virtual IP.
 	VIP bool
 	// Ready is what its Node says, Kubelet the version of its kubelet.
@@ -56,7 +58,7 @@ type Host struct {
 // HostOf reads a host from its Node.
 func HostOf(n *corev1.Node) Host {
 	_, control := n.Labels[state.LabelControlPlane]
-	h := Host{Name: n.Name, Worker: !control && n.Labels[noderole.Claim] != string(state.RoleMaster), Backups: backup.HostOf(n.Name, n.Annotations)}
+	h := Host{Name: n.Name, Labelled: control, Worker: !control && n.Labels[noderole.Claim] != string(state.RoleMaster), Backups: backup.HostOf(n.Name, n.Annotations)}
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady && c.Status != corev1.ConditionUnknown {
 			h.Ready = state.Known(c.Status == corev1.ConditionTrue)
@@ -191,9 +193,20 @@ func ParseImage(text string) (string, error) {
 	return image, nil
 }
 
-// Release returns what hosts say of a release, if one of them has it.
+// Release returns what hosts say of a release, if one of them has it. The word of a control
+// plane counts before that of a worker.
 func (u Upgrade) Release(digest string) (gate.Release, bool) {
-	for _, h := range u.Hosts {
+	hosts := slices.Clone(u.Hosts)
+	slices.SortStableFunc(hosts, func(a, b Host) int { // control planes first
+		switch {
+		case a.Labelled == b.Labelled:
+			return 0
+		case a.Labelled:
+			return -1
+		}
+		return 1
+	})
+	for _, h := range hosts {
 		for _, r := range h.Told.Value.Releases() {
 			if h.Told.Known && digest != "" && Digest(r.Digest) == digest {
 				r.Digest = digest

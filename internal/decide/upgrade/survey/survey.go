@@ -72,7 +72,8 @@ type Survey struct {
 	Facts gate.Facts
 	// Site lacks the closed gates: Closed adds them.
 	Site cluster.Site
-	// Releases are all that hosts have told of, by their digests.
+	// Releases are all that hosts have told of, by their digests. The word of a control plane
+	// counts before that of a worker.
 	Releases map[string]gate.Release
 	// Wish is what a person wants, with the mistakes in it.
 	Wish  clusterversion.Wish
@@ -87,18 +88,29 @@ func Of(s Seen) Survey {
 		out.hosts = append(out.hosts, hostOf(&s.Nodes[i], s))
 	}
 	slices.SortFunc(out.hosts, func(a, b host) int { return strings.Compare(a.node.Name, b.node.Name) })
-	for _, h := range out.hosts {
-		for _, r := range h.said.Releases() {
-			if r.Digest != "" {
-				out.Releases[r.Digest] = r
-			}
-		}
-	}
+	out.hear(true)
+	out.hear(false)
 	out.Site = out.site(s)
 	out.told = out.tellsOfBackups(s.Now)
 	out.Site.Ask = out.told.ask(out.Site)
 	out.Facts = out.facts(s)
 	return out
+}
+
+// hear takes the descriptions of releases that nobody has told of before: of control planes, or
+// of the other hosts. Root on a worker writes what he likes into its Node, but no kubelet can
+// label its Node as a control plane's.
+func (v Survey) hear(control bool) {
+	for _, h := range v.hosts {
+		if _, labelled := h.node.Labels[state.LabelControlPlane]; labelled != control {
+			continue
+		}
+		for _, r := range h.said.Releases() {
+			if _, told := v.Releases[r.Digest]; !told && r.Digest != "" {
+				v.Releases[r.Digest] = r
+			}
+		}
+	}
 }
 
 func (v Survey) site(s Seen) cluster.Site {

@@ -15,6 +15,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/holdfast/holdfast/internal/decide/noderole"
 	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/cluster"
@@ -86,6 +87,22 @@ func TestASiteWhoseReleaseIsNotKnownBeginsNothing(t *testing.T) {
 	s := survey.Of(survey.Seen{Now: noon, Version: v, Nodes: []corev1.Node{node(t, "cp-1", 0, nil)}})
 	if next, _ := s.Next(); !next.Record.Started || next.Record.From != "sha256:1" {
 		t.Errorf("%+v", next)
+	}
+}
+
+// TestTheWordOfAControlPlaneAboutAReleaseCountsBeforeThatOfAWorker: also of one that claims to be
+// a control plane, as a kubelet may.
+func TestTheWordOfAControlPlaneAboutAReleaseCountsBeforeThatOfAWorker(t *testing.T) {
+	for _, name := range []string{"a-1", "w-1"} {
+		liar := node(t, name, 0, func(h *annotation.Host) {
+			h.Release.Name = "a lie"
+			h.Offered = []gate.Release{{Digest: "sha256:9", Name: "R9"}}
+		})
+		liar.Labels = map[string]string{noderole.Claim: string(state.RoleMaster)}
+		got := survey.Of(survey.Seen{Now: noon, Nodes: []corev1.Node{node(t, "cp-1", 0, nil), liar}}).Releases
+		if got["sha256:1"].Name != "R1" || got["sha256:9"].Name != "R9" {
+			t.Errorf("%s: %+v", name, got)
+		}
 	}
 }
 
