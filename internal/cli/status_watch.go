@@ -94,7 +94,7 @@ func (w *watching) show(v standing.View) error {
 		return w.whole(v)
 	}
 	for _, c := range changes {
-		if _, err := fmt.Fprintf(w.out, "%s %s\n", v.At.UTC().Format("15:04:05Z"), c); err != nil {
+		if _, err := fmt.Fprintf(w.out, "%s %s\n", v.At.UTC().Format("15:04:05Z"), page.Printable(c)); err != nil {
 			return err
 		}
 	}

@@ -11,6 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/holdfast/holdfast/internal/decide/page"
 )
 
 // Streams are the three standard streams of the process.
@@ -44,7 +46,7 @@ func Run(ctx context.Context, root *cobra.Command, streams Streams, args []strin
 	}
 	// The exit code alone may say everything, and who has closed the output wants no more of it.
 	if text := err.Error(); text != "" && !errors.Is(context.Cause(ctx), errUnread) {
-		_, _ = fmt.Fprintf(streams.Err, "%s: %s\n", root.Name(), text)
+		_, _ = fmt.Fprintf(streams.Err, "%s: %s\n", root.Name(), page.Printable(text)) // hosts wrote parts of it
 	}
 	return ExitCode(err)
 }

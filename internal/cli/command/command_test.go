@@ -16,7 +16,7 @@ func tree() *cobra.Command {
 	group := &cobra.Command{Use: "lab"}
 	up := &cobra.Command{Use: "up", Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error { return nil }}
 	group.AddCommand(up)
-	fail := &cobra.Command{Use: "fail", RunE: func(*cobra.Command, []string) error { return errors.New("disk full") }}
+	fail := &cobra.Command{Use: "fail", RunE: func(*cobra.Command, []string) error { return errors.New("disk\x1b[2Jfull") }}
 	need := &cobra.Command{Use: "need", Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error { return nil }}
 	need.Flags().String("file", "", "")
 	add := &cobra.Command{Use: "add FIRST SECOND", Args: cobra.ExactArgs(2), RunE: func(*cobra.Command, []string) error { return nil }}
@@ -40,7 +40,7 @@ func TestExitCodeTellsAWrongCommandLineFromFailedWork(t *testing.T) {
 		{"lab up", ExitOK, ""},
 		{"lab", ExitOK, "Usage"},
 		{"", ExitOK, "Usage"},
-		{"fail", ExitFailed, "tool: disk full\n"},
+		{"fail", ExitFailed, "tool: disk [2Jfull\n"},
 		{"nonsense", ExitUsage, `unknown command "nonsense"`},
 		{"lab upp", ExitUsage, "did you mean up?"},
 		{"lab up now", ExitUsage, "tool: takes no arguments, got \"now\"\nsee 'tool lab up --help'"},

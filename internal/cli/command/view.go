@@ -5,6 +5,8 @@ import (
 	"io"
 	"strings"
 	"time"
+
+	"github.com/holdfast/holdfast/internal/decide/page"
 )
 
 // View shows the activity of hosts. On a terminal it redraws one line per host;
@@ -33,7 +35,7 @@ func (v *View) Show(hosts []ViewLine, since time.Duration) {
 	for _, h := range hosts {
 		if v.last[h.Host] != h.Doing {
 			v.last[h.Host] = h.Doing
-			_, _ = fmt.Fprintf(v.out, "%6.1fs %-10s %s\n", since.Seconds(), h.Host, h.Doing)
+			_, _ = io.WriteString(v.out, page.Printable(fmt.Sprintf("%6.1fs %-10s %s\n", since.Seconds(), h.Host, h.Doing)))
 		}
 	}
 }
@@ -49,7 +51,7 @@ func (v *View) redraw(hosts []ViewLine, since time.Duration) {
 	}
 	for _, h := range hosts {
 		doing := strings.Join(strings.Fields(h.Doing), " ") // an error may have several lines
-		line := []rune(fmt.Sprintf("%6.1fs %-10s %s", since.Seconds(), h.Host, doing))
+		line := []rune(page.Printable(fmt.Sprintf("%6.1fs %-10s %s", since.Seconds(), h.Host, doing)))
 		fmt.Fprintf(&text, "\r\x1b[K%s\n", string(line[:min(len(line), maxLine)]))
 	}
 	for range v.lines - len(hosts) {

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 )
 
 func TestADurationChangesItsUnitsAtRoundTimes(t *testing.T) {
@@ -25,6 +26,32 @@ func TestADurationChangesItsUnitsAtRoundTimes(t *testing.T) {
 	} {
 		if got := Duration(c.d); got != c.want {
 			t.Errorf("%d: %s, want %s", c.d, got, c.want)
+		}
+	}
+}
+
+// Root on a worker writes what hosts say of themselves.
+func TestNoTextManipulatesTheTerminal(t *testing.T) {
+	const evil = "a\x1b[2J\x1b]0;x\a\rb\u202e\u009b2K\xff"
+	for what, text := range map[string]string{"a text": evil, "one in colour": Style{Colour: true}.Paint(Red, evil)} {
+		w := &Writer{Style: Style{Colour: true}, Width: 200}
+		w.Line("%s\n%s", text, text)
+		w.Title(evil)
+		w.Printf("%s\n", text)
+		w.Wrapped(evil, text)
+		w.Beside(evil, text)
+		w.Table([][]string{{evil, "a\nb"}})
+		w.Width, w.Wide = 0, true
+		w.Wrapped("  ", text+"\n"+text)
+		got := w.String()
+		if n := strings.Count(got, "\n"); n != 8 {
+			t.Errorf("%s: %d lines", what, n)
+		}
+		for _, ours := range []Colour{Red, Bold, plain} {
+			got = strings.ReplaceAll(got, string(ours), "")
+		}
+		if i := strings.IndexFunc(got, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }); i >= 0 {
+			t.Errorf("%s: %q", what, got[i:])
 		}
 	}
 }

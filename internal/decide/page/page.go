@@ -1,12 +1,15 @@
 // Package page lays out text for a person at a terminal: titles, wrapped
 // paragraphs, labels with text beside them, tables, colours, durations. Status,
-// doctor, explain, incidents and quorum write with it.
+// doctor, explain, incidents and quorum write with it. Much of what they show was
+// written by other hosts, so nothing but the Style itself manipulates the terminal.
 package page
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -35,11 +38,42 @@ const (
 
 // Paint gives a text a colour, if the style has colours.
 func (s Style) Paint(c Colour, text string) string {
+	text = Printable(text)
 	if !s.Colour || c == None {
 		return text
 	}
 	return string(c) + text + string(plain)
 }
+
+// Printable puts a blank in the place of each character of a text that could manipulate the
+// terminal of a reader. It keeps line breaks and tabs.
+func Printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) || r == '\n' || r == '\t' {
+			return r
+		}
+		return ' '
+	}, text)
+}
+
+// sequences matches what Paint writes.
+var sequences = regexp.MustCompile(`\x1b\[(?:0|1|31|32|33|36)m`)
+
+// clean is Printable, and leaves colours.
+func clean(text string) string {
+	var out strings.Builder
+	at := 0
+	for _, c := range sequences.FindAllStringIndex(text, -1) {
+		out.WriteString(Printable(text[at:c[0]]) + text[c[0]:c[1]])
+		at = c[1]
+	}
+	return out.String() + Printable(text[at:])
+}
+
+var breaks = strings.NewReplacer("\n", " ", "\t", " ")
+
+// oneLine is clean, and breaks no line.
+func oneLine(text string) string { return breaks.Replace(clean(text)) }
 
 // The widths of pages, in columns.
 const (
@@ -56,11 +90,13 @@ type Writer struct {
 }
 
 // Printf writes text without adding a line break.
-func (w *Writer) Printf(format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) }
+func (w *Writer) Printf(format string, args ...any) {
+	w.WriteString(clean(fmt.Sprintf(format, args...)))
+}
 
 // Line writes one line, without blanks at its end.
 func (w *Writer) Line(format string, args ...any) {
-	w.WriteString(strings.TrimRight(fmt.Sprintf(format, args...), " ") + "\n")
+	w.WriteString(strings.TrimRight(oneLine(fmt.Sprintf(format, args...)), " ") + "\n")
 }
 
 // Title begins a section, after an empty line.
@@ -127,15 +163,15 @@ func fit(s string, columns int) string {
 // indented by two columns more.
 func Wrap(indent, text string, columns int) string {
 	if columns == 0 {
-		return indent + text + "\n"
+		return indent + oneLine(text) + "\n"
 	}
 	return wrap(indent, indent+"  ", text, columns)
 }
 
 func wrap(first, further, text string, columns int) string {
 	var out strings.Builder
-	line, empty := first, true
-	for word := range strings.FieldsSeq(text) {
+	line, empty := oneLine(first), true
+	for word := range strings.FieldsSeq(clean(text)) {
 		if !empty && width(line)+1+width(word) > columns {
 			out.WriteString(strings.TrimRight(line, " ") + "\n")
 			line, empty = further, true
@@ -149,11 +185,8 @@ func wrap(first, further, text string, columns int) string {
 	return out.String() + strings.TrimRight(line, " ") + "\n"
 }
 
-var escapes = strings.NewReplacer(
-	string(Bold), "", string(Red), "", string(Green), "", string(Yellow), "", string(Cyan), "", string(plain), "")
-
 // width returns the columns that a text takes on a terminal.
-func width(s string) int { return utf8.RuneCountInString(escapes.Replace(s)) }
+func width(s string) int { return utf8.RuneCountInString(sequences.ReplaceAllString(s, "")) }
 
 // Capital makes the first letter of a sentence a capital.
 func Capital(s string) string {

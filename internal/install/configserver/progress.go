@@ -8,10 +8,9 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
-	"unicode"
 
+	"github.com/holdfast/holdfast/internal/decide/page"
 	"github.com/holdfast/holdfast/internal/model/jointoken"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
@@ -155,17 +154,9 @@ func validSteps(steps []state.Step) bool {
 
 // printable removes characters that could manipulate the terminal of a reader.
 func printable(p state.Progress) state.Progress {
-	clean := func(s string) string {
-		return strings.Map(func(r rune) rune {
-			if unicode.IsPrint(r) || r == '\n' {
-				return r
-			}
-			return -1
-		}, s)
-	}
-	p.Error = clean(p.Error)
+	p.Error = page.Printable(p.Error)
 	for i := range p.Steps {
-		p.Steps[i].Name, p.Steps[i].Message = clean(p.Steps[i].Name), clean(p.Steps[i].Message)
+		p.Steps[i].Name, p.Steps[i].Message = page.Printable(p.Steps[i].Name), page.Printable(p.Steps[i].Message)
 	}
 	return p
 }

@@ -70,7 +70,7 @@ func TestProgressIsTakenFromTheHostItself(t *testing.T) {
 	if err := json.Unmarshal([]byte(body), &all); err != nil {
 		t.Fatal(err)
 	}
-	other.Error = "red [31m alert\n"
+	other.Error = "red  [31m alert\n"
 	if diff := cmp.Diff([]state.Progress{other, good}, all); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}

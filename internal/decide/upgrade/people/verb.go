@@ -10,6 +10,7 @@ import (
 
 	configv1 "github.com/openshift/api/config/v1"
 
+	"github.com/holdfast/holdfast/internal/decide/page"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/cluster"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/gate"
@@ -451,7 +452,7 @@ func (c Change) Text() string {
 	for _, n := range c.Notes {
 		out.WriteString("note: " + n + "\n")
 	}
-	return out.String()
+	return page.Printable(out.String())
 }
 
 // Refused is why the operator does not follow the present wish; empty if it does.
