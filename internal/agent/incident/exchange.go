@@ -128,8 +128,8 @@ func (l *Loop) measured(ctx context.Context, a api) error {
 		return err
 	}
 	m := l.memory
-	m.Records = decide.Unique(append(slices.Clone(m.Records), decide.Measured(l.self, machines, last.Start)...))
-	if len(m.Records) == len(l.memory.Records) {
+	m.Records = decide.Believed(decide.Unique(append(slices.Clone(m.Records), decide.Measured(l.self, machines, last.Start)...)), l.Now())
+	if slices.EqualFunc(m.Records, l.memory.Records, func(a, b decide.Record) bool { return a.Key() == b.Key() }) {
 		return nil
 	}
 	return l.save(m)

@@ -158,7 +158,7 @@ func (l *Loop) Step(ctx context.Context) error {
 // note adds new facts to this host's records, and reports whether there were any.
 func (l *Loop) note(ctx context.Context) (bool, error) {
 	next, err := l.sources.gather(ctx, l.self, l.memory)
-	next.Records = decide.Newest(decide.Unique(next.Records), maxRecords)
+	next.Records = decide.Newest(decide.Believed(decide.Unique(next.Records), l.Now()), maxRecords)
 	if next.same(l.memory) {
 		return false, err
 	}

@@ -13,7 +13,7 @@ import (
 
 // TestWhatAWorkerMeasuredIsInTheReportOfBothHosts has a worker that could not
 // write for 4.4 s. Its Lease holds that, and a measurement from before the
-// incident.
+// incident. Another worker tells of a year to come.
 func TestWhatAWorkerMeasuredIsInTheReportOfBothHosts(t *testing.T) {
 	api := newAPI()
 	a, b := pairOf(t, api)
@@ -26,7 +26,10 @@ func TestWhatAWorkerMeasuredIsInTheReportOfBothHosts(t *testing.T) {
 	gap := func(second float64, long time.Duration) string {
 		return fmt.Sprintf(`{"until": %q, "longNanoseconds": %d, "vip": "10.98.0.5"}`, began.Add(time.Duration(second*1e9)).Format(time.RFC3339Nano), long)
 	}
-	api.leases = map[string]string{"worker-1": `{"gaps":[` + gap(-500, 2*time.Second) + "," + gap(4.9, 4400*time.Millisecond) + `]}`}
+	api.leases = map[string]string{
+		"worker-1": `{"gaps":[` + gap(-500, 2*time.Second) + "," + gap(4.9, 4400*time.Millisecond) + `]}`,
+		"worker-2": `{"gaps":[` + gap(73*365*86400, 2*time.Second) + `]}`, // it belongs to somebody else
+	}
 	must(t, a.run(6, nil))
 	returns(a, b)
 	for _, at := range []float64{31, 33, 40} {

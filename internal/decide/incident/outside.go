@@ -141,6 +141,25 @@ func Measured(reader string, machines map[string]string, since time.Time) []Reco
 	return out
 }
 
+// Believed leaves out the measurements of machines that cannot be, and those beyond what each
+// machine publishes: root on a worker writes what that one shows, and a gap of a later year would
+// keep out all that really happens. The records are in the order of Unique.
+func Believed(records []Record, now time.Time) []Record {
+	kept := map[string]int{}
+	var out []Record
+	for _, r := range slices.Backward(records) {
+		if r.Kind == Wrote {
+			if r.At.After(now.Add(apart)) || kept[r.Who] == keptGaps {
+				continue
+			}
+			kept[r.Who]++
+		}
+		out = append(out, r)
+	}
+	slices.Reverse(out)
+	return out
+}
+
 // clients adds the moment when a machine that did not have the VIP could write
 // through it. A host that was itself lost measures only its own way back and
 // does not count.

@@ -2,6 +2,7 @@ package incident
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -105,6 +106,22 @@ func TestWhatMachinesShowIsReadAsFarAsItIsUnderstood(t *testing.T) {
 	}
 	if late := Measured("cp-1", map[string]string{"worker-1": gap.Text(began)}, began.Add(time.Minute)); len(late) != 0 {
 		t.Errorf("of before: %v", late)
+	}
+}
+
+func TestNoMachineMeasuresWhatIsYetToComeNorMoreThanItPublishes(t *testing.T) {
+	wrote := func(who string, at time.Time) Record { return Record{Host: "cp-1", At: at, Kind: Wrote, Who: who} }
+	kept := []Record{{Host: "cp-1", At: began, Kind: Recorded}, wrote("worker-1", began.Add(time.Second)), wrote("worker-1", began.Add(time.Minute+apart))}
+	records := append(slices.Clone(kept), wrote("worker-1", began.Add(time.Minute+apart+1)), wrote("worker-1", began.AddDate(73, 0, 0)))
+	if got := Believed(Unique(records), began.Add(time.Minute)); !slices.EqualFunc(got, kept, func(a, b Record) bool { return a.Key() == b.Key() }) {
+		t.Errorf("%v", got)
+	}
+	for i := range 3 * keptGaps {
+		records = append(kept, wrote("worker-2", began.Add(time.Duration(i)*time.Second)))
+		kept = Believed(Unique(records), began.Add(time.Minute))
+	}
+	if n := len(kept); n != 3+keptGaps || !kept[n-2].At.Equal(began.Add((3*keptGaps-1)*time.Second)) {
+		t.Errorf("%d: %v", n, kept)
 	}
 }
 
