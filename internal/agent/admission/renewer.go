@@ -146,7 +146,7 @@ func (r *Renewer) judge(ctx context.Context, api RenewalAPI, expired joining.Exp
 	if err != nil {
 		return joining.Verdict{}, err
 	}
-	return joining.Renew(r.Site, expired, nodes, out, seen)
+	return joining.Renew(r.Site, expired, nodes, out, seen, r.Now())
 }
 
 // requestName names a request after its node and its content: a worker that asks

@@ -97,7 +97,7 @@ func (x Expired) time(now time.Time) error {
 // that was taken out gets none, nor one without a Node, a new Node of the same name does
 // not bring those of the old one back, and a node that was alive after the end of
 // this certificate has a newer one, so this one is a copy.
-func Renew(s Site, x Expired, nodes []state.Node, out retired.List, seen time.Time) (Verdict, error) {
+func Renew(s Site, x Expired, nodes []state.Node, out retired.List, seen, now time.Time) (Verdict, error) {
 	if err := s.Name(state.RoleWorker, x.Node, controlPlanes(nodes)); err != nil {
 		return Verdict{}, refuse("%s is no worker: a control plane renews its certificates itself (docs/runbook/twonode-certificates.md)", x.Node)
 	}
@@ -114,6 +114,10 @@ func Renew(s Site, x Expired, nodes []state.Node, out retired.List, seen time.Ti
 			x.Node, stamp(made), anew(x.Node))
 	case seen.IsZero():
 		return Verdict{}, refuse("the cluster does not know when %s was last alive, because its Lease is missing in kube-node-lease: %s", x.Node, anew(x.Node))
+	case seen.After(now.Add(clockError)): // the clock of a worker was ahead: that tells of no newer certificate
+		return Verdict{}, refuse("the Lease of %[1]s says that it was alive at %[2]s, and the clock of this control plane says %[3]s: if %[1]s has not run since %[4]s, write that into the Lease: "+
+			"kubectl -n kube-node-lease patch lease %[1]s --type merge -p '{\"spec\":{\"renewTime\":\"%[5]s\"}}'",
+			x.Node, stamp(seen), stamp(now), stamp(x.Ended), x.Ended.UTC().Format("2006-01-02T15:04:05.000000Z07:00"))
 	case seen.After(x.Ended.Add(clockError)):
 		return Verdict{}, refuse("%s was alive at %s, after this certificate expired (%s): so it has a newer one, and this is an old copy: %s",
 			x.Node, stamp(seen), stamp(x.Ended), anew(x.Node))

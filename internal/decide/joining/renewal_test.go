@@ -185,11 +185,15 @@ func TestWhichWorkerGetsAnotherCertificate(t *testing.T) {
 		{"the same, and nobody understands when", x, with(anew("long ago")), asleep, "belongs to an earlier host of that name"},
 		{"a copy of a key that was replaced", x, with(old), now, "it has a newer one, and this is an old copy"},
 		{"the same, and both have expired", x, with(old), x.Ended.Add(11 * time.Minute), "it has a newer one, and this is an old copy"},
+		{
+			"its clock was years ahead", x, with(old), now.AddDate(9, 0, 0), "alive at 2035-11-20T08:00:00Z, and the clock of this control plane says 2026-11-20T08:00:00Z: if worker-1 has not run since 2026-09-21T08:00:00Z, " +
+				`write that into the Lease: kubectl -n kube-node-lease patch lease worker-1 --type merge -p '{"spec":{"renewTime":"2026-09-21T08:00:00.000000Z"}}'`,
+		},
 		{"nobody knows when it lived", x, with(old), time.Time{}, "its Lease is missing"},
 		{"a control plane of the configuration", named, with(made("cp-2", now.Add(-800*day))), asleep, "cp-2 is no worker"},
 		{"a control plane by its label", x, with(controlPlane("worker-1", false)), asleep, "worker-1 is no worker"},
 	} {
-		v, err := Renew(s, c.x, c.nodes, nil, c.seen)
+		v, err := Renew(s, c.x, c.nodes, nil, c.seen, now)
 		if c.refusal == "" {
 			if err != nil || v.Action != Approve || v.Reason != "ExpiredCertificate" || !strings.Contains(v.Message, "worker-1") {
 				t.Errorf("%s: %+v, %v", c.name, v, err)
@@ -208,7 +212,7 @@ func TestAHostThatWasTakenOutGetsNoCertificateForItsExpiredOne(t *testing.T) {
 	n.Created = now.Add(-800 * day)
 	entry := retired.Host{Name: "worker-1", When: now.Add(-day), By: "kim", Why: "holdfast host remove"}
 	renew := func(h retired.Host) error {
-		_, err := Renew(Site{ControlPlanes: 2}, x, []state.Node{controlPlane("cp-1", true), n}, retired.List{h}, now.Add(-100*day))
+		_, err := Renew(Site{ControlPlanes: 2}, x, []state.Node{controlPlane("cp-1", true), n}, retired.List{h}, now.Add(-100*day), now)
 		return err
 	}
 	if err := renew(entry); err == nil || !strings.Contains(err.Error(), "worker-1 was taken out of the cluster at ") {
