@@ -147,13 +147,13 @@ func (c *joiningCluster) endsWhenItsHostIsReady(worker *rest.Config) {
 	}
 }
 
-// The name of a reinstalled worker is refused until an administrator deletes the
-// Node.
+// The name of a reinstalled worker is refused until an administrator removes the
+// old one.
 func TestTheNameOfANodeIsGivenToNobody(t *testing.T) {
 	c := newJoiningCluster(t)
 	c.node("worker-5", false)
 	own := jointoken.Claims{Purpose: jointoken.Host, Role: state.RoleWorker, Host: "worker-5", ID: "anew"}
-	if _, err := c.give.Bootstrap(t.Context(), own, ""); err == nil || !strings.Contains(err.Error(), "kubectl delete node worker-5") {
+	if _, err := c.give.Bootstrap(t.Context(), own, ""); err == nil || !strings.Contains(err.Error(), "holdfast host remove worker-5 --is-off worker-5") {
 		t.Errorf("got %v", err)
 	}
 	if err := c.admin.CoreV1().Nodes().Delete(t.Context(), "worker-5", metav1.DeleteOptions{}); err != nil {

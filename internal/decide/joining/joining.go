@@ -179,7 +179,7 @@ func Decide(s Site, a Ask, nodes []state.Node, tokens []Token, now time.Time) (G
 		room++
 	}
 	if a.Role == state.RoleMaster && len(others) >= room {
-		return Grant{}, refuse("this site has %d control planes and all are nodes (%s): remove the lost one first (kubectl delete node)",
+		return Grant{}, refuse("this site has %d control planes and all are nodes (%s): to give the place of a lost one to another machine, run on a control plane that stays: holdfast host replace NAME",
 			s.ControlPlanes, strings.Join(others, ", "))
 	}
 	return g, nil
@@ -220,9 +220,9 @@ func taken(n state.Node) error {
 	case n.Ready:
 		return refuse("%s is already a node of this cluster, and ready: give this host another name", n.Name)
 	case n.ControlPlane():
-		return refuse("%s is already a control plane of this cluster: if this is the same machine, reinstalled, see docs/runbook/install.md", n.Name)
+		return refuse("%s is already a control plane of this cluster: if it is lost, and this machine takes its place, or is the same one, reinstalled, run on a control plane that stays: holdfast host replace %[1]s", n.Name)
 	}
-	return refuse("%s is already a node of this cluster: if this is the same machine, reinstalled, remove the old node: kubectl delete node %[1]s", n.Name)
+	return refuse("%s is already a node of this cluster: if this is the same machine, reinstalled, remove the old node: holdfast host remove %[1]s --is-off %[1]s", n.Name)
 }
 
 func controlPlanes(nodes []state.Node) []string {
