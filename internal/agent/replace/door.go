@@ -35,8 +35,11 @@ func (d *Door) Ask(_ context.Context, name string, request []byte) (configserver
 	if err != nil {
 		return configserver.Entry{}, err
 	}
-	if plan == nil || plan.Stage.Over() || plan.New.Name != name {
+	if plan == nil || plan.New.Name != name || plan.Stage.Over() && !d.entered(plan, request) {
 		return d.strange(name, plan)
+	}
+	if plan.Stage.Over() {
+		return d.open(plan)
 	}
 	var r replacement.Request
 	if err := json.Unmarshal(request, &r); err != nil || r.Machine == (state.Machine{}) || r.Address == "" {
@@ -50,6 +53,16 @@ func (d *Door) Ask(_ context.Context, name string, request []byte) (configserver
 		return configserver.Entry{Needed: true, Waits: d.words()}, nil
 	}
 	return d.open(plan)
+}
+
+// entered reports whether a request is of the machine that a plan made whole: its installation was
+// cut right after it entered. The secrets go once the cluster's copy of the plan is gone.
+func (d *Door) entered(plan *replace.Plan, request []byte) bool {
+	var r replacement.Request
+	err := json.Unmarshal(request, &r)
+	secrets, unread := d.Store.Secrets(plan.ID)
+	return err == nil && unread == nil && plan.Stage == replace.Whole && plan.Ended == "" && secrets.Token != "" &&
+		r.Machine != (state.Machine{}) && plan.Newcomer == replace.Newcomer{Machine: r.Machine, Address: r.Address}
 }
 
 // Out says that the plan on this host took a machine out of the place of a host; empty if it
@@ -73,10 +86,13 @@ func (d *Door) strange(name string, plan *replace.Plan) (configserver.Entry, err
 	if plan != nil && plan.Lost(name) {
 		return configserver.Entry{}, joining.Refusal(fmt.Sprintf("the plan on this host has ended: %s. Another one lets a machine in: holdfast host replace %s, on the host that stays", plan.Ended, name))
 	}
-	if host.Exists(d.Store.Path(state.EtcdParametersPath)) && (plan == nil || plan.New.Name != name) {
-		return configserver.Entry{}, joining.Refusal("both control planes of this site are set up: a host takes the place of a lost one by `holdfast host replace` on the host that stays")
+	if !host.Exists(d.Store.Path(state.EtcdParametersPath)) {
+		return configserver.Entry{}, nil
 	}
-	return configserver.Entry{}, nil
+	if plan != nil && plan.Grows && plan.Stage == replace.Aborted {
+		return configserver.Entry{}, joining.Refusal(fmt.Sprintf("the plan for a second control plane was taken back: another one lets a machine in: %s, on %s", plan.Command(), plan.Survivor))
+	}
+	return configserver.Entry{}, joining.Refusal("both control planes of this site are set up: a host takes the place of a lost one by `holdfast host replace` on the host that stays")
 }
 
 // words returns the last words of the plan: what is done, or waited for.

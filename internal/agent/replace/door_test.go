@@ -54,11 +54,46 @@ func TestAHostThatNoPlanNamesIsToldWhatToType(t *testing.T) {
 	for name, c := range map[string]struct {
 		stage replace.Stage
 		host  string
-	}{"no plan": {"", "cp-2"}, "a plan for another name": {replace.Retired, "cp-9"}, "a plan that was taken back": {replace.Aborted, "cp-9"}} {
+	}{"no plan": {"", "cp-2"}, "a plan for another name": {replace.Retired, "cp-9"}, "a plan that was taken back": {replace.Aborted, "cp-9"}, "the same, by its own name": {replace.Aborted, "cp-2"}} {
 		_, err := newDoor(t, c.stage).Ask(t.Context(), c.host, []byte(ask))
 		if _, refused := errors.AsType[joining.Refusal](err); !refused {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// kubeadm would take it for a further member of a first installation.
+func TestAHostWhosePlanIsWholeIsNotLetInAsAtAnInstallation(t *testing.T) {
+	for name, c := range map[string]struct {
+		ask      string
+		tidy, in bool
+	}{
+		"the newcomer, cut right after it entered": {ask, false, true},
+		"the same, and the secrets are gone":       {ask, true, false},
+		"another machine":                          {strings.Replace(ask, "new", "other", 1), false, false},
+		"from another address":                     {strings.Replace(ask, "10.98.0.12", "10.98.0.13", 1), false, false},
+		"nobody says which machine":                {"{}", false, false},
+	} {
+		d := newDoor(t, replace.Whole)
+		if c.tidy && d.Store.DropSecrets() != nil {
+			t.Fatal("the secrets cannot be dropped")
+		}
+		e, err := d.Ask(t.Context(), "cp-2", []byte(c.ask))
+		_, refused := errors.AsType[joining.Refusal](err)
+		if refused == c.in || c.in != (len(e.Input) > 0) || !c.in && !strings.Contains(err.Error(), "holdfast host replace") {
+			t.Errorf("%s: %+v, %v", name, e, err)
+		}
+	}
+	d := newDoor(t, replace.Aborted)
+	plan, err := d.Store.Plan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if plan.Grows = true; d.Store.PutPlan(*plan) != nil {
+		t.Fatal("the plan cannot be written")
+	}
+	if e, err := d.Ask(t.Context(), "cp-2", []byte(ask)); err == nil || !strings.Contains(err.Error(), "holdfast topology apply, on cp-1") {
+		t.Errorf("a growth that was taken back: %+v, %v", e, err)
 	}
 }
 
