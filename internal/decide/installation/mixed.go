@@ -10,6 +10,7 @@ import (
 // another, and then have certificates and steps of both. installed is true once the installation has
 // ended: then one control plane is like another.
 func Mixed(have, want *site.Site, installed bool) error {
+	alike := have.Role == want.Role || installed && have.Role.ControlPlane() && want.Role.ControlPlane()
 	var why string
 	switch {
 	case have.Identity.ClusterID != want.Identity.ClusterID:
@@ -17,7 +18,7 @@ func Mixed(have, want *site.Site, installed bool) error {
 			have.Domain(), have.Identity.ClusterID, want.Domain(), want.Identity.ClusterID)
 	case have.Life.ID != want.Life.ID:
 		why = "a restore has begun another life of the site, and the host and the configuration are not of the same one"
-	case have.Role != want.Role && !(installed && have.Role.ControlPlane() && want.Role.ControlPlane()):
+	case !alike:
 		why = fmt.Sprintf("its role is %s, and the configuration is for role %s", have.Role, want.Role)
 	default:
 		return nil
