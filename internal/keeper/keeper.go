@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -81,6 +82,8 @@ type Keeper struct {
 	// changed is closed and replaced whenever the report is replaced.
 	changed chan struct{}
 	stint   stint
+	// breakOff ends the step under way, if a new wish of Pacemaker may do that.
+	breakOff context.CancelCauseFunc
 
 	rule      string
 	ruleSince time.Duration
@@ -156,9 +159,7 @@ func (k *Keeper) round(ctx context.Context) (again bool, pause time.Duration) {
 		err = errors.Join(err, k.within(ctx, "recording a stall", hearTime, func(context.Context) error { return k.Observer.Memory.Stall(s.Uptime) }))
 	}
 	if err == nil && k.permitted(wish, s, verdict) {
-		err = k.within(ctx, "the step "+string(verdict.Action), act.Limit(verdict.Action), func(context.Context) error {
-			return k.Doer.Do(ctx, s, verdict) // the outer ctx: Do bounds its own steps, and a fence outlasts the round
-		})
+		err = k.step(ctx, wish, s, verdict)
 		if verdict.Action == state.EtcdStop || verdict.Action == state.EtcdEmpty || verdict.Action == state.EtcdStart {
 			k.Observer.Forget()
 		}
@@ -168,6 +169,45 @@ func (k *Keeper) round(ctx context.Context) (again bool, pause time.Duration) {
 	}
 	k.tell(wish, s, verdict, err)
 	return k.next(s, verdict, err)
+}
+
+// step carries a verdict out, unless Pacemaker has asked for something else since the look:
+// a stop may be answered while a step is under way, but not before one that starts anything.
+func (k *Keeper) step(ctx context.Context, wish state.EtcdWishNote, s state.EtcdSnapshot, v state.EtcdVerdict) error {
+	return k.within(ctx, stepOf(v.Action), act.Limit(v.Action), func(context.Context) error {
+		ctx := ctx // the outer one: Do bounds its own steps, and a fence outlasts the round
+		if v.Action == state.EtcdEmpty {
+			breakable, end := context.WithCancelCause(ctx)
+			defer end(nil)
+			k.breakable(end)
+			defer k.breakable(nil)
+			ctx = breakable
+		}
+		if k.Wish() != wish {
+			return nil
+		}
+		return k.Doer.Do(ctx, s, v)
+	})
+}
+
+// stepOf names a step of the loop, and restarting the restart in place.
+func stepOf(a state.EtcdAction) string { return "the step " + string(a) }
+
+const restarting = "restarting etcd"
+
+// breakable stores how the step under way is broken off when Pacemaker asks for something else.
+func (k *Keeper) breakable(end context.CancelCauseFunc) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.breakOff = end
+}
+
+// mayStart reports whether the part of the loop that is under way may yet start etcd or a
+// stand-in. After a stop was asked for, no such part begins any more.
+func (k *Keeper) mayStart() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.Contains([]string{stepOf(state.EtcdStart), stepOf(state.EtcdStartStandIn), restarting}, k.stint.what)
 }
 
 // permitted reports whether Pacemaker's wish allows a step. Until Pacemaker has
@@ -220,7 +260,7 @@ func (k *Keeper) care(ctx context.Context, w state.EtcdWishNote, s state.EtcdSna
 		return err
 	}
 	k.Log.Info("etcd's manifest changed: restarting etcd in place")
-	return k.within(ctx, "restarting etcd", restartTime, k.Process.Restart)
+	return k.within(ctx, restarting, restartTime, k.Process.Restart)
 }
 
 // next returns whether another round follows at once, and otherwise the pause.
@@ -382,6 +422,9 @@ func (k *Keeper) Ask(wish state.EtcdWish) error {
 	}
 	k.mu.Lock()
 	k.wish = w
+	if k.breakOff != nil {
+		k.breakOff(errors.New("Pacemaker asks for another state of etcd"))
+	}
 	k.mu.Unlock()
 	k.Log.Info("Pacemaker asks for another state of etcd", "wish", wish)
 	k.Event(state.WishEvent(wish))

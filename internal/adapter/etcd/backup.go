@@ -18,8 +18,8 @@ import (
 // unfinished is the suffix of a backup's folder until the backup is complete.
 const unfinished = ".unfinished"
 
-// chunk is the number of bytes that are copied between two checks of the
-// context.
+// chunk is the number of bytes that are copied and made durable between two checks
+// of the context.
 const chunk = 8 << 20
 
 // Backup copies the data of an etcd that is down into a dated folder below
@@ -118,23 +118,42 @@ func prune(dir string, keep int) error {
 	return nil
 }
 
+// copyAll copies files and makes the copy durable, its folders with it. It does not
+// sync the file system: no context ends that, and it waits for what others wrote.
 func copyAll(ctx context.Context, files []string, from, to string) error {
+	folders := map[string]bool{filepath.Dir(filepath.Dir(to)): true} // the folder of all backups may be new
 	for _, path := range files {
 		rel, err := filepath.Rel(from, path)
 		if err != nil {
 			return err
 		}
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(to, rel)), 0o700); err != nil {
+		target := filepath.Join(to, rel)
+		if err := os.MkdirAll(filepath.Dir(target), 0o700); err != nil {
 			return err
 		}
-		if err := copyFile(ctx, path, filepath.Join(to, rel)); err != nil {
+		if err := copyFile(ctx, path, target); err != nil {
+			return err
+		}
+		for dir := filepath.Dir(target); len(dir) >= len(to); dir = filepath.Dir(dir) {
+			folders[dir] = true
+		}
+	}
+	for dir := range folders {
+		if err := errors.Join(context.Cause(ctx), syncDir(dir)); err != nil {
 			return err
 		}
 	}
-	return host.SyncFilesystem(to)
+	return nil
 }
 
-// copyFile copies in chunks, so that it stops when the context ends.
+// These make a copy durable. A test replaces them.
+var (
+	syncFile = (*os.File).Sync
+	syncDir  = host.SyncDir
+)
+
+// copyFile copies in chunks and makes each one durable, so that it stops when the
+// context ends: a disk takes what is written to memory for as long as it likes.
 func copyFile(ctx context.Context, from, to string) (err error) {
 	in, err := os.Open(from)
 	if err != nil {
@@ -146,15 +165,17 @@ func copyFile(ctx context.Context, from, to string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, out.Close()) }()
-	for {
+	for more := true; more; {
 		if err := context.Cause(ctx); err != nil {
 			return err
 		}
-		switch _, err := io.CopyN(out, in, chunk); {
-		case errors.Is(err, io.EOF):
-			return nil
-		case err != nil:
+		_, err := io.CopyN(out, in, chunk)
+		if more = err == nil; !more && !errors.Is(err, io.EOF) {
+			return err
+		}
+		if err := syncFile(out); err != nil {
 			return err
 		}
 	}
+	return nil
 }

@@ -1,7 +1,9 @@
 package etcd
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
+	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -194,5 +197,45 @@ func TestABackupThatCannotBeMadeLeavesNothing(t *testing.T) {
 	}
 	if entries, err := os.ReadDir(to); err != nil || len(entries) != 0 {
 		t.Errorf("left are %v (%v)", entries, err)
+	}
+}
+
+// TestABackupIsDurableAndStopsAtTheNextChunk: the disk decides how long a copy takes, and
+// the context for how long somebody waits.
+func TestABackupIsDurableAndStopsAtTheNextChunk(t *testing.T) {
+	dir, to := copyOf(t, "member/snap/db", "member/wal/0.wal"), filepath.Join(t.TempDir(), "backups")
+	must(t, os.Truncate(filepath.Join(dir, "member/snap/db"), 3*chunk))
+	var files, folders []string
+	last, stop := 4, func() {}
+	onDisk := syncFile
+	defer func() { syncFile, syncDir = onDisk, host.SyncDir }()
+	syncFile = func(f *os.File) error {
+		info, err := f.Stat()
+		must(t, err)
+		if files = append(files, fmt.Sprintf("%s %d", filepath.Base(f.Name()), info.Size()/chunk)); len(files) == last {
+			stop()
+		}
+		return onDisk(f)
+	}
+	syncDir = func(dir string) error {
+		rel, err := filepath.Rel(filepath.Dir(to), dir)
+		must(t, err)
+		_, in, _ := strings.Cut(rel, unfinished)
+		folders = append(folders, in)
+		return host.SyncDir(dir)
+	}
+	_, err := Backup(t.Context(), dir, to, 1, 1<<30)
+	must(t, err)
+	slices.Sort(folders)
+	if want := []string{"db 1", "db 2", "db 3", "db 3", "0.wal 0"}; !slices.Equal(files, want) {
+		t.Errorf("durable are %q, want %q", files, want)
+	}
+	if want := []string{"", "", "/member", "/member/snap", "/member/wal"}; !slices.Equal(folders, want) {
+		t.Errorf("durable folders are %q, want %q", folders, want)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	files, last, stop = nil, 2, cancel
+	if _, err := Backup(ctx, dir, to, 1, 1<<30); !errors.Is(err, context.Canceled) || !slices.Equal(files, []string{"db 1", "db 2"}) {
+		t.Errorf("%v, durable are %q", err, files)
 	}
 }

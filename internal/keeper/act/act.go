@@ -86,14 +86,16 @@ type Doer struct {
 	power single
 }
 
-// Limits of single steps.
+// Limits of single steps. Each ends well before Pacemaker's monitor calls the keeper
+// late, and before a stop gives up, which has the host fenced.
 const (
 	changeTime = 6 * time.Second // one change of the membership
 	markTime   = 4 * time.Second
 	askTime    = time.Second // to begin a step that goes on beside the loop
 	startTime  = 20 * time.Second
 	stopTime   = 25 * time.Second
-	copyTime   = 3 * time.Minute   // a copy of 8 GiB at 50 MB/s; what takes longer is emptied without one
+	copyTime   = 40 * time.Second // a copy of 2 GB at 50 MB/s; what takes longer is emptied without one
+	emptyTime  = 10 * time.Second
 	fenceTime  = 260 * time.Second // longer than Pacemaker's stonith-timeout
 	// recordTime is the time that a disk gets to make a record durable. Nothing
 	// can end a write that hangs: the watchdog then restarts the process.
@@ -114,7 +116,7 @@ func Limit(a state.EtcdAction) time.Duration {
 	case state.EtcdStopStandIn:
 		return stopTime
 	case state.EtcdEmpty:
-		return copyTime
+		return copyTime + emptyTime
 	case state.EtcdRemove, state.EtcdAddLearner, state.EtcdPromote, state.EtcdMark, state.EtcdMoveLeader, state.EtcdGrantQuorum:
 		return changeTime
 	case state.EtcdAskFence, state.EtcdIdle, state.EtcdWait, state.EtcdAskHuman: // a fence goes on beside the loop
@@ -137,7 +139,7 @@ func (d *Doer) Do(ctx context.Context, s state.EtcdSnapshot, v state.EtcdVerdict
 	case state.EtcdStopStandIn:
 		return bounded(ctx, stopTime, d.StandIn.Stop)
 	case state.EtcdEmpty:
-		return bounded(ctx, copyTime, d.empty)
+		return d.empty(ctx)
 	case state.EtcdRemove, state.EtcdAddLearner, state.EtcdPromote, state.EtcdMark, state.EtcdMoveLeader:
 		return d.change(ctx, s, v)
 	case state.EtcdGrantQuorum:
@@ -196,13 +198,18 @@ func (d *Doer) stop(ctx context.Context, s state.EtcdSnapshot) error {
 	return errors.Join(bounded(ctx, stopTime, d.StandIn.Stop), bounded(ctx, stopTime, end))
 }
 
-// empty backs the data up if it can: a backup that fails must not keep the host
-// from joining, since the living cluster holds everything that these data held.
+// empty backs the data up if it can: a backup that fails or takes too long must not
+// keep the host from joining, since the living cluster holds everything that these
+// data held. If ctx ends, the data stay: whoever ended it wants no new data either.
 func (d *Doer) empty(ctx context.Context) error {
-	if err := d.Copy.Backup(ctx); err != nil {
+	err := bounded(ctx, copyTime, d.Copy.Backup)
+	if ctx.Err() != nil {
+		return fmt.Errorf("the data directory is not emptied now: %w", context.Cause(ctx))
+	}
+	if err != nil {
 		d.Log.Warn("no backup of the data directory before it is emptied", "err", err)
 	}
-	return d.Copy.Empty(ctx)
+	return bounded(ctx, emptyTime, d.Copy.Empty)
 }
 
 func (d *Doer) change(ctx context.Context, s state.EtcdSnapshot, v state.EtcdVerdict) error {

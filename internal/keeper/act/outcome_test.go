@@ -52,7 +52,7 @@ func TestEitherPartOfAStopThatFailsIsTold(t *testing.T) {
 func TestEachStepHasItsLimit(t *testing.T) {
 	want := map[state.EtcdAction]time.Duration{
 		state.EtcdWriteRecord: 15 * time.Second, state.EtcdStart: 35 * time.Second, state.EtcdStartStandIn: 20 * time.Second,
-		state.EtcdStop: 50 * time.Second, state.EtcdStopStandIn: 25 * time.Second, state.EtcdEmpty: 3 * time.Minute,
+		state.EtcdStop: 50 * time.Second, state.EtcdStopStandIn: 25 * time.Second, state.EtcdEmpty: 50 * time.Second,
 		state.EtcdRemove: 6 * time.Second, state.EtcdAddLearner: 6 * time.Second, state.EtcdPromote: 6 * time.Second,
 		state.EtcdMark: 6 * time.Second, state.EtcdMoveLeader: 6 * time.Second, state.EtcdGrantQuorum: 6 * time.Second,
 		state.EtcdAskFence: time.Second, state.EtcdIdle: time.Second, state.EtcdWait: time.Second, state.EtcdAskHuman: time.Second, "": time.Second,
@@ -261,6 +261,31 @@ func TestABackupThatFailsIsLoggedAndOneThatSucceedsIsNot(t *testing.T) {
 		}
 	}
 }
+
+// TestABackupThatIsBrokenOffLeavesTheData: Pacemaker stops etcd, or the keeper ends.
+// One that only takes too long does not.
+func TestABackupThatIsBrokenOffLeavesTheData(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, f := newDoer()
+		d.Copy = endless{f}
+		stop := errors.New("Pacemaker stops etcd")
+		ctx, end := context.WithCancelCause(t.Context())
+		time.AfterFunc(time.Second, func() { end(stop) })
+		began := time.Now()
+		if err := d.Do(ctx, snapshot(), state.EtcdVerdict{Action: state.EtcdEmpty}); !errors.Is(err, stop) || len(f.did) > 0 || time.Since(began) != time.Second {
+			t.Errorf("%v after %s, and it did %d things", err, time.Since(began), len(f.did))
+		}
+		began = time.Now()
+		if err := d.Do(t.Context(), snapshot(), state.EtcdVerdict{Action: state.EtcdEmpty}); err != nil || <-f.did != "empty" || time.Since(began) != copyTime {
+			t.Errorf("%v after %s", err, time.Since(began))
+		}
+	})
+}
+
+// endless is a copy whose backup takes until its context ends.
+type endless struct{ *fake }
+
+func (endless) Backup(ctx context.Context) error { return hang(ctx) }
 
 // backup is a copy whose backup fails or not.
 type backup struct {
