@@ -35,6 +35,10 @@ virtual IPs and etcd's lead, and the API server ends, within 16 seconds. The age
 systemd carries a shutdown out and the cluster carries on without this host. Where another
 control plane shuts down too, neither waits for anything.
 
+While Pacemaker is in maintenance it does not stop etcd. The agent then has etcd of this
+host stopped in its place, if the other control plane is healthy: etcd leaves in order,
+and the other one goes on.
+
 Whatever happens, the shutdown goes on. After the boot the agent has the host take pods
 again; where the shutdown is cancelled and the agent still runs, it takes back what it
 gave up.

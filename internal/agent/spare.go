@@ -2,7 +2,9 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"net/netip"
 	"path/filepath"
 	"strings"
@@ -11,8 +13,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/holdfast/holdfast/internal/adapter/etcd"
+	"github.com/holdfast/holdfast/internal/adapter/records"
 	"github.com/holdfast/holdfast/internal/agent/machineconfig"
 	pacemakerstate "github.com/holdfast/holdfast/internal/agent/pacemakerstatus"
+	"github.com/holdfast/holdfast/internal/agent/twonode"
 	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/decide/rollout"
 	"github.com/holdfast/holdfast/internal/keeper/keeperclient"
@@ -40,6 +44,9 @@ type spare struct {
 	lead func(ctx context.Context, self string, addresses map[string]string) (bool, error)
 	// keeper asks the etcd keeper of this host on two control planes, else nil.
 	keeper func(ctx context.Context) (state.EtcdReport, error)
+	// halt has the etcd keeper of this host stop etcd, which leaves in order, and unhalt start it
+	// again.
+	halt, unhalt func(ctx context.Context) error
 	// own asks etcd of this host, which has an address, whether it runs, and whether it
 	// serves as a voter.
 	own func(ctx context.Context, address netip.Addr) (runs, serves state.Fact[bool])
@@ -57,6 +64,8 @@ func newSpare(s *site.Site, view func() state.NetworkView, pacemaker *pacemakers
 		out.keeper = func(ctx context.Context) (state.EtcdReport, error) {
 			return keeperclient.Report(ctx, state.EtcdSocketPath)
 		}
+		h := twonode.NewHost(io.Discard)
+		out.halt, out.unhalt = h.Stop, func(ctx context.Context) error { return startAgain(ctx, records.Files{}, h.Start) }
 	} else if out.controlPlanes > 1 {
 		out.lead = members.GiveLead
 	}
@@ -66,6 +75,37 @@ func newSpare(s *site.Site, view func() state.NetworkView, pacemaker *pacemakers
 // tell has a host ask it before it boots.
 func (s spare) tell(c *machineconfig.Cluster) {
 	c.MayBoot, c.Idle, c.GiveLead = s.mayBoot, s.idle, s.giveLead
+	if s.keeper != nil {
+		c.MayHalt, c.Halt, c.Unhalt = s.mayHalt, s.halt, s.unhalt
+	}
+}
+
+// startAgain has etcd started by the parameters that Pacemaker gave the keeper last.
+func startAgain(ctx context.Context, files records.Files, start func(context.Context, state.EtcdParameters) error) error {
+	p, err := files.Parameters()
+	if err == nil && !p.Known {
+		err = errors.New("the etcd keeper has no parameters of etcd")
+	}
+	if err != nil {
+		return err
+	}
+	return start(ctx, p.Value)
+}
+
+// mayHalt returns whether etcd of this host has to be stopped in the place of Pacemaker, and
+// the other host goes on.
+func (s spare) mayHalt(ctx context.Context) (state.Fact[bool], string) {
+	p := s.pacemaker()
+	r, err := s.keeper(ctx)
+	switch {
+	case err != nil:
+		return state.Fact[bool]{}, err.Error()
+	case s.now().Sub(p.At).Abs() > pacemakerstatus.Silence, s.now().Sub(r.At).Abs() > pacemakerstatus.Silence:
+		return state.Fact[bool]{}, "nobody has looked lately"
+	case !rollout.PairHalts(p.Status, s.view().Host.NodeName, r):
+		return state.Known(false), "the other control plane cannot go on without it, or Pacemaker stops etcd"
+	}
+	return state.Known(true), ""
 }
 
 // The move of etcd's lead takes some milliseconds. A host that boots does so without it.

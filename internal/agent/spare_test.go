@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"reflect"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -13,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/holdfast/holdfast/internal/adapter/etcd"
+	"github.com/holdfast/holdfast/internal/adapter/records"
+	"github.com/holdfast/holdfast/internal/agent/machineconfig"
 	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
@@ -141,6 +144,72 @@ func TestAHostThatSeesNobodyKnowsWhetherItCarriesAnything(t *testing.T) {
 		if got := c.spare.idle(t.Context()); got != c.want {
 			t.Errorf("%s: %t", c.sentence, got)
 		}
+	}
+}
+
+// TestAHostAsksItsKeeperWhetherEtcdHasToLeaveInAMaintenance: what is old or unknown is no yes.
+func TestAHostAsksItsKeeperWhetherEtcdHasToLeaveInAMaintenance(t *testing.T) {
+	now := time.Date(2026, 11, 23, 3, 0, 0, 0, time.UTC)
+	r := state.EtcdReport{Wish: state.EtcdStarted, At: now}
+	r.Snapshot.Record = state.Known(state.EtcdRecord{State: state.EtcdPair})
+	r.Snapshot.Local.Running, r.Snapshot.Local.Leader = state.Known(true), state.Known(state.MemberID(2))
+	r.Snapshot.Pacemaker.Contact = state.Known(true)
+	r.Snapshot.Third.Word = state.Known(state.EtcdThirdWord{})
+	r.Snapshot.Statement = state.Known(state.EtcdStatement{Record: state.EtcdRecord{State: state.EtcdPair}, Running: state.Known(true)})
+	maintained := pair(now, metav1.ConditionTrue)()
+	etcdOfOwn := &(*maintained.Status.Nodes)[0].Resources[0]
+	etcdOfOwn.Conditions = append(etcdOfOwn.Conditions, metav1.Condition{Type: etcdv1.ResourceInServiceConditionType, Status: metav1.ConditionFalse})
+	for name, c := range map[string]struct {
+		pacemaker    pacemakerstatus.Report
+		looked, seen time.Duration
+		err          error
+		want         state.Fact[bool]
+	}{
+		"in maintenance":             {maintained, 0, 0, nil, state.Known(true)},
+		"Pacemaker stops etcd":       {pair(now, metav1.ConditionTrue)(), 0, 0, nil, state.Known(false)},
+		"the keeper looked long ago": {maintained, time.Hour, 0, nil, state.Fact[bool]{}},
+		"the agent looked long ago":  {maintained, 0, time.Hour, nil, state.Fact[bool]{}},
+		"the keeper does not answer": {maintained, 0, 0, errors.New("no answer"), state.Fact[bool]{}},
+		"Pacemaker was never read":   {pacemakerstatus.Report{}, 0, 0, nil, state.Fact[bool]{}},
+	} {
+		s := spare{controlPlanes: 2, view: viewOf("cp-1", "cp-2"), now: func() time.Time { return now }}
+		s.pacemaker = func() pacemakerstatus.Report {
+			p := c.pacemaker
+			p.At = p.At.Add(-c.seen)
+			return p
+		}
+		s.keeper = func(context.Context) (state.EtcdReport, error) {
+			r := r
+			r.At = r.At.Add(-c.looked)
+			return r, c.err
+		}
+		if got, why := s.mayHalt(t.Context()); got != c.want || (why == "") != state.Is(c.want, true) {
+			t.Errorf("%s: %+v, %q", name, got, why)
+		}
+		var asked, none machineconfig.Cluster
+		s.tell(&asked)
+		s.keeper = nil
+		if s.tell(&none); asked.MayHalt == nil || none.MayHalt != nil {
+			t.Error("a host of two is not asked, or one without an etcd keeper is")
+		}
+	}
+}
+
+// TestEtcdStartsAgainByTheParametersOfPacemaker.
+func TestEtcdStartsAgainByTheParametersOfPacemaker(t *testing.T) {
+	files, failed := records.Files{Root: t.TempDir()}, errors.New("no answer")
+	var got state.EtcdParameters
+	start := func(_ context.Context, p state.EtcdParameters) error { got = p; return failed }
+	if err := startAgain(t.Context(), files, start); err == nil || errors.Is(err, failed) {
+		t.Errorf("without parameters: %v", err)
+	}
+	want := state.UsualEtcdParameters()
+	want.Nodes = map[string]netip.Addr{"cp-1": netip.MustParseAddr("192.0.2.1"), "cp-2": netip.MustParseAddr("192.0.2.2")}
+	if err := files.WriteParameters(want); err != nil {
+		t.Fatal(err)
+	}
+	if err := startAgain(t.Context(), files, start); !errors.Is(err, failed) || !reflect.DeepEqual(got, want) {
+		t.Errorf("%v, with %+v", err, got)
 	}
 }
 

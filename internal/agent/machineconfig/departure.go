@@ -23,6 +23,9 @@ type departure struct {
 	mu sync.Mutex
 	// stay takes it back; nil while the host has not departed.
 	stay func()
+	// halted says what became of etcd, which was asked to stop in the place of Pacemaker;
+	// empty if it was not, and once it was asked to start again.
+	halted string
 	// due is when an ordered shutdown has begun at the latest.
 	due time.Time
 	// ran is true if a shutdown has begun, and while nobody has looked: what runs in a
@@ -35,6 +38,9 @@ const (
 	// departLimit bounds what the agent does for a host that shuts down. The virtual IPs
 	// leave within 8 s, etcd's lead within 2 s, and the API server is waited for 1 s.
 	departLimit = 15 * time.Second
+	// haltLimit bounds the wait for etcd that is stopped in the place of Pacemaker. It leaves
+	// within some 5 s, and goes on to do so if nobody waits any more.
+	haltLimit = 10 * time.Second
 	// shutdownBegins is the time in which a shutdown begins that was ordered. Programs may
 	// delay it at logind, by 5 s, or 30 s with unattended-upgrades.
 	shutdownBegins = time.Minute
@@ -45,8 +51,8 @@ const (
 // depart gives the virtual IPs away, then etcd's lead, then ends the API server, so that
 // clients go to other hosts before etcd leaves: they would otherwise wait for what the
 // shutdown has ended already, and for an election. It asks whether the cluster carries on, and once more right before the
-// API server ends. It returns why the host stays, empty if it departed. The caller holds
-// the lock.
+// API server ends. Where Pacemaker would leave etcd alone, it has etcd stopped, last of all.
+// It returns why the host stays, empty if it departed. The caller holds the lock.
 func (a *Agent) depart(ctx context.Context, may func(context.Context) (state.Fact[bool], string)) (stays string) {
 	const unknown = "nobody says whether the cluster carries on without it"
 	if carries, why := may(ctx); !state.Is(carries, true) {
@@ -60,6 +66,9 @@ func (a *Agent) depart(ctx context.Context, may func(context.Context) (state.Fac
 	a.cluster.GiveLead(ctx)
 	a.cluster.EndAPI(ctx)
 	a.out.stay = stay
+	if a.mayHalt(ctx) {
+		a.halt(ctx)
+	}
 	a.out.wake.Kick()
 	return ""
 }
@@ -90,14 +99,38 @@ func (a *Agent) Depart(ctx context.Context) string {
 		facts.Down, a.out.ran = state.Known(down), a.out.ran || down
 		a.out.wake.Kick()
 	}
-	stays := facts.Stays()
+	stays, may := facts.Stays(), a.cluster.MayBoot
 	if stays == "" {
-		stays = a.depart(ctx, a.cluster.MayBoot)
+		if a.mayHalt(ctx) { // in maintenance nobody boots by himself
+			may = a.cluster.MayHalt
+		}
+		stays = a.depart(ctx, may)
 	}
 	if stays != "" {
 		return "its virtual IPs and its API server stay until systemd stops them: " + stays
 	}
-	return "its virtual IPs and its API server have left"
+	return "its virtual IPs and its API server have left" + a.out.halted
+}
+
+// mayHalt reports whether etcd has to be stopped in the place of Pacemaker, and may be.
+func (a *Agent) mayHalt(ctx context.Context) bool {
+	if a.cluster.MayHalt == nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	may, _ := a.cluster.MayHalt(ctx)
+	return state.Is(may, true)
+}
+
+// halt has etcd stopped, which leaves in order.
+func (a *Agent) halt(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, haltLimit)
+	defer cancel()
+	a.out.halted = "; Pacemaker leaves etcd alone, so the agent had it stopped"
+	if err := a.cluster.Halt(ctx); err != nil {
+		a.out.halted = "; Pacemaker leaves etcd alone, and the agent could not have it stopped: " + err.Error()
+	}
 }
 
 func (a *Agent) goesDown(ctx context.Context) (bool, error) { return goesDown(ctx, a.Systemctl) }
@@ -138,7 +171,7 @@ func (a *Agent) watchShutdown(ctx context.Context) (loop.Result, error) {
 	}
 	defer a.out.mu.Unlock()
 	wished := a.ofShutdown(a.annotations()[drain.Desired])
-	if a.out.stay == nil && !wished && !a.out.ran {
+	if a.out.stay == nil && a.out.halted == "" && !wished && !a.out.ran {
 		return loop.Result{}, nil
 	}
 	again := loop.Result{Again: shutdownLook}
@@ -157,6 +190,12 @@ func (a *Agent) watchShutdown(ctx context.Context) (loop.Result, error) {
 	}
 	if wished {
 		a.wake.Kick() // it takes its wish back, and tells the API
+	}
+	if a.out.halted != "" {
+		if err := a.cluster.Unhalt(ctx); err != nil {
+			return loop.Result{}, err
+		}
+		a.out.halted = ""
 	}
 	if a.out.ran {
 		_, err := a.Systemctl(ctx, "start", "--no-block", "--", unit.LeaveUnit)

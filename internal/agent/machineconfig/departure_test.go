@@ -95,6 +95,60 @@ func TestAHostKeepsWhatNobodyElseServes(t *testing.T) {
 	}
 }
 
+// TestEtcdLeavesInAShutdownWherePacemakerLeavesItAlone: a person has Pacemaker in maintenance, so
+// the cluster would not survive the loss of a host, but goes on without one that leaves.
+func TestEtcdLeavesInAShutdownWherePacemakerLeavesItAlone(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(w *world)
+		said   string
+		orders []string
+	}{
+		"in maintenance":              {func(*world) {}, departed + "; Pacemaker leaves etcd alone, so the agent had it stopped", []string{"leave", "give lead", "end API", "halt etcd"}},
+		"the keeper does not stop it": {func(w *world) { w.halts = errors.New("it hangs") }, departed + "; Pacemaker leaves etcd alone, and the agent could not have it stopped: it hangs", []string{"leave", "give lead", "end API", "halt etcd"}},
+		"the other one cannot go on":  {func(w *world) { w.otherDown = true }, stays + "cp-2 is absent", nil},
+		"it goes away meanwhile":      {func(w *world) { w.leaving = func() { w.otherDown = true } }, stays + "cp-2 does not run", []string{"leave", "stay"}},
+		"the unit is restarted":       {func(w *world) { w.down = false }, stays + "the host does not shut down", nil},
+	} {
+		w := at(t, one)
+		w.down, w.needed, w.leftAlone = true, true, true
+		c.change(w)
+		if said := w.agent.Depart(t.Context()); said != c.said || !slices.Equal(w.orders, c.orders) {
+			t.Errorf("%s: %s, it orders %q", name, said, w.orders)
+		}
+	}
+}
+
+// TestABootOfItsOwnHasEtcdLeaveToo, where Pacemaker leaves this host alone and not the other one;
+// and takes no boot for a shutdown in a maintenance of both.
+func TestABootOfItsOwnHasEtcdLeaveToo(t *testing.T) {
+	w := at(t, one)
+	w.leftAlone = true
+	if w.agent.reboot(t.Context()); !slices.Equal(w.orders, []string{"leave", "give lead", "end API", "halt etcd", "reboot"}) {
+		t.Errorf("it orders %q", w.orders)
+	}
+	w = at(t, one)
+	w.leftAlone, w.needed = true, true
+	if w.agent.reboot(t.Context()); len(w.orders) > 0 {
+		t.Errorf("in maintenance it orders %q", w.orders)
+	}
+}
+
+// TestEtcdStartsAgainAfterAShutdownThatWasCancelled: Pacemaker would not have it started either.
+func TestEtcdStartsAgainAfterAShutdownThatWasCancelled(t *testing.T) {
+	w := at(t, one)
+	w.down, w.needed, w.leftAlone = true, true, true
+	w.agent.Depart(t.Context())
+	w.shutdownLooks()
+	w.down, w.halts, w.orders = false, errors.New("it does not answer"), nil
+	w.shutdownLooks()
+	w.halts = nil
+	w.shutdownLooks()
+	w.shutdownLooks()
+	if want := []string{"stay", "start etcd", "start etcd", unitRuns}; !slices.Equal(w.orders, want) || w.shutdownLooks() != (loop.Result{}) {
+		t.Errorf("it orders %q, want %q", w.orders, want)
+	}
+}
+
 func TestAShutdownThatWasCancelledIsTakenBack(t *testing.T) {
 	w := shuttingDown(t)
 	w.leave(t)

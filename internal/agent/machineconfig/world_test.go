@@ -54,6 +54,11 @@ type world struct {
 	away, notReady, blocked, needed bool
 	// idle: the host is known to carry nothing of the cluster.
 	idle bool
+	// leftAlone: Pacemaker does not stop etcd. halts is the error of a stop and of a start by
+	// the agent.
+	leftAlone bool
+	otherDown bool // the other control plane could not go on
+	halts     error
 	// noTurn: the operator gives no turn for a reboot.
 	noTurn bool
 	// first is the configuration that came with the host's Ignition config, unjoined:
@@ -218,6 +223,11 @@ func (w *world) start() {
 		Idle:     func(context.Context) bool { return w.idle },
 		GiveLead: func(context.Context) { w.does("give lead", w.gone) },
 		EndAPI:   func(context.Context) { w.does("end API", w.gone) },
+		MayHalt: func(context.Context) (state.Fact[bool], string) {
+			return state.Known(w.leftAlone && !w.otherDown), "cp-2 does not run"
+		},
+		Halt:   func(context.Context) error { w.does("halt etcd", w.gone); return w.halts },
+		Unhalt: func(context.Context) error { w.does("start etcd", w.gone); return w.halts },
 		Leave: func(context.Context) func() {
 			w.does("leave", true)
 			if w.leaving != nil {

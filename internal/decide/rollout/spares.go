@@ -76,6 +76,35 @@ func PairIdle(s state.EtcdSnapshot) bool {
 	return state.Is(s.Local.Running, false) && state.Is(s.Local.StandIn, 0) && !state.Is(s.Pacemaker.Inert, false)
 }
 
+// PairHalts reports whether one of two control planes that shuts down has to have its etcd
+// stopped before, in the place of Pacemaker: a person told Pacemaker to leave etcd of this host
+// alone, so it would end without leaving, and the other host could not write. And whether the
+// other host can go on, which the etcd keeper looks at once more. A plan of ours that has
+// Pacemaker in maintenance moves etcd itself: a host of it is no pair, or has the plan's word.
+func PairHalts(s etcdv1.PacemakerClusterStatus, name string, r state.EtcdReport) bool {
+	own, peer := r.Snapshot, r.Snapshot.Statement
+	serves := r.Wish == state.EtcdStarted && state.Is(own.Local.Running, true) && own.Local.Leader.Value != 0 && own.Local.Stalled == 0 && inPair(own.Record)
+	carries := state.Is(own.Pacemaker.Contact, true) && peer.Known && state.Is(peer.Value.Running, true) && !peer.Value.Leaving &&
+		peer.Value.Stalled == 0 && peer.Value.Sick == "" && inPair(state.Known(peer.Value.Record))
+	planned := own.Third.Coming || !own.Third.Word.Known
+	return leftAlone(s, name) && serves && carries && !planned
+}
+
+func inPair(r state.Fact[state.EtcdRecord]) bool { return r.Known && r.Value.State == state.EtcdPair }
+
+// leftAlone reports whether Pacemaker does not stop etcd of a host.
+func leftAlone(s etcdv1.PacemakerClusterStatus, name string) bool {
+	for _, n := range nodes(s) {
+		for _, r := range n.Resources {
+			if n.NodeName == name && r.Name == etcdv1.PacemakerClusterResourceNameEtcd {
+				return pacemakerstatus.Find(r.Conditions, etcdv1.ResourceInServiceConditionType).Status == metav1.ConditionFalse ||
+					pacemakerstatus.Find(r.Conditions, etcdv1.ResourceManagedConditionType).Status == metav1.ConditionFalse
+			}
+		}
+	}
+	return false
+}
+
 // QuorumIdle reports whether one of three or more control planes is known to carry
 // nothing of the cluster: its etcd does not run, or it does not serve and none of the
 // others answers it, so that it is in no majority.

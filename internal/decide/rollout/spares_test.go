@@ -135,6 +135,58 @@ func TestWhichOfTwoControlPlanesCarriesNothing(t *testing.T) {
 	}
 }
 
+// TestWhoStopsEtcdInPacemakersPlace: in a shutdown, where Pacemaker leaves it alone, the other
+// host can go on, and no plan of ours moves etcd.
+func TestWhoStopsEtcdInPacemakersPlace(t *testing.T) {
+	both := func() state.EtcdReport {
+		r := state.EtcdReport{Wish: state.EtcdStarted}
+		s := &r.Snapshot
+		s.Record = state.Known(state.EtcdRecord{State: state.EtcdPair})
+		s.Local.Running, s.Local.Leader = state.Known(true), state.Known(state.MemberID(2))
+		s.Pacemaker.Contact = state.Known(true)
+		s.Statement = state.Known(state.EtcdStatement{Record: state.EtcdRecord{State: state.EtcdPair}, Running: state.Known(true)})
+		s.Third.Word = state.Known(state.EtcdThirdWord{})
+		return r
+	}
+	for _, c := range []struct {
+		sentence, recorded, host string
+		change                   func(*state.EtcdReport)
+		want                     bool
+	}{
+		{"in maintenance", "maintenance-mode", "cp-1", nil, true},
+		{"its node is in maintenance", "maintenance-node", "cp-1", nil, true},
+		{"the other one's is", "maintenance-node", "cp-2", nil, false},
+		{"etcd is unmanaged", "etcd-unmanaged", "cp-1", nil, true},
+		{"Pacemaker stops it", "healthy", "cp-1", nil, false},
+		{"Pacemaker knows no such host", "maintenance-mode", "cp-3", nil, false},
+		{"it was stopped before", "maintenance-mode", "cp-1", func(r *state.EtcdReport) { r.Wish = state.EtcdStopped }, false},
+		{"nobody has asked for it", "maintenance-mode", "cp-1", func(r *state.EtcdReport) { r.Wish = state.EtcdNotAsked }, false},
+		{"its etcd does not run", "maintenance-mode", "cp-1", func(r *state.EtcdReport) { r.Snapshot.Local.Running = state.Known(false) }, false},
+		{"nobody leads", "maintenance-mode", "cp-1", func(r *state.EtcdReport) { r.Snapshot.Local.Leader.Value = 0 }, false},
+		{"nothing is committed", "maintenance-mode", "cp-1", func(r *state.EtcdReport) { r.Snapshot.Local.Stalled = time.Second }, false},
+		{"it carries alone", "maintenance-mode", "cp-1", func(r *state.EtcdReport) { r.Snapshot.Record.Value.State = state.EtcdSole }, false},
+		{"a plan has three vote", "maintenance-mode", "cp-1", func(r *state.EtcdReport) { r.Snapshot.Record.Value.State = state.EtcdMajority }, false},
+		{"its record is unknown", "maintenance-mode", "cp-1", func(r *state.EtcdReport) { r.Snapshot.Record.Known = false }, false},
+		{"a plan brings a third host", "maintenance-mode", "cp-1", func(r *state.EtcdReport) { r.Snapshot.Third.Coming = true }, false},
+		{"nobody knows whether one does", "maintenance-mode", "cp-1", func(r *state.EtcdReport) { r.Snapshot.Third.Word.Known = false }, false},
+		{"the other host is absent", "maintenance-mode", "cp-1", func(r *state.EtcdReport) { r.Snapshot.Pacemaker.Contact = state.Known(false) }, false},
+		{"it says nothing", "maintenance-mode", "cp-1", func(r *state.EtcdReport) { r.Snapshot.Statement.Known = false }, false},
+		{"its etcd is down", "maintenance-mode", "cp-1", func(r *state.EtcdReport) { r.Snapshot.Statement.Value.Running = state.Known(false) }, false},
+		{"it stops too", "maintenance-mode", "cp-1", func(r *state.EtcdReport) { r.Snapshot.Statement.Value.Leaving = true }, false},
+		{"it commits nothing", "maintenance-mode", "cp-1", func(r *state.EtcdReport) { r.Snapshot.Statement.Value.Stalled = time.Second }, false},
+		{"its disk is bad", "maintenance-mode", "cp-1", func(r *state.EtcdReport) { r.Snapshot.Statement.Value.Sick = "the disk hangs" }, false},
+		{"it catches up", "maintenance-mode", "cp-1", func(r *state.EtcdReport) { r.Snapshot.Statement.Value.Record.State = state.EtcdLearner }, false},
+	} {
+		r := both()
+		if c.change != nil {
+			c.change(&r)
+		}
+		if got := rollout.PairHalts(pacemaker(t, c.recorded, state.EtcdPair), c.host, r); got != c.want {
+			t.Errorf("%s: %t", c.sentence, got)
+		}
+	}
+}
+
 func TestWhichOfThreeControlPlanesCarriesNothing(t *testing.T) {
 	yes, no, unknown := state.Known(true), state.Known(false), state.Fact[bool]{}
 	for _, c := range []struct {

@@ -45,7 +45,7 @@ var ofCluster = []rule{
 	},
 	{
 		id: ClusterInMaintenance, condition: etcdv1.ClusterInServiceConditionType, severity: finding.Warning, problem: "Pacemaker is in maintenance",
-		meaning: "It neither monitors nor recovers anything.", command: "sudo pcs property set maintenance-mode=false", on: oneHost,
+		meaning: "It starts, monitors and recovers nothing: a host that boots now has no etcd and no kubelet until somebody ends the maintenance.", command: "sudo pcs property set maintenance-mode=false", on: oneHost,
 	},
 	{
 		id: NodeCountMismatch, condition: etcdv1.ClusterNodeCountAsExpectedConditionType, severity: finding.Warning, problem: "there are not two nodes",
@@ -65,7 +65,7 @@ var ofNode = []rule{
 	},
 	{
 		id: NodeInMaintenance, condition: etcdv1.NodeInServiceConditionType, severity: finding.Warning, problem: "{host} is in maintenance",
-		meaning: "Pacemaker does not touch it and recovers nothing there.", command: "sudo pcs node unmaintenance {host}", on: oneHost,
+		meaning: "Pacemaker does not touch it, starts and recovers nothing there, also after a boot, and fences no host for etcd.", command: "sudo pcs node unmaintenance {host}", on: oneHost,
 	},
 	{
 		id: NodeInStandby, condition: etcdv1.NodeActiveConditionType, severity: finding.Warning, problem: "{host} is in standby",
