@@ -75,7 +75,7 @@ func newSpare(s *site.Site, view func() state.NetworkView, pacemaker *pacemakers
 // tell has a host ask it before it boots.
 func (s spare) tell(c *machineconfig.Cluster) {
 	c.MayBoot, c.Idle, c.GiveLead = s.mayBoot, s.idle, s.giveLead
-	if s.keeper != nil {
+	if s.keeper != nil && s.controlPlanes == 2 {
 		c.MayHalt, c.Halt, c.Unhalt = s.mayHalt, s.halt, s.unhalt
 	}
 }
