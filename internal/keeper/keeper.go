@@ -423,7 +423,7 @@ func (k *Keeper) Ask(wish state.EtcdWish) error {
 	k.mu.Lock()
 	k.wish = w
 	if k.breakOff != nil {
-		k.breakOff(errors.New("Pacemaker asks for another state of etcd"))
+		k.breakOff(fmt.Errorf("it was broken off: Pacemaker wants etcd %s", wish))
 	}
 	k.mu.Unlock()
 	k.Log.Info("Pacemaker asks for another state of etcd", "wish", wish)
