@@ -229,6 +229,14 @@ func (a *Agent) carrier(ctx context.Context, f *decide.Facts) {
 		f.Nodes = state.Fact[map[string]decide.Seen]{}
 		return // it does not answer the first question: it is asked no other one
 	}
+	for _, name := range p.Order() {
+		if _, there := shares[name]; there {
+			continue
+		}
+		if n, err := a.Store.Node(name); err == nil && n != nil {
+			f.Kept = append(f.Kept, name)
+		}
+	}
 	for name, s := range f.Nodes.Value {
 		if s.Shares = shares[name]; s.Shares == 0 {
 			delete(f.Nodes.Value, name)

@@ -11,6 +11,9 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/holdfast/holdfast/internal/adapter/kube"
 	decide "github.com/holdfast/holdfast/internal/decide/dualstack"
 	install "github.com/holdfast/holdfast/internal/install/dualstack"
@@ -58,6 +61,7 @@ type townHost struct {
 	files, both  bool
 	wish         bool
 	lacks        string
+	gone         bool // its Node, which does not come back by itself
 }
 
 func newTown(t *testing.T) *town {
@@ -115,7 +119,9 @@ type clusterOf struct {
 func (c *clusterOf) Shares(context.Context, decide.Plan) (map[string]int, error) {
 	out := map[string]int{}
 	for name, h := range c.h.town.hosts {
-		out[name] = h.shares
+		if !h.gone {
+			out[name] = h.shares
+		}
 	}
 	return out, nil
 }
@@ -142,7 +148,7 @@ func (c *clusterOf) Note(context.Context, decide.Plan) error {
 }
 
 func (c *clusterOf) Share(_ context.Context, _ decide.Plan, host string) error {
-	return c.effect("shares "+host, func() { c.h.town.hosts[host].shares = 2 })
+	return c.effect("shares "+host, func() { h := c.h.town.hosts[host]; h.shares, h.gone = 2, false })
 }
 
 func (c *clusterOf) Route(context.Context, decide.Plan) error {
@@ -171,10 +177,10 @@ func text(p decide.Plan) string {
 func (w *town) nodes() []state.Node {
 	var out []state.Node
 	for _, name := range names {
-		if name == w.out {
+		h := w.hosts[name]
+		if name == w.out || h.gone {
 			continue
 		}
-		h := w.hosts[name]
 		n := state.Node{Name: name, Ready: true, Annotations: map[string]string{}, Addresses: []netip.Addr{netip.MustParseAddr("10.98.0.11")}}
 		if h.told != "" {
 			n.Annotations[install.Annotation] = h.told
@@ -192,25 +198,7 @@ func (w *town) rests(t *testing.T) {
 	t.Helper()
 	for idle := 0; idle < 3; {
 		before := fmt.Sprint(w.log, w.crashes, w.nodes(), w.announced)
-		w.now = w.now.Add(time.Minute)
-		for _, name := range names {
-			if name == w.out {
-				continue
-			}
-			h := w.hosts[name]
-			h.Nodes(w.nodes())
-			h.Infrastructure(kube.Infrastructure{DualStack: w.announced})
-			if _, err := h.step(t.Context()); errors.Is(err, powercut.Err) {
-				w.crashes++
-				w.Cut, w.out = powercut.Cut{}, w.burns
-				h.begin()
-			} else if err != nil && !errors.Is(err, install.ErrTakenBack) {
-				t.Fatalf("%s: %v", name, err)
-			}
-			if h.wish { // its turn
-				h.boot, h.wish, h.both = h.boot+1, false, h.files
-			}
-		}
+		w.look(t)
 		if fmt.Sprint(w.log, w.crashes, w.nodes(), w.announced) == before {
 			idle++
 		} else {
@@ -218,6 +206,30 @@ func (w *town) rests(t *testing.T) {
 		}
 		if len(w.log) > 200 {
 			t.Fatalf("it never rests: %v", w.log[180:])
+		}
+	}
+}
+
+// look lets each host look once, and act.
+func (w *town) look(t *testing.T) {
+	t.Helper()
+	w.now = w.now.Add(time.Minute)
+	for _, name := range names {
+		if name == w.out {
+			continue
+		}
+		h := w.hosts[name]
+		h.Nodes(w.nodes())
+		h.Infrastructure(kube.Infrastructure{DualStack: w.announced})
+		if _, err := h.step(t.Context()); errors.Is(err, powercut.Err) {
+			w.crashes++
+			w.Cut, w.out = powercut.Cut{}, w.burns
+			h.begin()
+		} else if err != nil && !errors.Is(err, install.ErrTakenBack) {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if h.wish { // its turn
+			h.boot, h.wish, h.both = h.boot+1, false, h.files
 		}
 	}
 }
@@ -280,6 +292,31 @@ func TestAPlanEndsWithoutAHostThatWasTakenOutWheneverThatIs(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// A worker that a person has cordoned does not make its Node again: the carrier does, which has it on its
+// disk.
+func TestACarrierThatWasCutMakesTheNodeOfACordonedWorkerAgain(t *testing.T) {
+	w := newTown(t)
+	w.announced, w.At = text(plan()), 7
+	for w.crashes == 0 {
+		w.look(t)
+	}
+	if last := w.log[len(w.log)-1]; last != "cp-1 shares cp-2" {
+		t.Fatalf("the carrier is cut after %s", last)
+	}
+	w.hosts["w-1"].gone = true
+	w.rests(t)
+	if bad := w.wrong(true); bad == "" {
+		t.Fatal("the Node of w-1 is missing, nobody has it, and the plan ends")
+	}
+	if err := w.hosts["cp-1"].Store.PutNode(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "w-1"}}); err != nil {
+		t.Fatal(err)
+	}
+	w.rests(t)
+	if bad := w.wrong(true); bad != "" {
+		t.Error(bad)
 	}
 }
 

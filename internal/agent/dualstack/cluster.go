@@ -4,8 +4,6 @@ import (
 	"context"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-
 	decide "github.com/holdfast/holdfast/internal/decide/dualstack"
 	"github.com/holdfast/holdfast/internal/decide/replace"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
@@ -92,8 +90,7 @@ func (c Carrier) Note(ctx context.Context, p decide.Plan) error { return install
 
 // Share implements Cluster.
 func (c Carrier) Share(ctx context.Context, p decide.Plan, host string) error {
-	kept := func() (*corev1.Node, error) { return c.Store.Node(host) }
-	return install.Share(ctx, c.API, host, p.Hosts[host].Share, kept, c.Store.PutNode)
+	return install.Share(ctx, c.API, c.Store, host, p.Hosts[host].Share)
 }
 
 // Route implements Cluster.

@@ -183,10 +183,13 @@ func (f Facts) earlier() []string {
 }
 
 // next returns the first host whose Node lacks its second share, empty if there is none. A Node
-// that is not there comes back by itself, and that of a host that is away is left alone: a Node
-// that is made anew says nothing of its host until kubelet reports.
+// that is not there comes back by itself, unless the carrier kept it. That of a host that is away is
+// left alone: a Node that is made anew says nothing of its host until kubelet reports.
 func (f Facts) next() string {
 	late := f.late(f.Plan.Order(), shared)
+	if i := slices.IndexFunc(late, func(n string) bool { return slices.Contains(f.Kept, n) }); i >= 0 {
+		return late[i]
+	}
 	if len(late) == 0 || f.seen(late[0]).Shares == 0 || !f.seen(late[0]).Ready {
 		return ""
 	}

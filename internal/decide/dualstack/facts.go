@@ -71,6 +71,9 @@ type Facts struct {
 
 	Announced state.Fact[Announced]
 	Nodes     state.Fact[map[string]Seen]
+	// Kept are the hosts whose Node the carrier kept, and that have none: it was cut between the two
+	// requests that make a Node anew, and a cordoned worker does not make its Node again.
+	Kept []string
 	// Retired are the hosts of the plan that somebody took out for good, as the list of retired hosts
 	// and their missing Nodes say. Nobody waits for them. A host of which that is not known is not
 	// among them, and is waited for.

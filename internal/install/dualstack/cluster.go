@@ -16,6 +16,7 @@ import (
 	decide "github.com/holdfast/holdfast/internal/decide/dualstack"
 	"github.com/holdfast/holdfast/internal/decide/registration"
 	"github.com/holdfast/holdfast/internal/install/grow"
+	"github.com/holdfast/holdfast/internal/model/retired"
 	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/render/flannel"
@@ -28,6 +29,7 @@ type API interface {
 	Node(ctx context.Context, name string) (*corev1.Node, error)
 	DeleteNode(ctx context.Context, name, uid string) error
 	CreateNode(ctx context.Context, n *corev1.Node) error
+	Retired(ctx context.Context, name string) (retired.List, error)
 	RestartPods(ctx context.Context, namespace, selector string) error
 }
 
@@ -136,25 +138,40 @@ func changes(s *site.Site, p decide.Plan) ([]manifests.Change, error) {
 	return manifests.Move(&have, &want)
 }
 
-// Share makes a Node anew as it was, with a second share of the pod network. A label tells since
-// when there is a Node of the host: by that a worker gets another certificate for its expired
-// one. keep writes the Node down before it is deleted, so that a cut in between loses nothing of it; kept returns
-// what an earlier run wrote down, nil for nothing.
-func Share(ctx context.Context, api API, name string, share netip.Prefix, kept func() (*corev1.Node, error), keep func(*corev1.Node) error) error {
+// Copies are Nodes on the disk of the carrier.
+type Copies interface {
+	// Node returns the Node that was kept, nil for none.
+	Node(name string) (*corev1.Node, error)
+	PutNode(n *corev1.Node) error
+	// DropNode removes one. It is no error if there is none.
+	DropNode(name string) error
+}
+
+// Share makes a Node anew as it was, with a second share of the pod network. It keeps the Node
+// before it deletes it, so that a cut in between loses nothing of it. A Node that is missing then
+// is made from the copy: a cordoned worker does not make it again itself. A label tells since when
+// there is a Node of the host: by that a worker gets another certificate for its expired one.
+func Share(ctx context.Context, api API, copies Copies, name string, share netip.Prefix) error {
 	now, err := api.Node(ctx, name)
+	if err != nil {
+		return err
+	}
+	if now != nil && slices.Contains(now.Spec.PodCIDRs, share.String()) {
+		return copies.DropNode(name)
+	}
+	before, err := copies.Node(name)
 	switch {
 	case err != nil:
 		return err
-	case now == nil:
+	case now == nil && before == nil:
 		return fmt.Errorf("the Node %s is not there: it comes back by itself", name)
-	case slices.Contains(now.Spec.PodCIDRs, share.String()):
-		return nil
+	case now == nil:
+		if err := stays(ctx, api, name); err != nil {
+			return err
+		}
+		return create(ctx, api, copies, before, share)
 	case len(now.Spec.PodCIDRs) != 1:
 		return fmt.Errorf("the Node %s has the shares %v of the pod networks, and not one: nothing is added", name, now.Spec.PodCIDRs)
-	}
-	before, err := kept()
-	if err != nil {
-		return err
 	}
 	n := registration.Kept(now)
 	cut := before != nil && before.UID != now.UID
@@ -165,26 +182,44 @@ func Share(ctx context.Context, api API, name string, share netip.Prefix, kept f
 	}
 	n.Labels = joined(n.Labels, map[string]string{state.LabelMade: state.MadeAt(now.CreationTimestamp.Time)})
 	if !cut {
-		if err := keep(n); err != nil {
+		if err := copies.PutNode(n); err != nil {
 			return err
 		}
 	}
 	if err := api.DeleteNode(ctx, name, string(now.UID)); err != nil {
 		return err
 	}
-	n = n.DeepCopy()
+	return create(ctx, api, copies, n, share)
+}
+
+// stays returns an error if somebody took a host out of the cluster, or if that is not known.
+func stays(ctx context.Context, api API, name string) error {
+	list, err := api.Retired(ctx, name)
+	if err != nil {
+		return err
+	}
+	if h, listed := list.Of(name); listed && h.Open() {
+		return fmt.Errorf("the Node %s is not made again: %s was %s", name, name, h)
+	}
+	return nil
+}
+
+// create makes a Node that is not there, with a second share, and drops the copy of it: a Node that
+// is missing from then on was deleted by somebody else.
+func create(ctx context.Context, api API, copies Copies, was *corev1.Node, share netip.Prefix) error {
+	n := was.DeepCopy()
 	n.UID, n.Spec.PodCIDRs = "", append(n.Spec.PodCIDRs, share.String())
 	if err := api.CreateNode(ctx, n); err != nil {
 		return err
 	}
-	is, err := api.Node(ctx, name)
+	is, err := api.Node(ctx, n.Name)
 	if err == nil && (is == nil || len(is.Spec.PodCIDRs) != 2) {
 		err = errors.New("somebody else made it at the same time: it is made anew once more")
 	}
 	if err != nil {
-		return fmt.Errorf("the Node %s: %w", name, err)
+		return fmt.Errorf("the Node %s: %w", n.Name, err)
 	}
-	return nil
+	return copies.DropNode(n.Name)
 }
 
 // joined returns a map with what another one has besides.

@@ -6,17 +6,18 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/yaml"
 
 	"github.com/holdfast/holdfast/internal/adapter/kube"
 	decide "github.com/holdfast/holdfast/internal/decide/dualstack"
 	"github.com/holdfast/holdfast/internal/decide/replace"
 	"github.com/holdfast/holdfast/internal/install/installer"
+	"github.com/holdfast/holdfast/internal/model/retired"
 	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/render/flannel"
@@ -178,9 +179,9 @@ func share(t *testing.T, api *apitest.API, cluster API) {
 	}))
 	first, err := cluster.Node(t.Context(), name)
 	must(t, err)
-	var copied *corev1.Node
+	copies := Store{Root: t.TempDir()}
 	for range 2 {
-		must(t, Share(t.Context(), cluster, name, secondV6.Hosts[name].Share, func() (*corev1.Node, error) { return copied, nil }, func(n *corev1.Node) error { copied = n; return nil }))
+		must(t, Share(t.Context(), cluster, copies, name, secondV6.Hosts[name].Share))
 		got := api.Kubectl(t, "get", "node", name, "-o", `jsonpath={.spec.podCIDR} {.spec.podCIDRs} {.spec.unschedulable} {.metadata.labels.rack} {.metadata.annotations.mine}`)
 		if want := `10.128.2.0/23 ["10.128.2.0/23","fd44:0:0:ff::/64"] true 7 1`; got != want {
 			t.Errorf("%s, want %s", got, want)
@@ -191,19 +192,20 @@ func share(t *testing.T, api *apitest.API, cluster API) {
 	if want := state.MadeAt(first.CreationTimestamp.Time); is.Labels[state.LabelMade] != want {
 		t.Errorf("the Node tells of its first time %q, want %s", is.Labels[state.LabelMade], want)
 	}
-	if copied == nil || copied.UID == "" {
-		t.Errorf("what was kept: %+v", copied)
-	}
 }
 
 // nodes is an API with one Node. It fails at one of the requests, before or after it is done,
-// and the host's own agent makes the Node again meanwhile, without the labels of an administrator.
+// and the host's own agent makes the Node again meanwhile, without the labels of an administrator;
+// that of a worker that a person has cordoned does not.
 type nodes struct {
 	API
 	node        *corev1.Node
+	cordoned    bool
 	uid, calls  int
 	at          int
 	after, soon bool // soon: the agent is faster than the carrier
+	retired     retired.List
+	unread      error // of the list of retired hosts
 }
 
 var errCut = errors.New("cut")
@@ -221,7 +223,7 @@ func (a *nodes) call(do func()) error {
 }
 
 func (a *nodes) again() {
-	if a.node == nil {
+	if a.node == nil && !a.cordoned {
 		a.make(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "w-1", Labels: map[string]string{"rack": "7"}}, Spec: corev1.NodeSpec{PodCIDR: "10.128.2.0/23", PodCIDRs: []string{"10.128.2.0/23"}}})
 	}
 }
@@ -236,6 +238,8 @@ func (a *nodes) Node(context.Context, string) (n *corev1.Node, err error) {
 	err = a.call(func() { n = a.node.DeepCopy() })
 	return n, err
 }
+
+func (a *nodes) Retired(context.Context, string) (retired.List, error) { return a.retired, a.unread }
 
 func (a *nodes) DeleteNode(_ context.Context, _, uid string) error {
 	return a.call(func() {
@@ -257,41 +261,67 @@ func (a *nodes) CreateNode(_ context.Context, n *corev1.Node) error {
 	})
 }
 
+// worker returns the Node of w-1 with one share.
+func worker(cordoned bool) *corev1.Node {
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "w-1", Labels: map[string]string{"rack": "7", "node-role.kubernetes.io/worker": ""}},
+		Spec:       corev1.NodeSpec{PodCIDR: "10.128.2.0/23", PodCIDRs: []string{"10.128.2.0/23"}, Unschedulable: cordoned},
+	}
+}
+
 func TestANodeLosesNothingThoughTheCarrierIsCutAnywhere(t *testing.T) {
+	bools := []bool{false, true}
 	for at := range 5 {
-		for _, after := range []bool{false, true} {
-			for _, soon := range []bool{false, true} {
-				a := &nodes{at: at, after: after, soon: soon}
-				a.make(&corev1.Node{
-					ObjectMeta: metav1.ObjectMeta{Name: "w-1", Labels: map[string]string{"rack": "7", "node-role.kubernetes.io/worker": ""}},
-					Spec:       corev1.NodeSpec{PodCIDR: "10.128.2.0/23", PodCIDRs: []string{"10.128.2.0/23"}},
-				})
-				var disk []byte
-				run := func() error {
-					return Share(t.Context(), a, "w-1", secondV6.Hosts["cp-1"].Share, func() (n *corev1.Node, err error) {
-						if disk != nil {
-							n = &corev1.Node{}
-							err = yaml.Unmarshal(disk, n)
+		for _, after := range bools {
+			for _, soon := range bools {
+				for _, cordoned := range bools {
+					cut := fmt.Sprintf("cut at %d, after %v, soon %v, cordoned %v", at, after, soon, cordoned)
+					a := &nodes{at: at, after: after, soon: soon, cordoned: cordoned}
+					a.make(worker(cordoned))
+					copies := Store{Root: t.TempDir()}
+					run := func() error { return Share(t.Context(), a, copies, "w-1", secondV6.Hosts["cp-1"].Share) }
+					err := run()
+					for range 3 {
+						if err == nil {
+							break
 						}
-						return n, err
-					}, func(n *corev1.Node) (err error) { disk, err = yaml.Marshal(n); return err })
-				}
-				err := run()
-				for range 3 {
-					if err == nil {
-						break
+						a.again()
+						err = run()
 					}
-					a.again()
-					err = run()
-				}
-				if err != nil {
-					t.Fatalf("cut at %d, after %v, soon %v: %v", at, after, soon, err)
-				}
-				want := map[string]string{"rack": "7", "node-role.kubernetes.io/worker": "", state.LabelMade: "1"}
-				if diff := cmp.Diff(want, a.node.Labels); diff != "" || len(a.node.Spec.PodCIDRs) != 2 {
-					t.Errorf("cut at %d, after %v, soon %v: %s %+v", at, after, soon, diff, a.node.Spec)
+					if err != nil {
+						t.Fatalf("%s: %v", cut, err)
+					}
+					want := map[string]string{"rack": "7", "node-role.kubernetes.io/worker": "", state.LabelMade: "1"}
+					if diff := cmp.Diff(want, a.node.Labels); diff != "" || len(a.node.Spec.PodCIDRs) != 2 || a.node.Spec.Unschedulable != cordoned {
+						t.Errorf("%s: %s %+v", cut, diff, a.node.Spec)
+					}
+					if left, err := copies.Node("w-1"); left != nil || err != nil {
+						t.Errorf("%s: a Node that somebody deletes later would come back: %v", cut, err)
+					}
 				}
 			}
+		}
+	}
+}
+
+// A person may take the worker out while the carrier is away.
+func TestTheNodeOfAHostThatWasTakenOutIsNotMadeFromItsCopy(t *testing.T) {
+	out := retired.Host{Name: "w-1", When: time.Unix(1, 0), By: "ada"}
+	for name, c := range map[string]struct {
+		list   retired.List
+		unread error
+		want   string // the error, empty for none
+	}{
+		"it stays":       {},
+		"it was":         {list: retired.List{out}, want: "w-1 was taken out of the cluster at 1970-01-01T00:00:01Z by ada"},
+		"its name lives": {list: retired.List{{Name: "w-1", When: time.Unix(1, 0), Again: time.Unix(2, 0)}}},
+		"nobody knows":   {unread: errCut, want: errCut.Error()},
+	} {
+		a, copies := &nodes{retired: c.list, unread: c.unread}, Store{Root: t.TempDir()}
+		must(t, copies.PutNode(worker(true)))
+		err := Share(t.Context(), a, copies, "w-1", secondV6.Hosts["cp-1"].Share)
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) || (a.node != nil) != (c.want == "") {
+			t.Errorf("%s: %v, a Node %v", name, err, a.node != nil)
 		}
 	}
 }
@@ -300,13 +330,13 @@ func TestANodeThatIsOfAnotherKindIsLeftAlone(t *testing.T) {
 	for name, cidrs := range map[string][]string{"no share": nil, "two other ones": {"10.128.2.0/23", "fd44::/64"}} {
 		a := &nodes{}
 		a.make(&corev1.Node{Spec: corev1.NodeSpec{PodCIDRs: cidrs}})
-		err := Share(t.Context(), a, "w-1", secondV6.Hosts["cp-1"].Share, nil, nil)
+		err := Share(t.Context(), a, Store{Root: t.TempDir()}, "w-1", secondV6.Hosts["cp-1"].Share)
 		if err == nil || a.calls != 1 {
 			t.Errorf("%s: %v after %d requests", name, err, a.calls)
 		}
 	}
 	a := &nodes{}
-	if err := Share(t.Context(), a, "w-1", secondV6.Hosts["cp-1"].Share, nil, nil); err == nil || a.calls != 1 {
+	if err := Share(t.Context(), a, Store{Root: t.TempDir()}, "w-1", secondV6.Hosts["cp-1"].Share); err == nil || a.calls != 1 {
 		t.Errorf("no Node: %v", err)
 	}
 }

@@ -87,6 +87,11 @@ func (s Store) PutNode(n *corev1.Node) error {
 	return s.write(filepath.Join(nodesDir, n.Name+".json"), n)
 }
 
+// DropNode removes a Node that was kept. It is no error if there is none.
+func (s Store) DropNode(name string) error {
+	return host.RemoveFile(s.path(filepath.Join(nodesDir, name+".json")))
+}
+
 func (s Store) read(path string, into any) error {
 	data, err := os.ReadFile(s.path(path))
 	if err == nil {
