@@ -78,6 +78,16 @@ func newDualStack(s *site.Site, network func() *hostnet.Network, carried func(co
 				_, err := network().OwnServer()(ctx)
 				return err == nil, nil // one that does not answer has not started yet
 			},
+			Shares: func(ctx context.Context) (shares []string, err error) {
+				err = network().Try(ctx, state.KubeletKubeconfig, func(ctx context.Context, c *kube.Client) error {
+					n, err := c.Node(ctx, view().Host.NodeName)
+					if err == nil && n != nil {
+						shares = n.Spec.PodCIDRs
+					}
+					return err
+				})
+				return shares, err
+			},
 			Serve: files.Serve, Change: files.Change,
 			AskBoot: func(ctx context.Context, why string) error {
 				name := view().Host.NodeName

@@ -34,7 +34,15 @@ func (a *Agent) act(ctx context.Context, f decide.Facts, s decide.Step, own []ne
 		if len(own) == 0 {
 			return "", fmt.Errorf("this host cannot have both families any more: %s", lacksNow(a.Fits(p)))
 		}
-		if err := a.Change(p, own, p.Hosts[f.Host].Share); err != nil {
+		have, err := a.Shares(ctx)
+		if err != nil {
+			return "", err
+		}
+		shares, err := decide.Shares(have)
+		if err != nil {
+			return "", err
+		}
+		if err := a.Change(p, own, shares); err != nil {
 			return "", err
 		}
 		j.Stage, j.Changed = decide.Written, f.Boot

@@ -42,9 +42,11 @@ type World struct {
 	// Serves reports whether the API server and the controller manager of this host know both
 	// families, and answer.
 	Serves func(ctx context.Context, p decide.Plan) (bool, error)
+	// Shares returns the shares of the pod networks that the Node of this host has now.
+	Shares func(ctx context.Context) ([]string, error)
 	// Serve and Change give the files of this host both families.
 	Serve  func(p decide.Plan) error
-	Change func(p decide.Plan, own []netip.Addr, share netip.Prefix) error
+	Change func(p decide.Plan, own []netip.Addr, shares []netip.Prefix) error
 	// AskBoot asks for a planned reboot of this host, if nobody has.
 	AskBoot func(ctx context.Context, why string) error
 	// Cluster opens the cluster as the administrator. Only the carrier asks for it.

@@ -62,6 +62,8 @@ type townHost struct {
 	wish         bool
 	lacks        string
 	gone         bool // its Node, which does not come back by itself
+	registers    bool // its Node is registered anew once it has both shares: Kubernetes gives it others
+	runtime      []netip.Prefix
 }
 
 func newTown(t *testing.T) *town {
@@ -95,8 +97,9 @@ func (h *townHost) begin() {
 			Retired: func(_ context.Context, name string) (bool, error) { return name == w.out, nil },
 			Serves:  func(context.Context, decide.Plan) (bool, error) { return h.serve, nil },
 			Serve:   func(decide.Plan) error { return effect("serves", func() { h.serve = true }) },
-			Change: func(decide.Plan, []netip.Addr, netip.Prefix) error {
-				return effect("changes", func() { h.files = true })
+			Shares:  func(context.Context) ([]string, error) { return h.cidrs(), nil },
+			Change: func(_ decide.Plan, _ []netip.Addr, shares []netip.Prefix) error {
+				return effect("changes", func() { h.files, h.runtime = true, shares })
 			},
 			AskBoot: func(context.Context, string) error {
 				if h.wish {
@@ -108,6 +111,15 @@ func (h *townHost) begin() {
 			Tell:    func(_ context.Context, _, value string) error { h.told = value; return nil },
 		},
 	}
+}
+
+// cidrs are the shares of the host's Node.
+func (h *townHost) cidrs() []string {
+	out := []string{"10.128.2.0/23", plan().Hosts[h.name].Share.String()}
+	if h.registers {
+		out = []string{"10.128.6.0/23", "fd44:0:0:7::/64"}
+	}
+	return out[:h.shares]
 }
 
 // clusterOf is the cluster as the carrier sees it.
@@ -317,6 +329,21 @@ func TestACarrierThatWasCutMakesTheNodeOfACordonedWorkerAgain(t *testing.T) {
 	w.rests(t)
 	if bad := w.wrong(true); bad != "" {
 		t.Error(bad)
+	}
+}
+
+// The pod network's daemon reads the Node at the boot, so the container runtime has the same shares.
+func TestTheContainerRuntimeGetsTheSharesThatTheNodeHas(t *testing.T) {
+	w := newTown(t)
+	w.announced, w.hosts["w-1"].registers = text(plan()), true
+	w.rests(t)
+	if bad := w.wrong(true); bad != "" {
+		t.Fatal(bad)
+	}
+	for name, want := range map[string]string{"cp-1": "[10.128.2.0/23 fd44:0:0:ff::/64]", "w-1": "[10.128.6.0/23 fd44:0:0:7::/64]"} {
+		if got := fmt.Sprint(w.hosts[name].runtime); got != want {
+			t.Errorf("%s has the shares %s, and its Node %s", name, got, want)
+		}
 	}
 }
 

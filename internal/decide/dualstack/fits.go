@@ -48,6 +48,22 @@ func Fits(p Plan, in nodeaddress.Input) (own []netip.Addr, lacks string) {
 	return choice.Addresses, ""
 }
 
+// Shares returns the shares of the pod networks that the Node of a host has, one of each family: the
+// pod network's daemon reads them at the boot, whatever the plan chose. A Node that was registered
+// anew meanwhile has those that Kubernetes gave it.
+func Shares(node []string) ([]netip.Prefix, error) {
+	var out []netip.Prefix
+	for _, text := range node {
+		if p, err := netip.ParsePrefix(text); err == nil {
+			out = append(out, p)
+		}
+	}
+	if len(out) != len(node) || len(out) != 2 || out[0].Addr().Is4() == out[1].Addr().Is4() {
+		return nil, fmt.Errorf("the Node of this host has the shares %v of the pod networks, and not one of each family: nothing is written", node)
+	}
+	return out, nil
+}
+
 // defaultLink returns the interface of the best default route of a family.
 func defaultLink(routes []state.HostRoute, family netaddr.Family) (link string, is bool) {
 	best := 0

@@ -45,3 +45,19 @@ func TestAHostSaysWhatItLacksForTheSecondFamily(t *testing.T) {
 		})
 	}
 }
+
+func TestTheSharesOfANodeAreOneOfEachFamily(t *testing.T) {
+	for _, good := range [][]string{{"10.128.2.0/23", "fd44:0:0:ff::/64"}, {"fd44::/64", "10.128.6.0/23"}} {
+		if got, err := Shares(good); err != nil || got[0].String() != good[0] || got[1].String() != good[1] {
+			t.Errorf("%v: %v %v", good, got, err)
+		}
+	}
+	for name, bad := range map[string][]string{
+		"no Node": nil, "one": {"10.128.2.0/23"}, "of one family": {"10.128.2.0/23", "10.128.4.0/23"}, "three": {"10.128.2.0/23", "fd44::/64", "fd45::/64"},
+		"unreadable": {"10.128.2.0/23", "fd44::"},
+	} {
+		if got, err := Shares(bad); err == nil {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}

@@ -83,14 +83,14 @@ func (h *Host) Serves(p decide.Plan) (bool, error) {
 }
 
 // Change gives the files of this host both families; programs read them at the next boot.
-// addresses are the host's own, one of each family. site.json is last: by it the host is one of
-// both families.
-func (h *Host) Change(p decide.Plan, addresses []netip.Addr, share netip.Prefix) error {
+// addresses are the host's own, and shares those of its Node in the pod networks, one of each
+// family. site.json is last: by it the host is one of both families.
+func (h *Host) Change(p decide.Plan, addresses []netip.Addr, shares []netip.Prefix) error {
 	err := h.change(flagsPath, func(have []byte) ([]byte, error) { return decide.NodeIP(have, addresses) })
 	if err != nil {
 		return err
 	}
-	if err := h.runtime(share); err != nil {
+	if err := h.runtime(shares); err != nil {
 		return err
 	}
 	data, err := os.ReadFile(h.at(site.Path))
@@ -122,7 +122,7 @@ func (h *Host) Change(p decide.Plan, addresses []netip.Addr, share netip.Prefix)
 
 // runtime connects the container runtime to the host's shares of both pod networks, as the
 // installation does.
-func (h *Host) runtime(share netip.Prefix) error {
+func (h *Host) runtime(shares []netip.Prefix) error {
 	data, err := os.ReadFile(h.at(cni.SubnetFile))
 	if err != nil {
 		return fmt.Errorf("the share of the pod network: %w", err)
@@ -131,9 +131,7 @@ func (h *Host) runtime(share netip.Prefix) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", cni.SubnetFile, err)
 	}
-	if len(lease.Subnets) == 1 { // else the host has booted since, or was installed with both
-		lease.Subnets = append(lease.Subnets, share)
-	}
+	lease.Subnets = shares
 	file, err := cni.File(lease)
 	if err != nil {
 		return err

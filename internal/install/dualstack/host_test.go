@@ -56,7 +56,10 @@ func sites(t *testing.T, p decide.Plan) (have, want *site.Site) {
 	return have, &both
 }
 
-var own = []netip.Addr{netip.MustParseAddr("10.98.0.11"), netip.MustParseAddr("fd98::11")}
+var (
+	own    = []netip.Addr{netip.MustParseAddr("10.98.0.11"), netip.MustParseAddr("fd98::11")}
+	shares = []netip.Prefix{netip.MustParsePrefix("10.128.2.0/23"), secondV6.Hosts["cp-1"].Share}
+)
 
 // TestTheManifestsAreThoseOfASiteThatWasInstalledWithBoth asks the release's kubeadm what it
 // makes of both.
@@ -154,7 +157,7 @@ func TestTheFilesOfAHostGetBothFamiliesWhateverCutsThePower(t *testing.T) {
 		if err := m.Serve(p); err != nil {
 			return err
 		}
-		return m.Change(p, own, p.Hosts["cp-1"].Share)
+		return m.Change(p, own, shares)
 	}
 	whole := newMachine(t)
 	if is, err := whole.Serves(p); err != nil || is {
@@ -216,15 +219,14 @@ func TestAWorkerGetsBothFamiliesWithoutAnyKey(t *testing.T) {
 	for _, path := range []string{site.Path, keptDir + site.Path} {
 		must(t, powercut.WriteFile(m.at(path), data, 0o600))
 	}
-	// it has booted, so the pod network has both by then
-	must(t, powercut.WriteFile(m.at(cni.SubnetFile), []byte("FLANNEL_SUBNET=10.128.2.1/23\nFLANNEL_IPV6_SUBNET=fd44:0:0:7::1/64\nFLANNEL_MTU=1450\n"), 0o600))
-	must(t, m.Change(secondV6, own, secondV6.Hosts["cp-1"].Share))
+	// its Node was registered anew, and Kubernetes chose both shares
+	must(t, m.Change(secondV6, own, []netip.Prefix{netip.MustParsePrefix("10.128.6.0/23"), netip.MustParsePrefix("fd44:0:0:7::/64")}))
 	files := m.files(t)
 	if got := files[site.Path]; got != "172.30.0.0/16 fd96::/112" {
 		t.Errorf("site.json has %s", got)
 	}
-	if got := files[cni.ConfPath]; !strings.Contains(got, "fd44:0:0:7::/64") || strings.Contains(got, "fd44:0:0:ff::/64") {
-		t.Errorf("the share that the Node has is not the one of the container runtime: %s", got)
+	if got := files[cni.ConfPath]; !strings.Contains(got, "fd44:0:0:7::/64") || !strings.Contains(got, "10.128.6.0/23") || strings.Contains(got, "10.128.2.0/23") {
+		t.Errorf("the shares that the Node has are not those of the container runtime: %s", got)
 	}
 	if !strings.Contains(files["/etc/holdfast/proxy.env"], "fd96::/112") {
 		t.Errorf("%s", files["/etc/holdfast/proxy.env"])
@@ -238,7 +240,7 @@ func TestAHostWhoseFilesAreOfAnotherKindIsLeftAlone(t *testing.T) {
 			must(t, os.Remove(m.at(path)))
 			err := m.Serve(secondV6)
 			if err == nil {
-				err = m.Change(secondV6, own, secondV6.Hosts["cp-1"].Share)
+				err = m.Change(secondV6, own, shares)
 			}
 			if err == nil || !strings.Contains(err.Error(), filepath.Base(path)) {
 				t.Errorf("%v", err)
