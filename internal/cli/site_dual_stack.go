@@ -6,21 +6,18 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/netip"
-	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
 
-	configv1 "github.com/openshift/api/config/v1"
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/cli/command"
 	decide "github.com/holdfast/holdfast/internal/decide/dualstack"
-	install "github.com/holdfast/holdfast/internal/install/dualstack"
+	"github.com/holdfast/holdfast/internal/model/config"
 )
 
 func newDualStack(streams Streams) *cobra.Command {
@@ -83,7 +80,7 @@ family. The site takes a backup first, if its newest good one is older than four
 
 Exit codes: 0 the site has both families, or with --abort no host has the plan any more; 3 not at
 the timeout: it goes on; 7 refused, because of other work, because there is no good backup or
-because it has begun; 8 not confirmed; 1 it failed; 2 wrong usage, or the file is refused.`,
+because it has begun, or somebody took the plan back; 8 not confirmed; 1 it failed; 2 wrong usage, or the file is refused.`,
 		Example: `  holdfast site dual-stack apply --install-config shop.yaml
   holdfast site dual-stack apply --abort`,
 		Args: cobra.NoArgs,
@@ -253,7 +250,10 @@ func (f readdressFlags) applyDualStack(ctx context.Context, streams Streams) err
 		return err
 	}
 	if r.Plan != nil { // typed again
-		return f.followDualStack(ctx, streams, a, r.Plan.ID)
+		if err := f.sameFamily(ctx, streams, a, *r.Plan); err != nil {
+			return err
+		}
+		return f.followDualStack(ctx, streams, a, *r.Plan)
 	}
 	d, err := f.dualStack(ctx, streams)
 	if err != nil {
@@ -273,7 +273,26 @@ func (f readdressFlags) applyDualStack(ctx context.Context, streams Streams) err
 	if err := d.announce(ctx); err != nil {
 		return err
 	}
-	return f.followDualStack(ctx, streams, a, d.plan.ID)
+	return f.followDualStack(ctx, streams, a, d.plan)
+}
+
+// sameFamily refuses a file that names other networks than the plan that is announced.
+func (f readdressFlags) sameFamily(ctx context.Context, streams Streams, a *moveAccess, p decide.Plan) error {
+	file, err := f.edited(streams)
+	if err != nil {
+		return err
+	}
+	have, err := a.config(ctx)
+	if err != nil {
+		return err
+	}
+	if err := sameCluster(have, file); err != nil {
+		return err
+	}
+	if !p.In(file) {
+		return coded(command.ExitRefused, "refused: the plan %s of %s is announced, and brings other networks than %s: hosts get addresses of %s, pods of %s, Services of %s; to follow it: holdfast site dual-stack status", p.ID, p.By, f.file, p.Machines, p.Pods.CIDR, p.Services)
+	}
+	return nil
 }
 
 // announce gives the plan to every host, once the site has a backup. That takes minutes, in which other
@@ -338,137 +357,34 @@ func (f readdressFlags) abortAt(ctx context.Context, streams Streams, a *moveAcc
 	}, "the plan is taken back: no host has it any more")
 }
 
-func (f readdressFlags) followDualStack(ctx context.Context, streams Streams, a *moveAccess, id string) error {
-	return f.awaitFamily(ctx, streams, a, func(r familyReport) (string, bool) {
-		if r.Plan != nil && r.Plan.ID == id {
+// followDualStack follows a plan to its end: the site has both families, or somebody took it back.
+func (f readdressFlags) followDualStack(ctx context.Context, streams Streams, a *moveAccess, p decide.Plan) error {
+	var is *config.InstallConfig
+	err := f.awaitFamily(ctx, streams, a, func(r familyReport) (string, bool) {
+		if r.Plan != nil && r.Plan.ID == p.ID {
 			return r.lines(), false
 		}
-		late := r.with(id)
-		return strings.Join(late, ", ") + " still has the plan", len(late) == 0
-	}, "the site has both families: holdfast vip add gives it a second pair of virtual IPs")
+		if late := r.with(p.ID); len(late) > 0 {
+			return strings.Join(late, ", ") + " still has the plan", false
+		}
+		var err error
+		if is, err = a.config(ctx); err != nil {
+			return "no host has the plan any more; no answer: " + firstLine(err.Error()), false
+		}
+		return "", true
+	}, "no host has the plan any more")
+	if err != nil {
+		return err
+	}
+	if !p.In(is) {
+		return coded(command.ExitRefused, "somebody took the plan %s back before it began: the site has one family, and nothing was changed", p.ID)
+	}
+	_, err = fmt.Fprintln(streams.Err, "the site has both families: holdfast vip add gives it a second pair of virtual IPs")
+	return err
 }
 
 // awaitFamily looks until done says that nothing is to come, and shows what is waited for.
 func (f readdressFlags) awaitFamily(ctx context.Context, streams Streams, a *moveAccess, done func(familyReport) (string, bool), words string) error {
 	_, cause := untilDone(ctx, f.timeout, streams, "", a.secondFamily, done, words)
 	return notDone(cause, fmt.Sprintf("not at its end at the timeout of %s: it goes on by itself", f.timeout), "holdfast site dual-stack status")
-}
-
-// familyReport is what is known of a plan for a second family.
-type familyReport struct {
-	// Plan is the announced one, nil if there is none.
-	Plan  *decide.Plan `json:"plan,omitempty"`
-	Hosts []familyHost `json:"hosts"`
-}
-
-// familyHost is what a host says of it.
-type familyHost struct {
-	Host string `json:"host"`
-	install.Doing
-}
-
-func (a *moveAccess) secondFamily(ctx context.Context) (familyReport, error) {
-	infra, err := a.infrastructure(ctx)
-	if err != nil {
-		return familyReport{}, err
-	}
-	list, err := a.nodes(ctx)
-	if err != nil {
-		return familyReport{}, err
-	}
-	return familyReportOf(infra, list)
-}
-
-// familyPlanOf returns the plan that the Infrastructure object announces, nil for none.
-func familyPlanOf(infra *configv1.Infrastructure) (*decide.Plan, error) {
-	text := infra.Annotations[kube.DualStackAnnotation]
-	if text == "" {
-		return nil, nil //nolint:nilnil // there is none
-	}
-	p, err := install.Announced(text)
-	return &p, err
-}
-
-func familyReportOf(infra *configv1.Infrastructure, list []corev1.Node) (familyReport, error) {
-	var r familyReport
-	var err error
-	if r.Plan, err = familyPlanOf(infra); err != nil {
-		return r, err
-	}
-	for _, n := range list {
-		h := familyHost{Host: n.Name}
-		if text := n.Annotations[install.Annotation]; text != "" && json.Unmarshal([]byte(text), &h.Doing) != nil {
-			h.Words = "its annotation cannot be read"
-		}
-		r.Hosts = append(r.Hosts, h)
-	}
-	slices.SortFunc(r.Hosts, func(a, b familyHost) int { return cmp.Compare(a.Host, b.Host) })
-	return r, nil
-}
-
-// any returns the plan of which some host tells.
-func (r familyReport) any() string {
-	for _, h := range r.Hosts {
-		if h.Plan != "" {
-			return h.Plan
-		}
-	}
-	return ""
-}
-
-// with returns the hosts that have a plan.
-func (r familyReport) with(id string) (out []string) {
-	for _, h := range r.Hosts {
-		if id != "" && h.Plan == id {
-			out = append(out, h.Host)
-		}
-	}
-	return out
-}
-
-// stages say for people how far a host is.
-var stages = map[decide.Stage]string{
-	decide.Kept: "has the plan", decide.Served: "serves both", decide.Written: "boots", decide.Over: "has both",
-}
-
-func (r familyReport) print(out io.Writer, format string) error {
-	var err error
-	switch {
-	case format == "json":
-		err = command.PrintJSON(out, r)
-	case r.Plan == nil:
-		_, err = fmt.Fprintln(out, "there is no plan for a second family")
-	default:
-		begun := "can be taken back: holdfast site dual-stack apply --abort"
-		if r.Plan.Begun {
-			begun = "has begun, and only goes forward"
-		}
-		_, err = fmt.Fprintf(out, "plan %s of %s at %s: %s\n%s\n", r.Plan.ID, r.Plan.By, r.Plan.At.Format(time.RFC3339), begun, r.lines())
-	}
-	if err == nil && r.Plan != nil {
-		return coded(command.ExitRecovers, "the plan goes on, or waits")
-	}
-	return err
-}
-
-// lines are a table of the hosts.
-func (r familyReport) lines() string {
-	var text strings.Builder
-	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(w, "HOST\tIS\tSTATE")
-	for _, h := range r.Hosts {
-		is, words := stages[h.Stage], h.Words
-		if r.Plan == nil || h.Plan != r.Plan.ID {
-			is, words = "-", "says nothing of it yet"
-		}
-		if h.Problem != "" {
-			words += ": " + h.Problem
-		}
-		if h.Way != "" {
-			words += " (" + h.Way + ")"
-		}
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\n", h.Host, is, words)
-	}
-	_ = w.Flush()
-	return strings.TrimRight(text.String(), "\n")
 }

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -16,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/yaml"
 
 	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/cli/command"
@@ -122,31 +125,52 @@ func TestNoSecondFamilyWhileASiteMoves(t *testing.T) {
 	}
 }
 
-// TestASecondFamilyIsFollowedToItsEnd plays the hosts: they forget the plan once it is over.
-func TestASecondFamilyIsFollowedToItsEnd(t *testing.T) {
+// dualStackSite returns an API that announces a plan of which cp-1 tells, and the plan. The cluster keeps
+// a configuration that has one family, or the plan's, too.
+func dualStackSite(t *testing.T, both bool) (a *moveAccess, p decide.Plan, end func()) {
+	t.Helper()
 	scheme, err := kube.NewScheme()
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan, _ := json.Marshal(decide.Plan{ID: "p1", Begun: true})
+	kept := installConfigOf(t, "three-hosts-dual-stack.yaml")
+	n := kept.Networking
+	p = decide.Plan{ID: "p1", By: "ada", Machines: n.MachineNetwork[1].CIDR, Pods: n.ClusterNetwork[1], Services: n.ServiceNetwork[1], Begun: both}
+	if !both {
+		kept = p.Before(kept)
+	}
+	plan, err := json.Marshal(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := yaml.Marshal(kept)
+	if err != nil {
+		t.Fatal(err)
+	}
 	says := state.FormatAnnotation(install.Doing{Plan: "p1", Stage: decide.Written, Words: "boots now"})
 	objects := []client.Object{
 		&configv1.Infrastructure{ObjectMeta: metav1.ObjectMeta{Name: "cluster", Annotations: map[string]string{kube.DualStackAnnotation: string(plan)}}},
 		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "cp-1", Annotations: map[string]string{install.Annotation: says}}},
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "cluster-config-v1"}, Data: map[string]string{"install-config": string(text)}},
 	}
-	a := &moveAccess{fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()}
-	end := func(ctx context.Context) {
-		for _, o := range objects {
+	a = &moveAccess{fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()}
+	return a, p, func() { // the hosts forget the plan
+		for _, o := range objects[:2] {
 			after := o.DeepCopyObject().(client.Object) //nolint:forcetypeassert // both are objects
 			after.SetAnnotations(nil)
-			if err := a.client.Patch(ctx, after, client.MergeFrom(o)); err != nil {
+			if err := a.client.Patch(t.Context(), after, client.MergeFrom(o)); err != nil {
 				t.Error(err)
 			}
 		}
 	}
+}
+
+// TestASecondFamilyIsFollowedToItsEnd plays the hosts: they forget the plan once it is over.
+func TestASecondFamilyIsFollowedToItsEnd(t *testing.T) {
+	a, p, end := dualStackSite(t, true)
 	var out strings.Builder
 	f := readdressFlags{timeout: 1500 * time.Millisecond}
-	if code := command.ExitCode(f.followDualStack(t.Context(), Streams{Err: &out}, a, "p1")); code != command.ExitAttention {
+	if code := command.ExitCode(f.followDualStack(t.Context(), Streams{Err: &out}, a, p)); code != command.ExitAttention {
 		t.Errorf("exit code %d at the timeout", code)
 	}
 	if !strings.Contains(out.String(), "boots now") {
@@ -154,12 +178,59 @@ func TestASecondFamilyIsFollowedToItsEnd(t *testing.T) {
 	}
 	interrupted, interrupt := context.WithCancel(t.Context())
 	interrupt()
-	if err := f.followDualStack(interrupted, Streams{Err: io.Discard}, a, "p1"); command.ExitCode(err) != command.ExitFailed || !strings.Contains(err.Error(), "interrupted: ") || !strings.Contains(err.Error(), "holdfast site dual-stack status") {
+	if err := f.followDualStack(interrupted, Streams{Err: io.Discard}, a, p); command.ExitCode(err) != command.ExitFailed || !strings.Contains(err.Error(), "interrupted: ") || !strings.Contains(err.Error(), "holdfast site dual-stack status") {
 		t.Errorf("an interrupt is told as %v", err)
 	}
-	end(t.Context())
-	if err := f.followDualStack(t.Context(), Streams{Err: &out}, a, "p1"); err != nil || !strings.Contains(out.String(), "the site has both families") {
+	end()
+	if err := f.followDualStack(t.Context(), Streams{Err: &out}, a, p); err != nil || !strings.Contains(out.String(), "the site has both families") {
 		t.Errorf("%v %s", err, out.String())
+	}
+}
+
+func TestAPlanThatSomebodyElseTakesBackIsNoSuccess(t *testing.T) {
+	a, p, end := dualStackSite(t, false)
+	end()
+	var out strings.Builder
+	f := readdressFlags{timeout: time.Minute}
+	err := f.followDualStack(t.Context(), Streams{Err: &out}, a, p)
+	if command.ExitCode(err) != command.ExitRefused || !strings.Contains(err.Error(), "somebody took the plan p1 back") || strings.Contains(out.String(), "has both families") {
+		t.Errorf("%v: %s", err, out.String())
+	}
+}
+
+func TestOnlyTheFileOfAPlanFollowsIt(t *testing.T) {
+	a, p, _ := dualStackSite(t, false)
+	data, err := os.ReadFile("../../docs/examples/three-hosts-dual-stack.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		was, is string // what differs in the file
+		code    int
+		want    string
+	}{
+		"the file of the plan": {},
+		"other machines":       {"fd00:10::", "fd97:10::", command.ExitRefused, "the plan p1 of ada is announced"},
+		"other pods":           {p.Pods.CIDR, "fd97:1::/48", command.ExitRefused, "holdfast site dual-stack status"},
+		"other Services":       {p.Services, "fd97:2::/112", command.ExitRefused, "Services of " + p.Services},
+		"another cluster":      {"baseDomain: ", "baseDomain: x.", command.ExitRefused, "the file is that of"},
+		"no file":              {"apiVersion:", "apiVersion", command.ExitUsage, "edited.yaml"},
+	} {
+		text := string(data)
+		if c.was != "" {
+			if !strings.Contains(text, c.was) {
+				t.Fatalf("%s: the example has no %s", name, c.was)
+			}
+			text = strings.ReplaceAll(text, c.was, c.is)
+		}
+		f := readdressFlags{file: filepath.Join(t.TempDir(), "edited.yaml")}
+		if err := os.WriteFile(f.file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		err := f.sameFamily(t.Context(), Streams{}, a, p)
+		if (err == nil) != (c.want == "") || command.ExitCode(err) != c.code || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

@@ -90,6 +90,12 @@ func (p Plan) Config(c *config.InstallConfig) *config.InstallConfig {
 	return &out
 }
 
+// In reports whether a site's configuration has the networks of the plan.
+func (p Plan) In(c *config.InstallConfig) bool {
+	n := c.Networking
+	return slices.Contains(n.MachineNetwork, config.MachineNetworkEntry{CIDR: p.Machines}) && slices.Contains(n.ClusterNetwork, p.Pods) && slices.Contains(n.ServiceNetwork, p.Services)
+}
+
 // Before returns a site's configuration with the first family alone.
 func (p Plan) Before(c *config.InstallConfig) *config.InstallConfig {
 	out := *c
