@@ -65,6 +65,22 @@ func (a *Agent) act(ctx context.Context, f decide.Facts, s decide.Step, own []ne
 	return "", fmt.Errorf("nobody says how to %s", s.Act)
 }
 
+// lock has this plan hold the lock of all plans, if the step needs it: somebody may have deleted it,
+// and another plan may have it since.
+func (a *Agent) lock(ctx context.Context, f decide.Facts, s decide.Step) error {
+	if !f.Locks(s) {
+		return nil
+	}
+	c, err := a.Cluster()
+	if err == nil {
+		err = c.Lock(ctx, *f.Plan)
+	}
+	if s.Act == decide.Wait {
+		return nil // it tells what it waits for
+	}
+	return err
+}
+
 func lacksNow(_ []netip.Addr, lacks string) string { return lacks }
 
 // carry does an act of the carrier that needs no journal: the cluster itself tells whether it was

@@ -62,6 +62,9 @@ type Cluster interface {
 	Shares(ctx context.Context, p decide.Plan) (map[string]int, error)
 	// Work says what else changes hosts, empty for nothing.
 	Work(ctx context.Context, p decide.Plan) (string, error)
+	// Lock takes the lock of all plans, unless this one has it. If another one has it, the error says
+	// which.
+	Lock(ctx context.Context, p decide.Plan) error
 	Noted(ctx context.Context, p decide.Plan) (bool, error)
 	Routed(ctx context.Context, p decide.Plan) (bool, error)
 	Begin(ctx context.Context, p decide.Plan) error
@@ -144,7 +147,10 @@ func (a *Agent) step(ctx context.Context) (loop.Result, error) {
 		// before the act: who acts on this host's word must not be ahead of it
 		a.tell(ctx, f, s, lacks)
 	}
-	changed, err := a.act(ctx, f, s, own)
+	changed, err := "", a.lock(ctx, f, s)
+	if err == nil {
+		changed, err = a.act(ctx, f, s, own)
+	}
 	if a.failed, a.problem = s.Rule, ""; err != nil {
 		a.problem = err.Error()
 	}

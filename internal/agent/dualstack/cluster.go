@@ -65,6 +65,11 @@ func (c Carrier) Work(ctx context.Context, p decide.Plan) (string, error) {
 	return strings.Join(work, "; "), nil
 }
 
+// Lock implements Cluster.
+func (c Carrier) Lock(ctx context.Context, p decide.Plan) error {
+	return install.Lock(ctx, c.API, p)
+}
+
 // Noted implements Cluster.
 func (c Carrier) Noted(ctx context.Context, p decide.Plan) (bool, error) {
 	return install.Noted(ctx, c.API, p)

@@ -155,6 +155,22 @@ var overRules = []rule{
 	{ID: "over.withdraw", Act: Withdraw, When: plans.Always[Facts], Words: words("every host has both families: the plan is over")},
 }
 
+// Locks reports whether the carrier has to hold the lock of all plans for a step. A person deletes the
+// lock to replace a control plane that is lost, so the carrier does not take it again while it waits
+// for a host that is not ready.
+func (f Facts) Locks(s Step) bool {
+	if !f.begun() || !f.carries() {
+		return false
+	}
+	switch s.Act {
+	case Idle, Drop, Publish, Withdraw: // Publish takes it itself
+		return false
+	case Wait:
+		return !f.gone() && len(f.late(f.Plan.Order(), ready)) == 0
+	}
+	return true
+}
+
 // ended reports whether the carrier is known to have ended the plan: an announcement that is gone
 // is not enough, since somebody may have deleted it. A carrier that has forgotten the plan says
 // nothing of it any more.

@@ -152,6 +152,7 @@ func (f Facts) before() []string {
 	return order[:max(slices.Index(order, f.Host), 0)]
 }
 
+func ready(s Seen) bool   { return s.Ready }
 func heeds(s Seen) bool   { return s.Begun }
 func kept(s Seen) bool    { return s.Stage.Since(Kept) && s.Lacks == "" && s.Ready }
 func served(s Seen) bool  { return s.Stage.Since(Served) }

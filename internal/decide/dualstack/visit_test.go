@@ -3,6 +3,8 @@ package dualstack
 import (
 	"fmt"
 	"testing"
+
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // rests lets everything go on without a mishap, and returns what is wrong at the end.
@@ -167,5 +169,45 @@ func without(t *testing.T, id string) {
 	}
 	if n != 1 {
 		t.Fatalf("%d rules %s", n, id)
+	}
+}
+
+// The carrier holds the lock of all plans while the plan goes on, and a person can take it away for the
+// replacement of a host that is lost.
+func TestWhenTheCarrierHoldsTheLock(t *testing.T) {
+	nodes := func(away string) state.Fact[map[string]Seen] {
+		out := map[string]Seen{}
+		for _, n := range names {
+			out[n] = Seen{Plan: "p", Ready: n != away}
+		}
+		return state.Known(out)
+	}
+	base := Facts{Host: "cp-1", Plan: thePlan, Journal: Journal{Begun: true}, Announced: state.Known(Announced{ID: "p", Begun: true}), Nodes: nodes("")}
+	for name, c := range map[string]struct {
+		change func(*Facts)
+		acts   []Act
+		want   bool
+	}{
+		"it changes something": {nil, []Act{Mark, Serve, Note, Share, Route, Write, Boot, Arrive, Settle}, true},
+		"it ends":              {nil, []Act{Withdraw, Drop, Idle}, false},
+		"it writes the announcement, and the lock": {nil, []Act{Publish}, false},
+		"it waits, and all hosts are there":        {nil, []Act{Wait}, true},
+		"it waits for a host that is lost":         {func(f *Facts) { f.Nodes = nodes("cp-2") }, []Act{Wait}, false},
+		"a host is lost, and it can go on":         {func(f *Facts) { f.Nodes = nodes("cp-2") }, []Act{Share}, true},
+		"the lost host was taken out":              {func(f *Facts) { f.Nodes, f.Retired = nodes("cp-2"), []string{"cp-2"} }, []Act{Wait}, true},
+		"the API does not answer":                  {func(f *Facts) { f.Nodes = state.Fact[map[string]Seen]{} }, []Act{Wait}, false},
+		"the announcement is gone":                 {func(f *Facts) { f.Announced = state.Known(Announced{}) }, []Act{Wait}, false},
+		"it has not begun":                         {func(f *Facts) { f.Journal.Begun = false }, []Act{Begin, Heed, Wait}, false},
+		"another host":                             {func(f *Facts) { f.Host = "w-1" }, []Act{Write, Boot, Wait}, false},
+	} {
+		f := base
+		if c.change != nil {
+			c.change(&f)
+		}
+		for _, act := range c.acts {
+			if got := f.Locks(Step{Act: act}); got != c.want {
+				t.Errorf("%s, %s: %v", name, act, got)
+			}
+		}
 	}
 }

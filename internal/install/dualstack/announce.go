@@ -29,7 +29,7 @@ var ErrTakenBack = errors.New("somebody took the announcement back")
 // Begin takes the lock of all plans, and writes into the announcement that the plan has begun.
 // Of a person who takes it back and this, one is first.
 func Begin(ctx context.Context, api LockAPI, p decide.Plan) error {
-	if err := lock(ctx, api, p); err != nil {
+	if err := Lock(ctx, api, p); err != nil {
 		return err
 	}
 	return announce(ctx, api, func(now string) (string, error) {
@@ -42,7 +42,7 @@ func Begin(ctx context.Context, api LockAPI, p decide.Plan) error {
 
 // Publish writes the announcement again, if there is none.
 func Publish(ctx context.Context, api LockAPI, p decide.Plan) error {
-	if err := lock(ctx, api, p); err != nil {
+	if err := Lock(ctx, api, p); err != nil {
 		return err
 	}
 	return announce(ctx, api, func(now string) (string, error) {
@@ -72,13 +72,16 @@ func Unlock(ctx context.Context, api LockAPI, p decide.Plan) error {
 	return api.Unlock(ctx, replace.LockNamespace, replace.LockName, replace.LockKey, p.ID)
 }
 
-func lock(ctx context.Context, api LockAPI, p decide.Plan) error {
-	words := fmt.Sprintf("the plan %s of %s gives the site a second address family; to follow it: holdfast site dual-stack status", p.ID, p.By)
-	err := api.Lock(ctx, replace.LockNamespace, replace.LockName, map[string]string{replace.LockKey: p.ID, replace.LockWords: words})
-	if err != nil {
-		return err
-	}
+// Lock takes the lock of all plans, unless this one has it. If another one has it, the error says which.
+func Lock(ctx context.Context, api LockAPI, p decide.Plan) error {
 	data, err := api.ConfigMap(ctx, replace.LockNamespace, replace.LockName)
+	if err == nil && data == nil {
+		words := fmt.Sprintf("the plan %s of %s gives the site a second address family; to follow it: holdfast site dual-stack status", p.ID, p.By)
+		err = api.Lock(ctx, replace.LockNamespace, replace.LockName, map[string]string{replace.LockKey: p.ID, replace.LockWords: words})
+		if err == nil {
+			data, err = api.ConfigMap(ctx, replace.LockNamespace, replace.LockName) // another one may have been first
+		}
+	}
 	if err == nil && data[replace.LockKey] != p.ID {
 		err = errors.New(replace.InForce(data))
 	}

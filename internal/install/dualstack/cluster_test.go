@@ -153,6 +153,18 @@ func announcement(t *testing.T, api *apitest.API, cluster LockAPI) {
 	if err := Begin(t.Context(), cluster, other); err == nil || !strings.Contains(err.Error(), "holdfast site dual-stack status") {
 		t.Errorf("another plan begins: %v", err)
 	}
+	must(t, cluster.Unlock(t.Context(), replace.LockNamespace, replace.LockName, replace.LockKey, p.ID)) // by hand
+	must(t, Lock(t.Context(), cluster, other))
+	if err := Lock(t.Context(), cluster, p); err == nil || !strings.Contains(err.Error(), "the plan q of") || locked() != "q" {
+		t.Errorf("two plans have the lock: %v", err)
+	}
+	must(t, Unlock(t.Context(), cluster, other))
+	for range 2 {
+		must(t, Lock(t.Context(), cluster, p))
+		if locked() != p.ID {
+			t.Errorf("locked by %q", locked())
+		}
+	}
 	must(t, Withdraw(t.Context(), cluster, p))
 	if shows() != "" || locked() != "" {
 		t.Errorf("after the end: %q, locked by %q", shows(), locked())
