@@ -4,6 +4,7 @@
 package dualstack
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,6 +15,7 @@ import (
 	"syscall"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/adapter/observe/settings"
 	decide "github.com/holdfast/holdfast/internal/decide/dualstack"
 	"github.com/holdfast/holdfast/internal/install/grow"
@@ -35,14 +37,12 @@ const keptDir = "/etc/holdfast/kept"
 type Host struct {
 	// Root is that of the host.
 	Root string
-	// Write replaces a file durably and gives it to its owner. Remove removes a file; it is no
-	// error if there is none.
-	Write  func(path string, data []byte, mode fs.FileMode, uid, gid int) error
-	Remove func(path string) error
+	// Write replaces a file durably and gives it to its owner.
+	Write func(path string, data []byte, mode fs.FileMode, uid, gid int) error
 }
 
 // NewHost returns this host.
-func NewHost() *Host { return &Host{Root: "/", Write: host.WriteFileFor, Remove: host.RemoveFile} }
+func NewHost() *Host { return &Host{Root: "/", Write: host.WriteFileFor} }
 
 func (h *Host) at(path string) string { return filepath.Join("/", h.Root, path) }
 
@@ -106,8 +106,7 @@ func (h *Host) Change(p decide.Plan, addresses []netip.Addr, shares []netip.Pref
 	if err := h.ignition(have, &want); err != nil {
 		return err
 	}
-	// what the API said of the networks of one family; who reads it goes by site.json without
-	if err := h.Remove(h.at(settings.Path)); err != nil {
+	if err := h.settings(p); err != nil {
 		return err
 	}
 	return h.change(site.Path, func(have []byte) ([]byte, error) {
@@ -137,6 +136,28 @@ func (h *Host) runtime(shares []netip.Prefix) error {
 		return err
 	}
 	return h.Write(h.at(file.Path), file.Data, file.Mode, os.Getuid(), os.Getgid())
+}
+
+// settings adds the network of the second family to what the API last said of the site's network. All
+// else stays: site.json does not know it, and the host starts with it, such as the router ids of VRRP.
+func (h *Host) settings(p decide.Plan) error {
+	err := h.rewrite(settings.Path, func(have []byte) ([]byte, error) {
+		var in kube.Infrastructure
+		network, err := netip.ParsePrefix(p.Machines)
+		switch {
+		case err != nil:
+			return nil, err
+		case json.Unmarshal(have, &in) != nil, len(in.MachineNetworks) == 0, slices.Contains(in.MachineNetworks, network):
+			return have, nil // without networks in it, those of site.json count
+		}
+		in.MachineNetworks = append(in.MachineNetworks, network)
+		out, err := json.Marshal(in)
+		return append(out, '\n'), err
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 // ignition writes the files of the host's Ignition config that differ with both families, such

@@ -1,6 +1,7 @@
 package dualstack
 
 import (
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"net/netip"
@@ -13,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/adapter/observe/settings"
 	decide "github.com/holdfast/holdfast/internal/decide/dualstack"
 	"github.com/holdfast/holdfast/internal/model/config"
@@ -109,7 +111,6 @@ func newMachine(t *testing.T) *machine {
 		Write: func(path string, data []byte, mode fs.FileMode, _, _ int) error {
 			return m.Effect(func() error { return powercut.WriteFile(path, data, mode) })
 		},
-		Remove: func(path string) error { return m.Effect(func() error { return os.RemoveAll(path) }) },
 	}
 	s, _ := sites(t, secondV6)
 	data, err := s.For(state.RoleBootstrap).Settled().Marshal()
@@ -123,9 +124,21 @@ func newMachine(t *testing.T) *machine {
 	put(flagsPath, `KUBELET_KUBEADM_ARGS="--node-ip=10.98.0.11 --node-labels=x=y"`+"\n")
 	put(cni.SubnetFile, "FLANNEL_NETWORK=10.128.0.0/14\nFLANNEL_SUBNET=10.128.2.1/23\nFLANNEL_MTU=1450\n")
 	put(cni.ConfPath, "{}")
-	put(settings.Path, "{}")
+	said, err := json.Marshal(said("10.98.0.0/24"))
+	must(t, err)
+	put(settings.Path, string(said))
 	put("/etc/holdfast/proxy.env", "NO_PROXY=10.98.0.0/24\n")
 	return m
+}
+
+// said is what the API said of the site's network, with networks of its hosts. site.json knows nothing of
+// the router ids.
+func said(networks ...string) kube.Infrastructure {
+	in := kube.Infrastructure{BareMetal: true, UserManaged: true, RouterIDs: state.RouterIDs{API: 7, Ingress: 8}}
+	for _, n := range networks {
+		in.MachineNetworks = append(in.MachineNetworks, netip.MustParsePrefix(n))
+	}
+	return in
 }
 
 func (m *machine) files(t *testing.T) map[string]string {
@@ -180,13 +193,18 @@ func TestTheFilesOfAHostGetBothFamiliesWhateverCutsThePower(t *testing.T) {
 			t.Errorf("%s goes through the proxy: %s", network, proxy)
 		}
 	}
+	var kept kube.Infrastructure
+	must(t, json.Unmarshal([]byte(want[settings.Path]), &kept))
+	if diff := cmp.Diff(said("10.98.0.0/24", "fd98::/64"), kept, cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); diff != "" {
+		t.Errorf("what the API said of the site's network: %s", diff)
+	}
 	both := strings.NewReplacer("/14\n", "/14,fd44::/56\n", "/16\n", "/16,fd96::/112\n", "size=23", "size-ipv4=23\n    - --node-cidr-mask-size-ipv6=64").Replace(manager)
 	if diff := cmp.Diff(map[string]string{
 		site.Path: "172.30.0.0/16 fd96::/112", keptDir + site.Path: "172.30.0.0/16 fd96::/112",
 		serverPath: "    - --service-cluster-ip-range=172.30.0.0/16,fd96::/112\n", managerPath: both, keptDir + managerPath: both,
 		flagsPath:      `KUBELET_KUBEADM_ARGS="--node-ip=10.98.0.11,fd98::11 --node-labels=x=y"` + "\n",
 		cni.SubnetFile: "FLANNEL_NETWORK=10.128.0.0/14\nFLANNEL_SUBNET=10.128.2.1/23\nFLANNEL_MTU=1450\n",
-		cni.ConfPath:   runtime, "/etc/holdfast/proxy.env": proxy,
+		cni.ConfPath:   runtime, "/etc/holdfast/proxy.env": proxy, settings.Path: want[settings.Path],
 	}, want); diff != "" {
 		t.Error(diff)
 	}
@@ -230,6 +248,22 @@ func TestAWorkerGetsBothFamiliesWithoutAnyKey(t *testing.T) {
 	}
 	if !strings.Contains(files["/etc/holdfast/proxy.env"], "fd96::/112") {
 		t.Errorf("%s", files["/etc/holdfast/proxy.env"])
+	}
+}
+
+func TestWhatTheAPISaidOfNoNetworkStaysAsItIs(t *testing.T) {
+	m := newMachine(t)
+	for _, text := range []string{"", "{", `{"BareMetal":true,"UserManaged":true}`} {
+		must(t, os.WriteFile(m.at(settings.Path), []byte(text), 0o600))
+		must(t, m.Change(secondV6, own, shares))
+		if got := m.files(t)[settings.Path]; got != text {
+			t.Errorf("%q became %q", text, got)
+		}
+	}
+	must(t, os.Remove(m.at(settings.Path)))
+	must(t, m.Change(secondV6, own, shares))
+	if got, is := m.files(t)[settings.Path]; is {
+		t.Errorf("the API has said nothing yet: %q", got)
 	}
 }
 
