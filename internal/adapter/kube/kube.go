@@ -137,7 +137,7 @@ func (c *Client) AddLabels(ctx context.Context, node string, labels []string) er
 func NodeOf(n *corev1.Node) state.Node {
 	out := state.Node{
 		Name: n.Name, Labels: n.Labels, Created: n.CreationTimestamp.Time, Addresses: internal(n.Status.Addresses),
-		Annotations: ownAnnotations(n), Tunnel: tunnel(n.Annotations),
+		Annotations: ownAnnotations(n), Tunnel: tunnel(n.Annotations), BootID: n.Status.NodeInfo.BootID,
 	}
 	for _, cond := range n.Status.Conditions {
 		if cond.Type == corev1.NodeReady {

@@ -20,6 +20,7 @@ func TestNodesAreReadAsState(t *testing.T) {
 		Name: "cp-1", Labels: map[string]string{"node-role.kubernetes.io/master": ""}, CreationTimestamp: metav1.NewTime(created),
 		Annotations: map[string]string{"flannel.alpha.coreos.com/public-ip": "10.96.0.11", "flannel.alpha.coreos.com/public-ipv6": "no address"},
 	}}
+	node.Status.NodeInfo.BootID = "a1"
 	node.Status.Addresses = []corev1.NodeAddress{
 		{Type: corev1.NodeHostName, Address: "cp-1"},
 		{Type: corev1.NodeInternalIP, Address: "10.98.0.11"},
@@ -37,7 +38,7 @@ func TestNodesAreReadAsState(t *testing.T) {
 		want := []state.Node{{
 			Name: "cp-1", Labels: node.Labels, Ready: ready, Created: created,
 			Addresses: []netip.Addr{netip.MustParseAddr("10.98.0.11"), netip.MustParseAddr("fd98::11")},
-			Tunnel:    []netip.Addr{netip.MustParseAddr("10.96.0.11")},
+			Tunnel:    []netip.Addr{netip.MustParseAddr("10.96.0.11")}, BootID: "a1",
 		}}
 		if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" {
 			t.Errorf("%s: %s", status, diff)

@@ -9,8 +9,8 @@ import (
 // shuts begins the wish of a host that shuts down.
 const shuts = drains + "shutdown-"
 
-// Leave returns the wish of a host that shuts down. boot is the one that ends: in the
-// next one the wish is of the past, and the host takes pods again.
+// Leave returns the wish of a host that shuts down. boot is the one that ends, and begins with the
+// kernel's id of it: in the next one the wish is of the past, and the host takes pods again.
 func Leave(boot string) string { return shuts + boot }
 
 // GoesDown reports whether systemd carries a shutdown out, by its SystemState: a reboot,
@@ -86,7 +86,9 @@ func (l Leaving) peer() string {
 	return ""
 }
 
-func leaves(n state.Node) bool { return strings.HasPrefix(n.Annotations[Desired], shuts) }
+// leaves reports whether a host shuts down, as far as its Node says. The wish of a boot before this
+// one is of the past, though the host's agent has not taken it back yet.
+func leaves(n state.Node) bool { return strings.HasPrefix(n.Annotations[Desired], Leave(n.BootID)) }
 
 // Departing is what a host knows that shuts down and has waited for its pods.
 type Departing struct {

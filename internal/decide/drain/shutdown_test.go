@@ -119,6 +119,31 @@ func TestTwoControlPlanesThatShutDownTogetherKnowIt(t *testing.T) {
 	}
 }
 
+// A control plane is back from a shutdown, and its agent takes the wish back a moment later.
+func TestAControlPlaneThatIsBackFromAShutdownDoesNotShutDown(t *testing.T) {
+	node := func(name, boot, wish string) state.Node {
+		return state.Node{Name: name, Ready: true, BootID: boot, Labels: map[string]string{state.LabelControlPlane: ""}, Annotations: map[string]string{drain.Desired: wish}}
+	}
+	for sentence, c := range map[string]struct {
+		boot, wish string
+		together   bool
+	}{
+		"it shuts down":         {"a1", drain.Leave("a1-17"), true},
+		"it is back":            {"b2", drain.Leave("a1-17"), false},
+		"its boot is not known": {"", drain.Leave("a1-17"), true},
+		"it is a container, and its kernel stays": {"a1", drain.Leave("a1-16"), true},
+		"it takes pods": {"a1", drain.After("x"), false},
+	} {
+		l := drain.Leaving{Nodes: []state.Node{node("cp-1", "c3", drain.After("x")), node("cp-2", c.boot, c.wish)}, Name: "cp-1", Configured: true}
+		if got := l.Together(); got != c.together {
+			t.Errorf("%s: together %v", sentence, got)
+		}
+		if ask, over := l.Next(); !ask || (over == "cp-2 shuts down too") != c.together || !c.together && over != "" {
+			t.Errorf("%s: asks %v, %q", sentence, ask, over)
+		}
+	}
+}
+
 func TestWhenAHostThatShutsDownGivesUpItsVIPsBeforeItsServicesStop(t *testing.T) {
 	cp := state.Node{Labels: map[string]string{state.LabelControlPlane: ""}}
 	one, two, both := state.Known([]state.Node{cp}), state.Known([]state.Node{cp, {}, cp}), state.Known([]state.Node{cp, {}, {}})

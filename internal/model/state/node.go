@@ -34,6 +34,9 @@ type Node struct {
 	// Tunnel holds the addresses from which its pod network sends, as flannel
 	// reports them.
 	Tunnel []netip.Addr `json:",omitempty"`
+	// BootID is the kernel's id of the boot of which its kubelet reports, empty if that is not known.
+	// Containers of one kernel have the same.
+	BootID string `json:",omitempty"`
 	// Ready is false also if the API does not know.
 	Ready   bool
 	Created time.Time
