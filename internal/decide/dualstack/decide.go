@@ -167,6 +167,7 @@ func (f Facts) Locks(s Step) bool {
 		return false
 	case Wait:
 		return !f.gone() && len(f.late(f.Plan.Order(), ready)) == 0
+	case Heed, Mark, Begin, Serve, Note, Share, Route, Write, Boot, Arrive, Settle:
 	}
 	return true
 }

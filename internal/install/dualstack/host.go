@@ -141,14 +141,14 @@ func (h *Host) runtime(shares []netip.Prefix) error {
 // settings adds the network of the second family to what the API last said of the site's network. All
 // else stays: site.json does not know it, and the host starts with it, such as the router ids of VRRP.
 func (h *Host) settings(p decide.Plan) error {
-	err := h.rewrite(settings.Path, func(have []byte) ([]byte, error) {
+	network, err := netip.ParsePrefix(p.Machines)
+	if err != nil {
+		return err
+	}
+	err = h.rewrite(settings.Path, func(have []byte) ([]byte, error) {
 		var in kube.Infrastructure
-		network, err := netip.ParsePrefix(p.Machines)
-		switch {
-		case err != nil:
-			return nil, err
-		case json.Unmarshal(have, &in) != nil, len(in.MachineNetworks) == 0, slices.Contains(in.MachineNetworks, network):
-			return have, nil // without networks in it, those of site.json count
+		if json.Unmarshal(have, &in) != nil || len(in.MachineNetworks) == 0 || slices.Contains(in.MachineNetworks, network) {
+			return have, nil //nolint:nilerr // without networks in it, those of site.json count
 		}
 		in.MachineNetworks = append(in.MachineNetworks, network)
 		out, err := json.Marshal(in)
