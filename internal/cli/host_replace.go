@@ -76,7 +76,8 @@ interrupt the command and type it again: it goes on where it was.
 One of three control planes is replaced in the same way, as root on one of the two that stay.
 First its member leaves etcd: both others must vote then, and until the new host votes the loss
 of one more control plane stops the site. You must have seen that the lost machine has no power,
-and type its serial number (--is-gone SERIAL). The command ends when three members vote.
+and type its serial number, or its UUID if it has none (--is-gone SERIAL). The command ends when
+three members vote.
 
 Exit codes: 0 the replacement is whole (with --dry-run: all gates are open; with --abort: it
 is taken back); 3 it was not whole at the timeout, and the message says what a person has to do;
@@ -150,7 +151,7 @@ func (f *replaceFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&f.ownUser, "own-bmc-username", "", "user at this host's own BMC, whose password was changed")
 	flags.StringVar(&f.ownPassword, "own-bmc-password-file", "", "file with the new password of this host's own BMC: the old host knows the old one")
 	flags.BoolVar(&f.keepAccount, "keep-bmc-account", false, "keep the account with which the old host could switch this host off")
-	flags.StringVar(&f.gone, "is-gone", "", "state that the old machine has no power, which you have seen: its serial number, if its BMC is silent; of a worker that does not answer its name once more")
+	flags.StringVar(&f.gone, "is-gone", "", "state that the old machine has no power, which you have seen: its serial number (UUID, if it has none), if its BMC is silent; of a worker that does not answer its name once more")
 	flags.StringVar(&f.dir, "dir", "", "of a worker: install directory; empty for the keys of this control plane")
 	flags.StringSliceVar(&f.lost, "accept-lost", nil, "volumes whose data are lost with the old host")
 	withoutBackupFlag(cmd, &f.noBackup)

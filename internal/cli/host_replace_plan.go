@@ -103,7 +103,7 @@ func planText(o replacement.Order) string {
 		line("  without a backup: until the new host is whole, one disk holds everything")
 	}
 	if w.Accepts.Gone != "" {
-		line("  proof: you say that the machine with the serial number %s has no power", w.Accepts.Gone)
+		line("  proof: you say that the machine with the serial number or UUID %s has no power", w.Accepts.Gone)
 	} else {
 		line("  proof: its BMC must read Off in the moment in which it is taken out")
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/holdfast/holdfast/internal/decide/etcdmember"
+	"github.com/holdfast/holdfast/internal/decide/replace"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -24,7 +25,8 @@ type Plane struct {
 	Members state.Fact[[]state.EtcdMember]
 	// Votes holds the names of the hosts whose etcd serves as a voter now.
 	Votes []string
-	// Typed is the serial number that a person typed who says that the old machine has no power.
+	// Typed is the serial number of the old machine, or its UUID if it has none, that a person typed who
+	// says that it has no power.
 	Typed string
 	// Work says what else changes the control planes; empty for nothing.
 	Work state.Fact[string]
@@ -48,14 +50,15 @@ func (f Facts) ControlPlane() bool {
 }
 
 // Gone reports whether a person said that the machine of a control plane has no power: by its serial
-// number or, since that is known from its Node, in an earlier run that deleted the Node.
+// number or UUID (replace.MachineProblem) or, since those are known from its Node, in an earlier run that
+// deleted the Node.
 func (f Facts) Gone(typed string) bool {
 	if f.Node == nil {
 		h, listed := f.Retired.Value.Of(f.Name)
 		return listed && h.Open() && h.Off
 	}
 	machine, told := f.machine()
-	return told && machine.Serial != "" && typed == machine.Serial
+	return told && typed != "" && replace.MachineProblem(typed, machine, f.Name) == ""
 }
 
 // BackupGate is the name of the gate that wants a young good backup.
@@ -127,18 +130,18 @@ func elsewhere(f Facts, p Plane) (why, way string) {
 // notGone asks for a person's word. A site of three has no accounts of BMCs, and a silent host may
 // still run.
 func notGone(f Facts, p Plane) (why, way string) {
-	switch machine, told := f.machine(); {
+	machine, told := f.machine()
+	switch {
 	case f.Off:
 		return "", ""
-	case f.Node == nil || !told || machine.Serial == "":
+	case !told || machine.Serial+machine.UUID == "":
 		return "the serial number of " + f.Name + " is not known, so nothing can be compared with the one that a person reads at the machine",
 			"By hand: docs/runbook/hosts.md#a-control-plane-of-three"
 	case p.Typed == "":
 		return "nobody has said that " + f.Name + " has no power, and a silent host may still run",
-			"Look at the machine, see that it has no power, and type its serial number: holdfast host replace " + f.Name + " --is-gone SERIAL"
+			"Look at the machine, see that it has no power, and type its " + replace.Wanted(machine) + ": holdfast host replace " + f.Name + " --is-gone SERIAL"
 	}
-	// The number is not named here: who reads it at the machine has looked at the machine.
-	return p.Typed + " is not the serial number of " + f.Name + ": make sure that you looked at the right machine", "Type: holdfast host replace " + f.Name + " --is-gone SERIAL"
+	return replace.MachineProblem(p.Typed, machine, f.Name), "Type: holdfast host replace " + f.Name + " --is-gone SERIAL"
 }
 
 func (f Facts) machine() (state.Machine, bool) {

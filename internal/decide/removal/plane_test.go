@@ -56,6 +56,12 @@ var planeClosing = []struct {
 	{"the command runs on the host that goes", "here", func(_ *Facts, p *Plane) { p.Here = "cp-3" }},
 	{"nobody said that it is off", "gone", func(f *Facts, p *Plane) { f.Off, p.Typed = false, "" }},
 	{"somebody looked at another machine", "gone", func(f *Facts, p *Plane) { f.Off, p.Typed = false, "S-cp-2" }},
+	{"somebody typed another UUID than that of a machine without a serial number", "gone", func(f *Facts, p *Plane) {
+		f.Off, p.Typed, f.Node.Annotations = false, "u-cp-2", bare("cp-3")
+	}},
+	{"nobody said that a machine without a serial number is off", "gone", func(f *Facts, p *Plane) {
+		f.Off, p.Typed, f.Node.Annotations = false, "", bare("cp-3")
+	}},
 	{"its serial number is not known", "gone", func(f *Facts, _ *Plane) { f.Off, f.Node.Annotations = false, nil }},
 	{"its kubelet lives", "lives", func(f *Facts, _ *Plane) { f.Seen = planeNoon }},
 	{"its etcd answers", "lives", func(_ *Facts, p *Plane) { p.Votes = append(p.Votes, "cp-3") }},
@@ -68,6 +74,26 @@ var planeClosing = []struct {
 	{"other work", "work", func(_ *Facts, p *Plane) { p.Work = state.Known("the plan p1 brings cp-4") }},
 	{"other work unknown", "work", func(_ *Facts, p *Plane) { p.Work.Known = false }},
 	{"no backup", "backup", func(_ *Facts, p *Plane) { p.Backup = "this site has no good backup" }},
+}
+
+// bare are the annotations of a host whose machine has no serial number.
+func bare(name string) map[string]string {
+	return map[string]string{state.AnnotationMachine: state.Machine{UUID: "u-" + name}.String()}
+}
+
+func TestAMachineWithoutASerialNumberIsGoneByItsUUID(t *testing.T) {
+	f, _ := lostPlane()
+	if f.Gone("u-cp-3") {
+		t.Error("the UUID counts although the machine has a serial number")
+	}
+	f.Node.Annotations = bare("cp-3")
+	if !f.Gone("U-CP-3") || f.Gone("u-cp-2") || f.Gone("") {
+		t.Error("the UUID of the machine does not count, or something else does")
+	}
+	f.Node.Annotations = map[string]string{state.AnnotationMachine: state.Machine{}.String()}
+	if f.Gone("") || f.Gone("u-cp-3") {
+		t.Error("a machine of which nothing is known is gone")
+	}
 }
 
 func TestEachGateOfAControlPlaneOfThreeClosesForItsOwnReason(t *testing.T) {

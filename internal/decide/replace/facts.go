@@ -1,6 +1,7 @@
 package replace
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -171,8 +172,8 @@ func (f Facts) in(name string, list state.Fact[[]string]) bool {
 }
 
 // off reports whether the old host is known to be off in this moment, and says how. Silence
-// of the host proves nothing. A silent BMC counts only if an administrator has named the
-// machine by its serial number, gone.
+// of the host proves nothing. A silent BMC counts only if an administrator has named the machine
+// by gone: its serial number or, if it has none, its UUID (MachineProblem).
 func (f Facts) off(gone string) (proof string, ok bool) {
 	if !no(f.Contact) || yes(f.Answers) || yes(f.Alive) || f.PowerAt.IsZero() || f.Now.Sub(f.PowerAt).Abs() > fresh {
 		return "", false
@@ -180,8 +181,8 @@ func (f Facts) off(gone string) (proof string, ok bool) {
 	switch {
 	case state.Is(f.Power, state.PowerOff):
 		return "its BMC reads Off", true
-	case f.Silent && gone != "" && gone == f.Plan.Old.Machine.Serial:
-		return f.Plan.By + " said that the machine with the serial number " + gone + " is off, and its BMC is silent", true
+	case f.Silent && gone != "" && MachineProblem(gone, f.Plan.Old.Machine, f.Plan.Old.Name) == "":
+		return fmt.Sprintf("%s said that the machine with the %s %s is off, and its BMC is silent", f.Plan.By, mark(f.Plan.Old.Machine), gone), true
 	}
 	return "", false
 }

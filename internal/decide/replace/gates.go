@@ -131,7 +131,7 @@ func (f Facts) gateOff(w Wish) Gate {
 	case !f.Silent:
 		return shut("off", "holdfast fencing verify", "the BMC of %s was not asked", w.Old)
 	case w.Accepts.Gone == "":
-		return shut("off", "--is-gone SERIAL", "the BMC of %s is silent%s: look at the machine, see that it has no power, and type its %s", w.Old, f.silence(), mark(f.OldMachine))
+		return shut("off", "--is-gone SERIAL", "the BMC of %s is silent%s: look at the machine, see that it has no power, and type its %s", w.Old, f.silence(), Wanted(f.OldMachine))
 	case f.OldMachine.Serial+f.OldMachine.UUID == "":
 		return shut("off", "docs/runbook/replace-host.md", "%s", why)
 	case why != "":
@@ -151,9 +151,18 @@ func (f Facts) silence() string {
 // mark is what a person reads at a machine, and types.
 func mark(m state.Machine) string {
 	if m.Serial == "" && m.UUID != "" {
-		return "UUID, since it has no serial number"
+		return "UUID"
 	}
 	return "serial number"
+}
+
+// Wanted says what a person has to read at a machine and to type: its serial number or, if it has none,
+// its UUID.
+func Wanted(m state.Machine) string {
+	if mark(m) == "UUID" {
+		return "UUID, since it has no serial number"
+	}
+	return mark(m)
 }
 
 // MachineProblem says why what a person typed is no word about the machine of a host, empty if it is one:

@@ -133,8 +133,8 @@ type Accepts struct {
 	KeepAccount bool `json:"keepAccount,omitempty"`
 	// NoBackup goes on without a backup.
 	NoBackup bool `json:"noBackup,omitempty"`
-	// Gone is the serial number of the old machine, typed by the administrator who says
-	// that it is off or gone. It counts only while its BMC is silent.
+	// Gone is the serial number of the old machine, or its UUID if it has none, typed by the
+	// administrator who says that it is off or gone. It counts only while its BMC is silent.
 	Gone string `json:"gone,omitempty"`
 }
 

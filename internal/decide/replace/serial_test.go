@@ -38,3 +38,31 @@ func TestTheGateOfAMachineWithoutASerialNumberOpensByItsUUID(t *testing.T) {
 		t.Errorf("%+v", g)
 	}
 }
+
+// TestAMachineWithoutASerialNumberIsRetiredByItsUUID plays a replacement whose old BMC is silent until
+// nothing of the old host is left.
+func TestAMachineWithoutASerialNumberIsRetiredByItsUUID(t *testing.T) {
+	play := func(typed string) (proof, last string) {
+		w := start(true, true)
+		for range 100 {
+			f := w.facts()
+			f.Plan.Old.Machine, f.OldMachine, f.Plan.Accepts.Gone = state.Machine{UUID: "m2"}, state.Machine{UUID: "m2"}, typed
+			d := Decide(f)
+			if d.Act == Wait {
+				return proof, d.Rule
+			}
+			if d.Plan != nil && d.Plan.Stage == Retired {
+				proof = d.Plan.Proof
+			}
+			all := w.acted(t, d)
+			w = all[len(all)-1]
+		}
+		return proof, "no end"
+	}
+	if proof, last := play("M2"); proof != "ada said that the machine with the UUID M2 is off, and its BMC is silent" || last != "newcomer.install" {
+		t.Errorf("ends at %s, proof %q", last, proof)
+	}
+	if proof, last := play("m9"); proof != "" || last != "gates" {
+		t.Errorf("the UUID of another machine: ends at %s, proof %q", last, proof)
+	}
+}
