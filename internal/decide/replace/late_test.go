@@ -79,6 +79,13 @@ func TestTheMachineThatWasLetInMayAskAtAnotherAddress(t *testing.T) {
 	if d := Decide(f); d.Rule != "joining.moved" || d.Plan == nil || d.Plan.Newcomer != f.Asks || d.Plan.Stage != Joining {
 		t.Errorf("%+v", d)
 	}
+	f.Plan.Written, f.Wish = noon.Add(-time.Hour), &Wish{ID: "p1", Abort: true, At: noon.Add(-time.Minute)}
+	after := f
+	after.Plan = Decide(f).Plan
+	if d := Decide(after); after.Plan == nil || d.Rule == "late" {
+		t.Errorf("the word that it is lost is dropped since it asked at another address: %+v", d)
+	}
+	f.Wish = nil
 	f.Plan.Grows = true // etcd's configuration has the address
 	if d := Decide(f); d.Rule != "joining.other" || d.Way != "give the machine the address 192.0.2.13 again" {
 		t.Errorf("%+v", d)

@@ -26,7 +26,12 @@ var joiningRules = []rule{
 		words: func(f Facts) string {
 			return next(f) + " asks at another address, " + f.Asks.Address + ": the plan takes that in"
 		},
-		plan: func(f Facts) *Plan { return with(f, func(p *Plan) { p.Newcomer.Address = f.Asks.Address }) },
+		// Written stays: by it late tells whether a person said after the newcomer was let in that it is lost.
+		plan: func(f Facts) *Plan {
+			p := *f.Plan
+			p.Newcomer.Address = f.Asks.Address
+			return &p
+		},
 	},
 	{
 		step: "R6", id: "joining.serves", act: Wait,
