@@ -53,14 +53,21 @@ func (h *here) proven(ctx context.Context, job Job) error {
 	return nil
 }
 
-// copyPlan takes the lock. If two hosts replace each other, only one gets it.
+// copyPlan takes the lock, or writes the newer plan into it. If two hosts replace each other, only one gets
+// it.
 func (h *here) copyPlan(ctx context.Context, job Job) error {
 	text, err := json.Marshal(job.Plan)
 	if err != nil {
 		return err
 	}
 	return h.in(func(api API) error {
-		return api.Lock(ctx, system, lockName, map[string]string{lockKey: job.Plan.ID, lockCopy: string(text)})
+		if err := api.Lock(ctx, system, lockName, map[string]string{lockKey: job.Plan.ID, lockCopy: string(text)}); err != nil {
+			return err
+		}
+		if lock, err := api.ConfigMap(ctx, system, lockName); err != nil || lock[lockKey] != job.Plan.ID {
+			return err
+		}
+		return api.SetLocked(ctx, system, lockName, lockKey, job.Plan.ID, map[string]string{lockCopy: string(text)})
 	})
 }
 

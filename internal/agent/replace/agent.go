@@ -154,6 +154,11 @@ func (a *Agent) act(ctx context.Context, d replace.Decision, job Job) error {
 			return a.begin(*d.Plan, job)
 		}
 		return a.Store.PutPlan(*d.Plan)
+	case replace.CopyPlan:
+		if d.Plan != nil {
+			job.Plan = d.Plan
+		}
+		return a.do(ctx, d.Act, job)
 	case replace.DropAbort:
 		return a.Store.ClearAbort(job.Order)
 	case replace.ChangeKey, replace.JoinRing:

@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/redfish"
 	"github.com/holdfast/holdfast/internal/adapter/replacement"
 	"github.com/holdfast/holdfast/internal/agent/twonode"
+	"github.com/holdfast/holdfast/internal/decide/plans"
 	"github.com/holdfast/holdfast/internal/decide/replace"
 	decide "github.com/holdfast/holdfast/internal/decide/twonode"
 	"github.com/holdfast/holdfast/internal/fence"
@@ -113,9 +114,14 @@ func TestPodsThatComeBackForTheNameAreToldAndKeepNoNewcomerOut(t *testing.T) {
 		}
 	}
 	job.Plan.Reloaded = true
-	f := l.look(t.Context(), job)
-	f.Plan = job.Plan
-	d := replace.Decide(f)
+	d := l.decides(t, job)
+	if d.Rule != "newcomer.rests" || l.world().Do[d.Act](t.Context(), Job{Plan: d.Plan}) != nil {
+		t.Fatalf("%+v", d)
+	}
+	if lock := l.api.Maps[system+"/"+lockName]; replace.StageOf(lock) != replace.Waiting || plans.Changes(lock) != "" {
+		t.Errorf("hosts may not boot while a person installs the newcomer: %v", lock)
+	}
+	d = l.decides(t, job)
 	if d.Rule != "newcomer.install" || !strings.Contains(d.Words, "pod shop/till-5f-* (of ReplicaSet till-5f)") || !strings.Contains(d.Words, "pod shop/db-0: it is deleted, and waits for example.com/data") {
 		t.Errorf("%+v", d)
 	}
@@ -201,8 +207,19 @@ func TestALockThatSomebodyDeletesIsWrittenAgain(t *testing.T) {
 	if err := l.world().Do[replace.CopyPlan](t.Context(), job); err != nil || replace.InForce(l.api.Maps[name]) == "" {
 		t.Errorf("%v: %q", err, l.api.Maps[name])
 	}
-	if d := l.decides(t, job); d.Rule != "retired.key" {
-		t.Errorf("%+v", d)
+	if d := l.decides(t, job); d.Rule != "retired.key" || plans.Changes(l.api.Maps[name]) == "" {
+		t.Errorf("%+v, %v", d, l.api.Maps[name])
+	}
+	planned := *job.Plan
+	planned.Stage = replace.Planned
+	if err := l.world().Do[replace.CopyPlan](t.Context(), Job{Plan: &planned}); err != nil || plans.Changes(l.api.Maps[name]) != "" {
+		t.Fatalf("%v, %v", err, l.api.Maps[name])
+	}
+	if d := l.decides(t, job); d.Rule != "lock.stage" {
+		t.Errorf("the copy is from before: %+v", d)
+	}
+	if err := l.world().Do[replace.CopyPlan](t.Context(), job); err != nil || plans.Changes(l.api.Maps[name]) == "" {
+		t.Errorf("%v, %v", err, l.api.Maps[name])
 	}
 	l.api.Maps[name] = map[string]string{lockKey: "p2"}
 	if d := l.decides(t, job); d.Rule != "retired.key" {

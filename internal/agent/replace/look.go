@@ -174,6 +174,7 @@ type API interface {
 	Retired(ctx context.Context, name string) (retired.List, error)
 	Retire(ctx context.Context, h retired.Host) error
 	Lock(ctx context.Context, namespace, name string, data map[string]string) error
+	SetLocked(ctx context.Context, namespace, name, key, value string, data map[string]string) error
 	Unlock(ctx context.Context, namespace, name, key, value string) error
 	PodsOn(ctx context.Context, node string) ([]corev1.Pod, error)
 	DeletePodsOn(ctx context.Context, node string) error
@@ -202,7 +203,7 @@ func (h *here) cluster(ctx context.Context, f *replace.Facts, job Job) {
 		return
 	}
 	lock, err := api.ConfigMap(ctx, system, lockName)
-	f.Lock, f.InForce = carry.Fact(lock[lockKey], err), replace.InForce(lock)
+	f.Lock, f.Copied, f.InForce = carry.Fact(lock[lockKey], err), replace.StageOf(lock), replace.InForce(lock)
 	f.Moves = readdress.Keeps(ctx, api)
 	name, next := names(job)
 	if name != "" {

@@ -1,7 +1,6 @@
 package plans
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -62,7 +61,8 @@ func Work(l Lock, moves, work state.Fact[string]) replace.Gate {
 	return Open("work")
 }
 
-// calm are the stages of plans of every kind in which a control plane may boot.
+// calm are the stages of plans of every kind in which a control plane may boot. The copy of each kind has
+// the stage of the plan; that of a replacement says Waiting while a person installs the new machine.
 var calm = []replace.Stage{replace.Planned, replace.Waiting, "coming", replace.Whole, replace.Aborted}
 
 // Changes says by the lock of all plans what changes the control planes; empty if nothing does at the
@@ -70,11 +70,7 @@ var calm = []replace.Stage{replace.Planned, replace.Waiting, "coming", replace.W
 // begun, waits for a machine that a person installs, or is over takes nothing away from the site: that may
 // last for days.
 func Changes(lock map[string]string) string {
-	var copied struct {
-		Stage replace.Stage `json:"stage"`
-	}
-	unread := json.Unmarshal([]byte(lock[replace.LockCopy]), &copied)
-	if lock[replace.LockWords] != "" || unread == nil && slices.Contains(calm, copied.Stage) {
+	if lock[replace.LockWords] != "" || slices.Contains(calm, replace.StageOf(lock)) {
 		return ""
 	}
 	return replace.InForce(lock)

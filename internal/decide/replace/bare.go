@@ -48,7 +48,7 @@ type Line struct {
 // Rules returns the rules in their order, those that two tables share once.
 func Rules() []Line {
 	var out []Line
-	for _, list := range [][]rule{restRules, amendRules, plannedRules, alarmRules, retiredRules, namedRules, upgradeRules, growRules, wideningRules, newcomerRules, joiningRules, narrowWaits, narrowRules, narrowingRules} {
+	for _, list := range [][]rule{restRules, amendRules, plannedRules, alarmRules, retiredRules, namedRules, calmRules, upgradeRules, growRules, wideningRules, newcomerRules, joiningRules, narrowWaits, narrowRules, narrowingRules} {
 		for _, r := range list {
 			if l := (Line{r.step, r.id, r.act}); !slices.Contains(out, l) {
 				out = append(out, l)

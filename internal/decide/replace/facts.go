@@ -85,6 +85,8 @@ type Facts struct {
 
 	// Lock is the ID in the cluster's copy of the plan, empty if there is no copy.
 	Lock state.Fact[string]
+	// Copied is the stage in that copy, empty if it tells none.
+	Copied Stage
 	// InForce says what that plan does, and how it is followed; empty if that is not known.
 	InForce   string
 	OldNode   state.Fact[Node]

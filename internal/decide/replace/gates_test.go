@@ -142,7 +142,7 @@ func TestWhatPeopleReadIsApproved(t *testing.T) {
 	text.WriteString("\nrules\n")
 	f := start(false, false).facts()
 	f.Wish, f.Asks = new(wish()), machine
-	for _, list := range [][]rule{plannedRules, alarmRules, retiredRules, namedRules, newcomerRules, joiningRules} {
+	for _, list := range [][]rule{plannedRules, alarmRules, retiredRules, namedRules, calmRules, newcomerRules, joiningRules} {
 		for _, r := range list {
 			if r.id == gateRule.id {
 				continue // the words of a gate

@@ -97,6 +97,7 @@ var growRules = slices.Concat(
 // and the retirement says that there is no peer, so the keeper starts it.
 var wideningRules = []rule{
 	lockAgain,
+	lockStage,
 	lateRule,
 	{
 		step: "R2", id: "widening.token", act: PutToken, when: func(f Facts) bool { return no(f.Token) },

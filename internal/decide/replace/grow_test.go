@@ -21,10 +21,11 @@ type growing struct {
 	clusterBoots                bool // Corosync and Pacemaker start at boot
 	stage                       Stage
 	newcomers, abort            bool
-	lock, token, account, grave bool // in the cluster; grave: a host of the newcomer's name was taken out
-	named, exchanged            bool // the site's configuration names the newcomer's BMC; a person named another one
-	asks, entered, synced, good bool // the newcomer
-	burnt, said, ended          bool // it will never come back, the administrator said so, and the plan ended by that
+	lock, token, account, grave bool  // in the cluster; grave: a host of the newcomer's name was taken out
+	copied                      Stage // in the cluster's copy of the plan
+	named, exchanged            bool  // the site's configuration names the newcomer's BMC; a person named another one
+	asks, entered, synced, good bool  // the newcomer
+	burnt, said, ended          bool  // it will never come back, the administrator said so, and the plan ended by that
 }
 
 func lone() growing {
@@ -78,7 +79,7 @@ func (w growing) facts() Facts {
 	}
 	lock, voters := "", 1
 	if w.lock {
-		lock = "p1"
+		lock, f.Copied = "p1", w.copied
 	}
 	if w.record == state.EtcdPair {
 		voters = 2
@@ -91,13 +92,15 @@ func (w growing) facts() Facts {
 func (w growing) acted(t *testing.T, d Decision) []growing {
 	n := w
 	flags := map[Act]*bool{ //nolint:exhaustive // the others change more than one thing
-		CopyPlan: &n.lock, PutToken: &n.token, PutManifest: &n.manifest, Retire: &n.retirement, SetAlone: &n.alone, SetFencing: &n.fences, JoinRing: &n.ringNew,
+		PutToken: &n.token, PutManifest: &n.manifest, Retire: &n.retirement, SetAlone: &n.alone, SetFencing: &n.fences, JoinRing: &n.ringNew,
 	}
 	if to := flags[d.Act]; to != nil {
 		*to = true
 		return []growing{n}
 	}
 	switch d.Act {
+	case CopyPlan:
+		n.lock, n.copied = true, copiedBy(d, w.stage)
 	case WritePlan, Finish:
 		n.stage, n.newcomers, n.ended = d.Plan.Stage, d.Plan.Newcomer != (Newcomer{}), d.Plan.Lost("cp-2")
 	case FirstRing:
@@ -111,7 +114,7 @@ func (w growing) acted(t *testing.T, d Decision) []growing {
 	case DropRetire:
 		n.retirement = false
 	case DropLock:
-		n.lock = false
+		n.lock, n.copied = false, ""
 	case GiveName:
 		n.grave = false
 	case DropAbort:
@@ -143,8 +146,8 @@ func (w growing) happens() []growing {
 	add(!w.up, func(n *growing) { n.up, n.runs = true, n.ringOwn && n.clusterBoots })
 	add(w.etcdStarts(), func(n *growing) { n.etcd, n.moved = true, !n.static })
 	add(w.up && w.runs && w.alone && w.etcd && w.retirement && w.record == state.EtcdNone && !w.ringNew, func(n *growing) { n.record = state.EtcdSole })
-	add(!w.abort && (w.stage == Planned || w.stage == Widening), func(n *growing) { n.abort = true }) // in time, and too late
-	add(w.lock && w.stage != Planned && !w.stage.Over(), func(n *growing) { n.lock = false })         // somebody deletes it
+	add(!w.abort && (w.stage == Planned || w.stage == Widening), func(n *growing) { n.abort = true })       // in time, and too late
+	add(w.lock && w.stage != Planned && !w.stage.Over(), func(n *growing) { n.lock, n.copied = false, "" }) // somebody deletes it
 	add(!w.exchanged && (w.stage == Widening || w.stage == Waiting), func(n *growing) { n.named, n.exchanged, n.device, n.account = false, true, false, false })
 	add(w.stage == Joining && !w.burnt, func(n *growing) { n.burnt, n.entered, n.asks = true, false, false })
 	add(w.burnt && !w.said, func(n *growing) { n.said = true })

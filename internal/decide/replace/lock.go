@@ -73,6 +73,19 @@ func InForce(lock map[string]string) string {
 	return fmt.Sprintf("%s; to follow it, on %s: %s", h.Words, h.On, h.Command)
 }
 
+// StageOf returns the stage in the cluster's copy of the plan that holds the lock, empty if that cannot be
+// read. Plans of every kind have one (decide/widen, decide/narrow).
+func StageOf(lock map[string]string) Stage {
+	var copied struct {
+		ID    string `json:"id"`
+		Stage Stage  `json:"stage"`
+	}
+	if err := json.Unmarshal([]byte(lock[LockCopy]), &copied); err != nil || copied.ID != lock[LockKey] {
+		return ""
+	}
+	return copied.Stage
+}
+
 // LockedBy is the closed gate of a plan that waits for the one that holds the lock, with the words of
 // InForce if there are any.
 func LockedBy(inForce string) Gate {

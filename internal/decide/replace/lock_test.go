@@ -3,6 +3,8 @@ package replace
 import (
 	"encoding/json"
 	"testing"
+
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 func TestTheLockSaysWhichPlanIsInForce(t *testing.T) {
@@ -58,3 +60,64 @@ func TestTheLockSaysWhichPlanIsInForce(t *testing.T) {
 		}
 	}
 }
+
+// TestTheClustersCopyTellsTheStageOfThePlan goes through the stages from which a plan only goes forward, of
+// a replacement, a growth and the way to one: the copy has the stage before anything else happens.
+func TestTheClustersCopyTellsTheStageOfThePlan(t *testing.T) {
+	plans := []Plan{
+		{Stage: Retired},
+		{Stage: Joining},
+		{Stage: Widening, Grows: true},
+		{Stage: Waiting, Grows: true},
+		{Stage: Joining, Grows: true},
+		{Stage: Retired, Shrinks: true},
+		{Stage: Narrowing, Shrinks: true},
+	}
+	for _, p := range plans {
+		p.ID, p.Format = "p1", Format
+		f := Facts{Now: noon, Plan: &p, Lock: state.Known("p1"), Copied: Planned, Retirement: state.Known(true), Ring: state.Known([]string{"cp-1"})}
+		if d := Decide(f); d.Rule != "lock.stage" || d.Act != CopyPlan || d.Plan != nil {
+			t.Errorf("%s, grows %t: %+v", p.Stage, p.Grows, d)
+		}
+		f.Copied = p.Stage
+		if d := Decide(f); d.Act == CopyPlan {
+			t.Errorf("%s, grows %t: the copy has its stage: %+v", p.Stage, p.Grows, d)
+		}
+	}
+}
+
+// TestTheCopyOfAReplacementSaysThatAPersonInstallsTheMachine: hosts may boot while that lasts, and no
+// longer once the machine was let in.
+func TestTheCopyOfAReplacementSaysThatAPersonInstallsTheMachine(t *testing.T) {
+	w := start(true, false)
+	for range 100 {
+		d := Decide(w.facts())
+		if d.Act == Wait {
+			break
+		}
+		all := w.acted(t, d)
+		w = all[len(all)-1]
+	}
+	if d := Decide(w.facts()); d.Rule != "newcomer.install" || w.stage != Retired || w.copied != Waiting {
+		t.Fatalf("%s, copy %s", d.Rule, w.copied)
+	}
+	w.asks = true
+	for w.stage == Retired {
+		all := w.acted(t, Decide(w.facts()))
+		w = all[len(all)-1]
+	}
+	if d := Decide(w.facts()); d.Rule != "lock.stage" {
+		t.Errorf("after the newcomer was let in: %+v", d)
+	}
+}
+
+// copiedBy is the stage of the copy that a decision has the agent write.
+func copiedBy(d Decision, stage Stage) Stage {
+	if d.Plan != nil {
+		return d.Plan.Stage
+	}
+	return stage
+}
+
+// calm reports whether hosts may boot by a copy (plans.Changes).
+func calm(copied Stage) bool { return copied == Planned || copied == Waiting }

@@ -22,8 +22,9 @@ type world struct {
 	ringOld, ringNew    bool
 	cibOld              bool
 	retirement, fences  bool
-	newPeer             bool // the keeper has the newcomer's name as that of its peer
-	retiredNew          bool // so had it when the retirement was written
+	copied              Stage // in the cluster's copy of the plan
+	newPeer             bool  // the keeper has the newcomer's name as that of its peer
+	retiredNew          bool  // so had it when the retirement was written
 	device, oldDevice   bool
 	named               bool // the site's configuration names the newcomer
 	stage               Stage
@@ -174,7 +175,7 @@ func (w world) seesCluster(f *Facts) {
 	}
 	lock, pods := "", 0
 	if w.lock {
-		lock = "p1"
+		lock, f.Copied = "p1", w.copied
 	}
 	if w.pods {
 		pods = 3
@@ -204,6 +205,8 @@ func (w world) acted(t *testing.T, d Decision) []world {
 		*to = true
 	}
 	switch d.Act {
+	case CopyPlan:
+		n.copied = copiedBy(d, w.stage)
 	case WritePlan:
 		n.stage, n.newcomers, n.ended = d.Plan.Stage, d.Plan.Newcomer != (Newcomer{}), d.Plan.Lost(w.newName())
 		n.letInAt = d.Plan.Newcomer.Address == movedTo
@@ -254,12 +257,12 @@ func (w world) acted(t *testing.T, d Decision) []world {
 		n.ringRuns, n.inside = n.up, n.up
 		return []world{half, unmarked, n}
 	case DropLock:
-		n.lock = false
+		n.lock, n.copied = false, ""
 	case DropAbort:
 		n.abort, n.said = false, false
 	case GiveName:
 		n.grave = true
-	case CopyPlan, PutToken, ChangeJoin, PutGrave, Wait, Idle:
+	case PutToken, ChangeJoin, PutGrave, Wait, Idle:
 	default:
 		t.Fatalf("unknown act %q", d.Act)
 	}
@@ -290,7 +293,7 @@ func (w world) happens() map[string]world {
 	add("its keeper starts alone, by a proof or by the retirement", w.up && !w.etcd && w.record == state.EtcdSole && w.mayStartAlone(), func(n *world) { n.etcd = true })
 	add("its keeper is told the newcomer's name", w.up && w.fences && !w.newPeer && !w.sameName, func(n *world) { n.newPeer = true })
 	add("its keeper starts with its peer", w.up && !w.etcd && (w.oldContact() || w.newContact()), func(n *world) { n.etcd = true })
-	add("somebody deletes the lock", w.lock && w.stage != Planned && !w.stage.Over(), func(n *world) { n.lock = false })
+	add("somebody deletes the lock", w.lock && w.stage != Planned && !w.stage.Over(), func(n *world) { n.lock, n.copied = false, "" })
 	add("somebody deletes the tombstone", w.grave && w.etcd && (w.stage == Retired || w.stage == Joining), func(n *world) { n.grave, n.given = false, false })
 	add("the administrator takes it back", !w.abort && (w.stage == Planned || w.stage == Retired), func(n *world) { n.abort = true })
 	add("the newcomer burns", w.stage == Joining && !w.burnt, func(n *world) { n.burnt, n.entered, n.asks = true, false, false })
@@ -360,6 +363,12 @@ func checkAct(t *testing.T, w world, d Decision) {
 	t.Helper()
 	if unlocked(w.stage, w.etcd, w.lock, d) {
 		t.Fatalf("%s without the lock: %+v", d.Rule, w)
+	}
+	if (takesOut[d.Act] || d.Act == ChangeKey || d.Act == JoinRing) && w.etcd && calm(w.copied) {
+		t.Fatalf("%s while the cluster's copy says that hosts may boot: %+v", d.Act, w)
+	}
+	if d.Rule == "newcomer.install" && w.etcd && w.copied != Waiting {
+		t.Fatalf("hosts may not boot while a person installs the new machine: %+v", w)
 	}
 	if takesOut[d.Act] && w.oldOn {
 		t.Fatalf("%s while the old host runs: %+v", d.Act, w)

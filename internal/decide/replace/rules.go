@@ -64,7 +64,8 @@ type Decision struct {
 	// if only a person can go on.
 	Words string
 	Way   string
-	// Plan is the plan to write before anything else happens; nil if it does not change.
+	// Plan is the plan to write before anything else happens; nil if it does not change. For CopyPlan it is
+	// the copy, if that is to differ from the plan.
 	Plan *Plan
 }
 
@@ -111,11 +112,11 @@ func table(f Facts) []rule {
 	case f.Plan.Stage == Narrowing:
 		return narrowingRules
 	case f.Plan.Stage == Retired:
-		return slices.Concat(amendRules, alarmRules, retiredRules, namedRules, upgradeRules, newcomerRules)
+		return slices.Concat(amendRules, alarmRules, retiredRules, namedRules, calmRules, upgradeRules, newcomerRules)
 	case f.Plan.Stage == Widening:
 		return slices.Concat(amendRules, wideningRules)
 	case f.Plan.Stage == Waiting:
-		return slices.Concat(amendRules, []rule{lockAgain, lateRule}, namedRules, newcomerRules)
+		return slices.Concat(amendRules, []rule{lockAgain, lockStage, lateRule}, namedRules, newcomerRules)
 	case f.Plan.Stage == Joining:
 		return joiningRules
 	}
@@ -245,6 +246,26 @@ var lockAgain = rule{
 	words: says("somebody deleted the cluster's copy of the plan: it is written again, and keeps other work away"),
 }
 
+// lockStage keeps the stage in the cluster's copy as new as that of the plan: by it plans.Changes says
+// whether hosts may boot and get configurations meanwhile.
+var lockStage = rule{
+	step: "R1", id: "lock.stage", act: CopyPlan,
+	when: func(f Facts) bool {
+		return state.Is(f.Lock, f.Plan.ID) && f.Copied != "" && f.Copied != f.Plan.Stage && (f.Plan.Stage != Retired || f.Copied != Waiting)
+	},
+	words: says("the cluster's copy of the plan gets its stage: while the plan is at work no host boots or gets a configuration"),
+}
+
+// calmRules come once nothing of the old host is left: a person may install the new machine for days, and
+// the plan takes nothing away until that asks to enter. The copy says so by the stage Waiting, which the
+// plan of a site that grows has then.
+var calmRules = []rule{{
+	step: "R4", id: "newcomer.rests", act: CopyPlan,
+	when:  func(f Facts) bool { return state.Is(f.Lock, f.Plan.ID) && f.Copied == Retired && !f.waits() },
+	words: says("the cluster's copy of the plan says that it waits for %s: hosts may boot meanwhile", next),
+	plan:  to(Waiting),
+}}
+
 // gateRule waits until all gates are open. Its words are those of the first one that is not.
 var gateRule = rule{
 	step: "R1", id: "gates", act: Wait,
@@ -312,6 +333,7 @@ var alarmRules = []rule{
 		words: says("%s came back in the moment in which Corosync's key was changed: it is switched off", old),
 	},
 	lockAgain,
+	lockStage,
 	lateRule,
 	{
 		step: "R2", id: "alarm.speaks", act: Wait, when: cameBack,

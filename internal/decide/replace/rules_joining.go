@@ -14,6 +14,7 @@ var joiningRules = []rule{
 		words: says("%s has not entered: the etcd keeper of %s learns that it has no peer", next, here),
 	},
 	lockAgain,
+	lockStage,
 	lateRule,
 	{
 		// The BMC was compared with the machine, and nothing but the plan has the address before Corosync's list. The

@@ -48,6 +48,7 @@ var narrowRules = []rule{{
 // needs no API for that; then kubelet.
 var narrowingRules = []rule{
 	lockAgain,
+	lockStage,
 	{
 		step: "S4", id: "narrowing.pod", act: PutPod, when: func(f Facts) bool { return !yes(f.Pod) },
 		words: says("kubelet's file of etcd is made on %s", here),

@@ -23,12 +23,12 @@ type shrinking struct {
 
 	// The host that stays.
 	retirement              bool
-	record                  bool // of one of two, with the other files of a pair
-	pod, static, boots      bool // kubelet's file of etcd, beside its folder or in it; kubelet at boot
-	halted                  bool // Pacemaker was told not to start etcd
-	clusterBoots, runs      bool // Corosync and Pacemaker
-	maintained, meddled     bool // Pacemaker is in maintenance, and a person put it there, once
-	stage                   Stage
+	record                  bool  // of one of two, with the other files of a pair
+	pod, static, boots      bool  // kubelet's file of etcd, beside its folder or in it; kubelet at boot
+	halted                  bool  // Pacemaker was told not to start etcd
+	clusterBoots, runs      bool  // Corosync and Pacemaker
+	maintained, meddled     bool  // Pacemaker is in maintenance, and a person put it there, once
+	stage, copied           Stage // copied is that in the cluster's copy of the plan
 	abort, dressed, toldOff bool
 }
 
@@ -86,7 +86,7 @@ func (w shrinking) facts() Facts {
 func (w shrinking) seesCluster(f *Facts) {
 	lock, pods := "", 0
 	if w.lock {
-		lock = "p1"
+		lock, f.Copied = "p1", w.copied
 	}
 	if w.pods {
 		pods = 3
@@ -100,18 +100,22 @@ func (w shrinking) seesCluster(f *Facts) {
 func (w shrinking) acted(t *testing.T, d Decision) []shrinking {
 	n := w
 	flags := map[Act]*bool{ //nolint:exhaustive // the others change more than one thing
-		CopyPlan: &n.lock, PutToken: &n.token, ChangeJoin: &n.join, PutGrave: &n.grave, Retire: &n.retirement, PutPod: &n.pod, KubeletBoot: &n.boots,
+		PutToken: &n.token, ChangeJoin: &n.join, PutGrave: &n.grave, Retire: &n.retirement, PutPod: &n.pod, KubeletBoot: &n.boots,
 	}
 	if to := flags[d.Act]; to != nil {
 		*to = true
 		return []shrinking{n}
 	}
-	gone := map[Act]*bool{DropNode: &n.node, DropSecret: &n.leftover, LeaveRing: &n.ringOld, Forget: &n.cibOld, DropLock: &n.lock, SwitchOff: &n.oldOn} //nolint:exhaustive // the same
+	gone := map[Act]*bool{DropNode: &n.node, DropSecret: &n.leftover, LeaveRing: &n.ringOld, Forget: &n.cibOld, SwitchOff: &n.oldOn} //nolint:exhaustive // the same
 	if to := gone[d.Act]; to != nil {
 		*to = false
 		return []shrinking{n}
 	}
 	switch d.Act {
+	case CopyPlan:
+		n.lock, n.copied = true, copiedBy(d, w.stage)
+	case DropLock:
+		n.lock, n.copied = false, ""
 	case WritePlan:
 		n.stage = d.Plan.Stage
 	case ChangeKey:
@@ -164,9 +168,9 @@ func (w shrinking) happens() []shrinking {
 	add(w.up, func(n *shrinking) { n.up, n.etcd, n.podman, n.runs, n.keyRuns = false, false, false, false, false }) // power cut
 	add(!w.up, func(n *shrinking) { n.up, n.runs, n.keyRuns = true, n.clusterBoots, n.keyFile })
 	add(w.etcdStarts(), func(n *shrinking) { n.etcd, n.podman = true, !n.static })
-	add(!w.abort && (w.stage == Planned || w.stage == Retired), func(n *shrinking) { n.abort = true }) // in time, and too late
-	add(w.lock && w.stage != Planned && !w.stage.Over(), func(n *shrinking) { n.lock = false })        // somebody deletes it
-	add(!w.oldOn && !w.toldOff, func(n *shrinking) { n.oldOn, n.toldOff = true, true })                // somebody switches it on, once
+	add(!w.abort && (w.stage == Planned || w.stage == Retired), func(n *shrinking) { n.abort = true })        // in time, and too late
+	add(w.lock && w.stage != Planned && !w.stage.Over(), func(n *shrinking) { n.lock, n.copied = false, "" }) // somebody deletes it
+	add(!w.oldOn && !w.toldOff, func(n *shrinking) { n.oldOn, n.toldOff = true, true })                       // somebody switches it on, once
 	add(w.oldOn && !w.contact(), func(n *shrinking) { n.oldOn = false })
 	add(w.runs && !w.meddled, func(n *shrinking) { n.maintained, n.meddled = true, true })
 	add(w.runs && w.maintained, func(n *shrinking) { n.maintained = false })
