@@ -65,6 +65,9 @@ func (n *News) Rest(own Own, lock state.Fact[string], now time.Time) {
 	switch {
 	case own.ID != "" && own.Over && lock.Known:
 		n.rested = own.ID
+		if lock.Value != own.ID && n.heard == own.ID {
+			n.heard = "" // somebody may have deleted the lock, and the other host writes it again
+		}
 	case lock.Known && lock.Value != n.heard && now.Sub(n.heardAt).Abs() > hearsay:
 		n.heard = "" // until a Node says it again
 	}
