@@ -89,7 +89,8 @@ const patience = 10 * time.Minute
 
 // awaits reports whether the end of a plan still waits for the other host.
 func (s Sight) awaits() bool {
-	return s.Mine && !s.FarOver() && !s.Alone && !s.Again && s.Now.Sub(s.Since) < patience
+	age := s.Now.Sub(s.Since) // a negative one is none: the clock was set
+	return s.Mine && !s.FarOver() && !s.Alone && !s.Again && age >= 0 && age < patience
 }
 
 // AwaitRule is the rule by which a plan that is over keeps the lock for a while.
