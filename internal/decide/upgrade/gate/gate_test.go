@@ -91,6 +91,9 @@ var situations = []struct {
 	{"plan: a growth", Begin, func(f *Facts) { f.Plan = state.Known("the plan p1 of ada brings cp-2") }},
 	{"plan: it took its lock in the moment in which the upgrade began", Between, func(f *Facts) { f.Plan = state.Known("the plan p1 of ada replaces cp-2") }},
 	{"control-planes: one of three has no node", Begin, func(f *Facts) { f.ControlPlanes = state.Known(3) }},
+	{"control-planes: one of two has no node, and may never have come", Begin, func(f *Facts) {
+		f.Hosts, f.Etcd.Members.Value = []Host{f.Hosts[0], f.Hosts[2]}, f.Etcd.Members.Value[:1]
+	}},
 	{"hosts: one is away", Between, func(f *Facts) { f.Hosts[1].Ready = state.Known(false) }},
 	{"workers: one is away, and says nothing", Begin, func(f *Facts) {
 		f.Hosts[2] = Host{Name: "w-1", Worker: true, Ready: state.Known(false), Release: state.Known("sha256:1"), Kubelet: f.Hosts[2].Kubelet, Proxy: f.Hosts[2].Proxy}

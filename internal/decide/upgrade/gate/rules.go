@@ -135,7 +135,12 @@ func allPlanes(f Facts) []finding {
 	case !f.ControlPlanes.Known:
 		return []finding{unknown("", "how many control planes the site has, as ConfigMap kube-system/cluster-config-v1 says")}
 	case there < f.ControlPlanes.Value && f.ControlPlanes.Value <= mostReplaced:
-		return []finding{block("", "Have another machine take the place of the lost one first: `holdfast host replace NAME`", "of %d control planes %d have a node", f.ControlPlanes.Value, there)}
+		way := "Have another machine take the place of the lost one first: `holdfast host replace NAME`"
+		if f.ControlPlanes.Value == 2 && there == 1 {
+			// A host whose growth was taken back stays prepared as one of two.
+			way += ". If the second one never came, finish the growth instead: `sudo holdfast topology apply --install-config FILE --address ADDRESS --join-file FILE`"
+		}
+		return []finding{block("", way, "of %d control planes %d have a node", f.ControlPlanes.Value, there)}
 	}
 	return nil
 }
