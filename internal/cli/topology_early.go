@@ -8,6 +8,7 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/etcd"
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/kube"
+	"github.com/holdfast/holdfast/internal/decide/plans"
 	"github.com/holdfast/holdfast/internal/decide/replace"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/hold"
@@ -57,7 +58,8 @@ func earlyHere(ctx context.Context, now time.Time) replace.Facts {
 	f.Lock, f.InForce = state.Fact[string]{Known: err == nil, Value: lock[replace.LockKey]}, replace.InForce(lock)
 	f.Moves = readdress.Keeps(ctx, api)
 	if record, err := api.ConfigMap(ctx, annotation.RecordNamespace, annotation.RecordName); err == nil {
-		f.Work = state.Known(hold.Of(state.Known(record[annotation.RecordKey]), nil).Rewrite)
+		nodes, err := api.Nodes(ctx)
+		f.Work = state.Fact[string]{Known: err == nil, Value: plans.Busy(hold.Of(state.Known(record[annotation.RecordKey]), nil).Rewrite, nodes, "")}
 	}
 	return f
 }

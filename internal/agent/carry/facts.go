@@ -5,6 +5,8 @@ import (
 
 	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/agent/twonode"
+	"github.com/holdfast/holdfast/internal/decide/plans"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/hold"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -14,6 +16,20 @@ func Fact[T any](value T, err error) state.Fact[T] {
 		return state.Fact[T]{}
 	}
 	return state.Known(value)
+}
+
+// NodesAPI is the part of the cluster's API that Work needs.
+type NodesAPI interface {
+	Nodes(ctx context.Context) ([]state.Node, error)
+}
+
+// Work asks the API what else changes hosts now (plans.Busy). record is the text of the upgrade's record.
+func Work(ctx context.Context, api NodesAPI, record state.Fact[string], but string) state.Fact[string] {
+	if !record.Known {
+		return record
+	}
+	nodes, err := api.Nodes(ctx)
+	return Fact(plans.Busy(hold.Of(record, nil).Rewrite, nodes, but), err)
 }
 
 // Administrator opens the cluster as the administrator: such a plan is a person's wish, and the

@@ -66,6 +66,7 @@ type API interface {
 	carry.LockAPI
 	readdress.Places
 	ConfigMap(ctx context.Context, namespace, name string) (map[string]string, error)
+	Nodes(ctx context.Context) ([]state.Node, error)
 	Secret(ctx context.Context, namespace, name string) (map[string][]byte, error)
 	PutSecret(ctx context.Context, namespace, name string, data map[string][]byte) error
 	DeleteSecret(ctx context.Context, namespace, name string) error

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/replacement"
 	"github.com/holdfast/holdfast/internal/decide/narrow"
 	"github.com/holdfast/holdfast/internal/decide/replace"
+	"github.com/holdfast/holdfast/internal/decide/rollout"
 	"github.com/holdfast/holdfast/internal/fence"
 	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -52,6 +53,33 @@ func TestTheFactsOfOneOfThreeOpenEveryGate(t *testing.T) {
 		change(l)
 		if got := shut(); !slices.ContainsFunc(got, func(s string) bool { return strings.HasPrefix(s, gate+":") }) {
 			t.Errorf("%s: %q", gate, got)
+		}
+	}
+}
+
+// TestNoPlanBeginsWhileAControlPlaneBoots: the host that goes counts, too, unless it is emptied for good or
+// will not come back.
+func TestNoPlanBeginsWhileAControlPlaneBoots(t *testing.T) {
+	turn := map[string]string{rollout.StateOf: string(rollout.Working)}
+	for _, c := range []struct {
+		host    string
+		emptied bool
+		gone    bool
+		held    bool
+	}{
+		{host: "cp-2", held: true}, {host: "cp-3", held: true}, {host: "cp-3", emptied: true}, {host: "cp-3", gone: true}, {host: "cp-2", gone: true, held: true},
+	} {
+		l, w := newLab(t), wish
+		l.api.All = []state.Node{{Name: c.host, Labels: map[string]string{state.LabelControlPlane: ""}, Annotations: turn}}
+		if c.emptied {
+			n := l.api.nodes["cp-3"]
+			n.Leaves = true
+			l.api.nodes["cp-3"] = n
+		}
+		w.Accepts.Gone = c.gone
+		f := l.look(t.Context(), Job{Wish: &w})
+		if want := map[bool]string{true: c.host + " is at work on its configuration"}[c.held]; !state.Is(f.Work, want) {
+			t.Errorf("%+v: %+v", c, f.Work)
 		}
 	}
 }

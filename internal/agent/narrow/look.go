@@ -13,7 +13,6 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/replace"
 	decide "github.com/holdfast/holdfast/internal/decide/twonode"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
-	"github.com/holdfast/holdfast/internal/decide/upgrade/hold"
 	"github.com/holdfast/holdfast/internal/fence"
 	"github.com/holdfast/holdfast/internal/install/readdress"
 	"github.com/holdfast/holdfast/internal/install/release"
@@ -36,7 +35,7 @@ func (h *here) about(job Job, members []state.EtcdMember) subject {
 	case job.Plan != nil && !job.Plan.Stage.Over(), job.Plan != nil && job.Wish == nil:
 		s.plan = *job.Plan
 	case job.Wish != nil:
-		s.plan = narrow.Plan{Survivor: h.Host, Old: job.Wish.Old, Third: job.Wish.Third}
+		s.plan = narrow.Plan{Survivor: h.Host, Old: job.Wish.Old, Third: job.Wish.Third, Accepts: job.Wish.Accepts}
 		var others []string
 		for _, m := range members {
 			if !m.Learner && m.Name != "" && m.Name != h.Host && m.ID != s.plan.Third && m.Name != s.plan.Old.Name {
@@ -276,13 +275,22 @@ func (h *here) cluster(ctx context.Context, f *narrow.Facts, s subject) {
 	if s.old.Name == "" {
 		return
 	}
-	record, err := api.ConfigMap(ctx, annotation.RecordNamespace, annotation.RecordName)
-	f.Work = carry.Fact(hold.Of(carry.Fact(record[annotation.RecordKey], err), nil).Rewrite, err)
 	f.Moves = readdress.Keeps(ctx, api)
 	if h.Backup != nil {
 		f.Backup = h.Backup(ctx)
 	}
 	h.oldNode(ctx, api, f, s)
+	record, err := api.ConfigMap(ctx, annotation.RecordNamespace, annotation.RecordName)
+	f.Work = carry.Work(ctx, api, carry.Fact(record[annotation.RecordKey], err), s.goes(is(f.Leaves)))
+}
+
+// goes returns the host that goes if its work keeps no plan from beginning: a person said that it is gone,
+// or it is emptied for good already.
+func (s subject) goes(emptied bool) string {
+	if s.plan.Accepts.Gone || emptied {
+		return s.old.Name
+	}
+	return ""
 }
 
 // oldNode reads what the cluster has of the host that goes.

@@ -168,6 +168,7 @@ const (
 type API interface {
 	readdress.Places
 	ConfigMap(ctx context.Context, namespace, name string) (map[string]string, error)
+	Nodes(ctx context.Context) ([]state.Node, error)
 	Secret(ctx context.Context, namespace, name string) (map[string][]byte, error)
 	PutSecret(ctx context.Context, namespace, name string, data map[string][]byte) error
 	DeleteSecret(ctx context.Context, namespace, name string) error
@@ -211,7 +212,7 @@ func (h *here) cluster(ctx context.Context, f *replace.Facts, job Job) {
 	}
 	record, err := api.ConfigMap(ctx, annotation.RecordNamespace, annotation.RecordName)
 	text := carry.Fact(record[annotation.RecordKey], err)
-	f.Work = carry.Fact(hold.Of(text, nil).Rewrite, err)
+	f.Work = carry.Work(ctx, api, text, name)
 	said, wrong := api.Said(ctx, f.Host)
 	f.Upgrade = carry.Fact(hold.OfLost(text, carry.Fact(said, wrong)), err)
 	if h.Backup != nil {

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast/holdfast/internal/decide/drain"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/parachute"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -31,6 +32,16 @@ func TestU17_APlanReadsHowFarTheHostThatStaysIs(t *testing.T) {
 	l.api.said.Journal.Step = parachute.Switched
 	if f := l.look(t.Context(), job); !strings.Contains(f.Upgrade.Value.Retire, "(switched)") {
 		t.Errorf("it is on its way: %+v", f.Upgrade)
+	}
+}
+
+func TestAPlanReadsWhichControlPlaneIsAwayForWorkBesidesTheLostOne(t *testing.T) {
+	l, job := newLab(t)
+	for _, name := range []string{"cp-1", "cp-2"} {
+		l.api.All = append(l.api.All, state.Node{Name: name, Labels: map[string]string{state.LabelControlPlane: ""}, Annotations: map[string]string{drain.CordonedBy: "drain-rendered-b"}})
+	}
+	if f := l.look(t.Context(), job); !state.Is(f.Work, "cp-1 is drained") {
+		t.Errorf("%+v", f.Work)
 	}
 }
 

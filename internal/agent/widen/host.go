@@ -51,6 +51,7 @@ type API interface {
 	carry.LockAPI
 	readdress.Places
 	ConfigMap(ctx context.Context, namespace, name string) (map[string]string, error)
+	Nodes(ctx context.Context) ([]state.Node, error)
 	Retired(ctx context.Context, name string) (retired.List, error)
 	Retire(ctx context.Context, h retired.Host) error
 	GiveAgain(ctx context.Context, name string, now time.Time) error

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/etcd"
+	"github.com/holdfast/holdfast/internal/decide/drain"
 	"github.com/holdfast/holdfast/internal/decide/replace"
 	"github.com/holdfast/holdfast/internal/decide/widen"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -36,6 +37,11 @@ func TestTheFactsOfATwoThatMayBecomeThreeOpenEveryGate(t *testing.T) {
 		t.Errorf("a move that is announced: %+v", shut)
 	}
 	l.api.Infra.Readdress = ""
+	l.api.All = []state.Node{{Name: "cp-2", Labels: map[string]string{state.LabelControlPlane: ""}, Annotations: map[string]string{drain.CordonedBy: "drain-rendered-b"}}}
+	if shut := replace.Closed(widen.Gates(l.look(t.Context(), Job{Wish: &wish}), wish)); !slices.ContainsFunc(shut, func(g replace.Gate) bool { return g.ID == "work" && g.Words == "cp-2 is drained" }) {
+		t.Errorf("a control plane that is emptied: %+v", shut)
+	}
+	l.api.All = nil
 	if !state.Is(f.PeerRecord, state.EtcdPair) || !state.Is(f.Behind, 3) || f.Now != noon {
 		t.Errorf("%+v", f)
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/replace"
 	decide "github.com/holdfast/holdfast/internal/decide/twonode"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
-	"github.com/holdfast/holdfast/internal/decide/upgrade/hold"
 	"github.com/holdfast/holdfast/internal/decide/widen"
 	"github.com/holdfast/holdfast/internal/install/readdress"
 	"github.com/holdfast/holdfast/internal/install/release"
@@ -222,7 +221,7 @@ func (h *here) cluster(ctx context.Context, f *widen.Facts) {
 	f.InForce = replace.InForce(lock)
 	f.Moves = readdress.Keeps(ctx, api)
 	record, err := api.ConfigMap(ctx, annotation.RecordNamespace, annotation.RecordName)
-	f.Work = carry.Fact(hold.Of(carry.Fact(record[annotation.RecordKey], err), nil).Rewrite, err)
+	f.Work = carry.Work(ctx, api, carry.Fact(record[annotation.RecordKey], err), "")
 	if h.Backup != nil {
 		f.Backup = h.Backup(ctx)
 	}

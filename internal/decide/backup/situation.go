@@ -109,13 +109,11 @@ func learner(list []state.EtcdMember) (name string, unstarted bool) {
 
 // Around adds what the nodes show of the control planes.
 func (s *Situation) Around(self string, nodes []state.Node, now time.Time) {
+	s.Away = append(s.Away, Away(nodes)...)
 	rotations := map[string]bool{}
 	for _, n := range nodes {
 		if !n.ControlPlane() {
 			continue
-		}
-		if what := away(n); what != "" {
-			s.Away = append(s.Away, n.Name+" "+what)
 		}
 		for _, a := range rotates(n) {
 			rotations[a] = true
@@ -136,6 +134,21 @@ func (s *Situation) Around(self string, nodes []state.Node, now time.Time) {
 // within reports whether something of this age is younger than a limit. A negative age is none:
 // the clock was set.
 func within(age, limit time.Duration) bool { return age >= 0 && age < limit }
+
+// Away has a sentence for each control plane that is away for work, or is about to be. The named ones
+// count for nothing.
+func Away(nodes []state.Node, but ...string) []string {
+	var out []string
+	for _, n := range nodes {
+		if !n.ControlPlane() || slices.Contains(but, n.Name) {
+			continue
+		}
+		if what := away(n); what != "" {
+			out = append(out, n.Name+" "+what)
+		}
+	}
+	return out
+}
 
 // away says for which work a control plane is away, or is about to be; empty for none. A host
 // that was just lost shows in etcd.

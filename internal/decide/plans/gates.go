@@ -3,6 +3,7 @@ package plans
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/backup"
@@ -59,6 +60,16 @@ func Work(l Lock, moves, work state.Fact[string]) replace.Gate {
 		return Shut("work", statusShow, "%s", work.Value)
 	}
 	return Open("work")
+}
+
+// Busy says what else changes hosts now: an upgrade, by its words, or the work for which a control plane is
+// away, or is about to be. Whoever boots in the middle of a plan may stop the writes of the site. but is a
+// host that is lost, or goes and is emptied for that; empty for none.
+func Busy(upgrade string, nodes []state.Node, but string) string {
+	if upgrade != "" {
+		return upgrade
+	}
+	return strings.Join(backup.Away(nodes, but), "; ")
 }
 
 // calm are the stages of plans of every kind in which a control plane may boot. The copy of each kind has

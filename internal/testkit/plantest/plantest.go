@@ -22,9 +22,11 @@ type API struct {
 	Graves map[string]retired.Host
 	// Infra is what Place returns.
 	Infra kube.Infrastructure
+	// All is what Nodes returns.
+	All []state.Node
 	// Did lists the deletions, in their order.
 	Did []string
-	// Fails is the error that Place, ConfigMap, Lock and the methods of Secrets return.
+	// Fails is the error that Place, ConfigMap, Nodes, Lock and the methods of Secrets return.
 	Fails error
 }
 
@@ -40,6 +42,9 @@ func (a *API) Place(context.Context) (kube.Infrastructure, error) { return a.Inf
 func (a *API) ConfigMap(_ context.Context, ns, name string) (map[string]string, error) {
 	return a.Maps[ns+"/"+name], a.Fails
 }
+
+// Nodes returns All.
+func (a *API) Nodes(context.Context) ([]state.Node, error) { return a.All, a.Fails }
 
 // Lock makes a ConfigMap unless it is there.
 func (a *API) Lock(_ context.Context, ns, name string, data map[string]string) error {
