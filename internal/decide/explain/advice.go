@@ -74,7 +74,7 @@ func advice(in Input, status Status) []Advice {
 	if in.Source == FromFiles {
 		return withoutAgent(in)
 	}
-	if status == Stopped {
+	if status == Stopped || staysStopped(in.Report) {
 		return stoppedAdvice(in)
 	}
 	give, ok := byRule[in.Report.Verdict.Rule]
@@ -263,6 +263,7 @@ func stoppedAdvice(in Input) []Advice {
 	return []Advice{
 		{"pcs status", "shows why Pacemaker keeps it stopped: standby, disabled, or a failure"},
 		{"pcs node unstandby " + in.Report.Snapshot.Host, "ends a standby of this host"},
+		{"pcs resource enable etcd", "has Pacemaker start etcd again on both hosts, if somebody disabled it"},
 	}
 }
 

@@ -31,7 +31,7 @@ const (
 	Degraded   Status = "degraded"    // takes writes, but one more failure stops or loses
 	Waiting    Status = "waiting"     // takes no writes; needs no administrator
 	NeedsHuman Status = "needs-human" // nothing will happen without an administrator, or the peer
-	Stopped    Status = "stopped"     // Pacemaker wants etcd stopped here
+	Stopped    Status = "stopped"     // Pacemaker had etcd stopped here a moment ago: the host leaves
 	Unknown    Status = "unknown"     // too little is known
 	Unmanaged  Status = "unmanaged"   // this host does not belong to a two-node control plane
 )
@@ -178,6 +178,8 @@ func status(in Input) Status {
 		return Unknown
 	case verdict.Action == state.EtcdAskHuman:
 		return NeedsHuman
+	case staysStopped(in.Report):
+		return NeedsHuman
 	case snap.Pacemaker.Leaving && s != Writes, in.Report.Wish == state.EtcdStopped && s == None:
 		return Stopped
 	case s == Writes && whole(snap):
@@ -188,6 +190,15 @@ func status(in Input) Status {
 		return Unknown
 	}
 	return Waiting
+}
+
+// leaves is how long a host that leaves has its etcd stopped, at most: then it is off.
+const leaves = 5 * time.Minute
+
+// staysStopped reports whether Pacemaker had etcd stopped here for longer than a host that leaves needs. A
+// person did that, by a standby or by disabling the resource, and nobody else ends it.
+func staysStopped(r state.EtcdReport) bool {
+	return r.Wish == state.EtcdStopped && service(r.Snapshot.Local) == None && r.Snapshot.Pacemaker.LeavingFor > leaves
 }
 
 // whole reports whether either host may fail: two voters both hold everything and

@@ -21,6 +21,9 @@ func summary(in Input, status Status, service Service) string {
 	case Degraded:
 		return "takes writes, but is not safe: " + unsafe(snap)
 	case NeedsHuman:
+		if staysStopped(in.Report) {
+			return "etcd is stopped here, as Pacemaker requested " + page.Duration(snap.Pacemaker.LeavingFor) + " ago; it stays so until an administrator ends the standby or enables it"
+		}
 		return serviceWords(service, snap) + "; it waits for " + snap.Peer + " or for an administrator"
 	case Stopped:
 		return "etcd is stopped here, as Pacemaker requested"

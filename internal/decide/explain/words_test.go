@@ -169,7 +169,18 @@ func TestAmongThreeVotersThePeerIsBroughtBackBeforeTheThirdIsRemoved(t *testing.
 func TestAStoppedHostIsToldWhyAndHowItEnds(t *testing.T) {
 	in := pair()
 	in.Report.Wish, in.Report.Snapshot.Local.Running = state.EtcdStopped, state.Known(false)
-	if got := Etcd(in); got.Status != Stopped || len(got.Next) != 2 || got.Next[0].Command != "pcs status" || got.Next[1].Command != "pcs node unstandby alpha" {
+	if got := Etcd(in); got.Status != Stopped || len(got.Next) != 3 || got.Next[0].Command != "pcs status" || got.Next[1].Command != "pcs node unstandby alpha" {
+		t.Errorf("%+v", got)
+	}
+	// Nobody but a person has it stopped for as long, on one host or on both.
+	in.Report.Snapshot.Pacemaker.Leaving, in.Report.Snapshot.Pacemaker.LeavingFor = true, 5*time.Minute
+	in.Report.Snapshot.Statement.Value.Leaving = true
+	in.Report.Verdict = etcdmember.Decide(in.Report.Snapshot)
+	if got := Etcd(in); got.Status != Stopped {
+		t.Errorf("a host that leaves: %+v", got)
+	}
+	in.Report.Snapshot.Pacemaker.LeavingFor++
+	if got := Etcd(in); got.Status != NeedsHuman || len(got.Next) != 3 || got.Next[2].Command != "pcs resource enable etcd" || !strings.Contains(got.Summary, "until an administrator") {
 		t.Errorf("%+v", got)
 	}
 }
