@@ -171,7 +171,7 @@ func (a *Agent) step(ctx context.Context) (loop.Result, error) {
 	if err := a.load(); err != nil {
 		return loop.Result{Again: retry}, err
 	}
-	unread := errors.Join(a.learn(), a.ask(ctx))
+	unread := errors.Join(a.learn(), a.ask(ctx), a.aim())
 	facts, err := a.look(ctx)
 	if err != nil {
 		return loop.Result{Again: retry}, errors.Join(err, unread)

@@ -225,6 +225,32 @@ func TestWhoAsksRightAfterAChangeGetsABackupAtTheNewTargets(t *testing.T) {
 	}
 }
 
+// TestAHostRemembersSinceWhenATargetIsConfigured: over boots, and anew for one that comes again.
+func TestAHostRemembersSinceWhenATargetIsConfigured(t *testing.T) {
+	w := newWorld(t)
+	w.secret = secretText
+	w.run(time.Hour)
+	first := w.summary().Aimed["nas"]
+	if first.IsZero() || len(w.summary().Aimed) != 1 {
+		t.Fatalf("%v", w.summary().Aimed)
+	}
+	w.boot()
+	w.run(time.Hour)
+	if got := w.summary().Aimed["nas"]; !got.Equal(first) {
+		t.Errorf("after a boot %s, before %s", got, first)
+	}
+	w.secret = strings.ReplaceAll(secretText, "nas", "office")
+	w.run(time.Hour)
+	if got := w.summary().Aimed; len(got) != 1 || !got["office"].After(first) {
+		t.Errorf("another target: %v", got)
+	}
+	w.secret = secretText
+	w.run(time.Hour)
+	if got := w.summary().Aimed; len(got) != 1 || !got["nas"].After(first) {
+		t.Errorf("the first one again: %v", got)
+	}
+}
+
 func TestWhatIsNotGoodNeverCounts(t *testing.T) {
 	for name, harm := range map[string]func(w *world){
 		"no room":             func(w *world) { w.fails = "no room" },

@@ -14,7 +14,7 @@ var (
 	since    = metric.Describe("backup_since_timestamp_seconds", "Since when this host takes backups.")
 	periods  = metric.Describe("backup_period_seconds", "The longest time between two backups of the schedule.")
 	failures = metric.Describe("backup_failures", "How many tries in a row made no good backup.")
-	sent     = metric.Describe("backup_sent_timestamp_seconds", "When the newest good backup was taken whose copy was read back at a target; before the first copy, when the oldest backup for that target was taken.", "target")
+	sent     = metric.Describe("backup_sent_timestamp_seconds", "When the newest good backup was taken whose copy was read back at a target; before the first copy, when the target was configured.", "target")
 )
 
 // Describe implements prometheus.Collector.

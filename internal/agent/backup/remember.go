@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
+	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	decide "github.com/holdfast/holdfast/internal/decide/backup"
@@ -94,6 +96,15 @@ func (a *Agent) remember(j decide.Journal) error {
 	}
 	a.journal = j
 	return nil
+}
+
+// aim remembers since when each target is configured. A wish that is not known says nothing of targets.
+func (a *Agent) aim() error {
+	j := a.journal.Aim(a.wish.TargetNames(), a.Now().UTC().Round(0))
+	if a.held || maps.EqualFunc(j.Aimed, a.journal.Aimed, time.Time.Equal) {
+		return nil
+	}
+	return a.remember(j)
 }
 
 // ask reads the wish of the site. If that has mistakes, or an object of it is gone, that is

@@ -47,7 +47,7 @@ func (a *Agent) say(v decide.Verdict) decide.Summary {
 	j, now := a.journal, a.Now()
 	out := decide.Summary{
 		Kept: decide.Briefs(a.entries), Stays: a.retained(now).Kept, Left: j.Left, Failed: j.Failed, Schedule: a.wish.Schedule.String(), Period: a.period(now), Next: v.Next.UTC(), Keep: a.wish.Keep,
-		Targets: a.wish.TargetNames(), Recipients: a.wish.Recipients, Refused: a.refused, Held: a.held, Asked: j.Asked, Answer: j.Answer, Since: j.Since.UTC(),
+		Targets: a.wish.TargetNames(), Recipients: a.wish.Recipients, Refused: a.refused, Held: a.held, Asked: j.Asked, Answer: j.Answer, Since: j.Since.UTC(), Aimed: j.Aimed,
 	}
 	if v.Action == decide.Wait {
 		out.Waits, out.Due = v.Why, v.Due.UTC()

@@ -66,6 +66,26 @@ type Journal struct {
 	// ControlPlanes are the names of the site's control planes, as the API said last. Hosts that boot
 	// together divide the hour before it answers.
 	ControlPlanes []string `json:"controlPlanes,omitempty"`
+	// Aimed is since when each target is configured, by its name.
+	Aimed map[string]time.Time `json:"aimed,omitempty"`
+}
+
+// Aim returns the journal with the targets of now. One that it does not know, or knows from a clock that
+// was ahead, is configured since now.
+func (j Journal) Aim(targets []string, now time.Time) Journal {
+	was := j.Aimed
+	j.Aimed = nil
+	for _, name := range targets {
+		at, there := was[name]
+		if !there || at.After(now) {
+			at = now
+		}
+		if j.Aimed == nil {
+			j.Aimed = map[string]time.Time{}
+		}
+		j.Aimed[name] = at
+	}
+	return j
 }
 
 // Begun is a run of the unit that has begun.

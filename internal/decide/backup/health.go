@@ -224,8 +224,11 @@ func times(n int) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-// atTargets returns the targets without a new good backup.
+// atTargets returns the targets without a new good backup. A site that has none at all is told as such.
 func (s Site) atTargets() []Trouble {
+	if _, _, is := s.Newest(); !is {
+		return nil
+	}
 	var out []Trouble
 	for _, name := range s.targets() {
 		at, why := s.atTarget(name)
@@ -245,11 +248,11 @@ func (s Site) atTargets() []Trouble {
 	return out
 }
 
-// SentSince returns the time at which the newest good backup was taken that a target has, or
-// the oldest one that the target was to get, whichever is later; zero if there is none.
+// SentSince returns the time at which the newest good backup was taken that a target has, or since
+// when the target is configured, whichever is later; zero if neither is known.
 func (s Site) SentSince(target string) time.Time {
 	at, _ := s.atTarget(target)
-	return later(at, s.firstFor(target))
+	return later(at, s.aimedAt(target))
 }
 
 // targets lists the names of all targets.
@@ -284,10 +287,18 @@ func (s Site) atTarget(name string) (newest time.Time, why string) {
 	return newest, why
 }
 
-// firstFor returns the time at which the oldest kept backup was taken that a target was to get.
-// So a new target has time.
-func (s Site) firstFor(name string) time.Time {
+// aimedAt returns since when a target is configured, by the first host that knew it. So a new target has
+// time. Of agents that do not tell it, it is when the oldest kept backup was taken that the target was to get.
+func (s Site) aimedAt(name string) time.Time {
 	var out time.Time
+	for _, h := range s.Hosts {
+		if at := h.Aimed[name]; !at.IsZero() && (out.IsZero() || at.Before(out)) {
+			out = at
+		}
+	}
+	if !out.IsZero() {
+		return out
+	}
 	for _, h := range s.Hosts {
 		for _, b := range h.Kept {
 			if model.Ahead(b.Taken, s.Now) || !slices.ContainsFunc(b.Copies, func(c Copy) bool { return c.Target == name }) {

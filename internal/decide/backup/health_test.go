@@ -89,6 +89,23 @@ var situations = []struct {
 		s.Hosts[0].Kept[1].Taken = noon.Add(-4 * day)
 	}, "not-sent shop-nas!"},
 	{"the target is away since last night", func(s *Site) { s.Hosts[1].Kept[0].Copies[0] = Copy{Target: "shop-nas", Failed: "no route"} }, ""},
+	{"one backup is kept, and the target is away for days", func(s *Site) {
+		for i := range s.Hosts {
+			s.Hosts[i].Aimed, s.Hosts[i].Kept = map[string]time.Time{"shop-nas": noon.Add(-5 * day)}, s.Hosts[i].Kept[:1]
+			s.Hosts[i].Kept[0].Copies[0] = Copy{Target: "shop-nas", Failed: "no route"}
+		}
+	}, "not-sent shop-nas!"},
+	{"each sending is cut off", func(s *Site) {
+		for i := range s.Hosts {
+			s.Hosts[i].Aimed = map[string]time.Time{"shop-nas": noon.Add(-5 * day)}
+			for j := range s.Hosts[i].Kept {
+				s.Hosts[i].Kept[j].Copies = nil
+			}
+		}
+	}, "not-sent shop-nas!"},
+	{"a target is configured since yesterday, and has none yet", func(s *Site) {
+		s.Hosts[0].Targets, s.Hosts[0].Aimed = append(s.Hosts[0].Targets, "bucket"), map[string]time.Time{"bucket": noon.Add(-day), "shop-nas": noon.Add(-30 * day)}
+	}, ""},
 	{"a new target has time", func(s *Site) { s.Hosts[0].Targets = append(s.Hosts[0].Targets, "bucket") }, ""},
 	{"nobody ever proved one", func(s *Site) { s.Proof.Value = Proof{} }, "never-proven"},
 	{"the proof was for others", func(s *Site) { s.Proof.Value.Recipients = []string{"age1former"} }, "never-proven"},

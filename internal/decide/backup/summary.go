@@ -85,6 +85,8 @@ type Summary struct {
 	// at targets are encrypted.
 	Targets    []string `json:"targets,omitempty"`
 	Recipients []string `json:"recipients,omitempty"`
+	// Aimed is since when each target is configured.
+	Aimed map[string]time.Time `json:"aimed,omitempty"`
 	// Refused lists the mistakes for which the wish of the site is not followed, and its objects
 	// that are gone.
 	Refused []string `json:"refused,omitempty"`
