@@ -58,8 +58,10 @@ data directory is forced to lead. Then it waits until etcd on this host takes wr
 It is safe to run the command again at any time.
 
 Exit codes: 0 this host continues, or nothing was needed; 1 it failed; 2 wrong
-usage; 4 confirmed, but etcd does not take writes yet; 7 refused, the reason says
-what to do; 8 the yes or the phrase was not given, nothing was changed.`,
+usage; 3 etcd takes writes, and Pacemaker still has to be told that the peer is down:
+the last line says what to type; 4 confirmed, but etcd does not take writes yet; 7
+refused, the reason says what to do; 8 the yes or the phrase was not given, nothing was
+changed.`,
 		Example: `  sudo holdfast quorum confirm --dry-run
   sudo holdfast quorum confirm --reason 'cp-2 burnt, ticket 4711'
   holdfast quorum confirm --dry-run --snapshot test/corpus/etcd/70-03-older-alone.json

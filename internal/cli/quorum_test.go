@@ -317,6 +317,15 @@ func TestPacemakerIsToldOnlyWhereItCannotKnow(t *testing.T) {
 	}
 }
 
+// TestAPersonStillTellsPacemakerWhereItRefuses: etcd takes writes, and nobody else tells it.
+func TestAPersonStillTellsPacemakerWhereItRefuses(t *testing.T) {
+	s := lone(was(state.EtcdSole), func(s *lonely) { s.pending = 1000 })
+	code, out, errs := s.typed(t, "", confirmFlags{phrase: "cp-2 is off"})
+	if code != command.ExitAttention || !strings.Contains(out+errs, "sudo stonith_admin --confirm cp-2") {
+		t.Errorf("%d\n%s\n%s", code, out, errs)
+	}
+}
+
 func TestPacemakerIsNotToldOfAPeerThatIsBack(t *testing.T) {
 	s := lone(was(state.EtcdSole), func(s *lonely) { s.frozen = true })
 	s.onConfirm = func() { s.snap.Pacemaker.Contact, s.snap.Pacemaker.Inert = state.Known(true), state.Known(false) }

@@ -90,7 +90,7 @@ const tellAgain = 10 * time.Second
 func (w *watcher) late() error {
 	r := w.out.Situation.Report
 	if takesWrites(r) {
-		return coded(command.ExitRecovers, "etcd takes writes, but Pacemaker does not know that %s is down%s: run stonith_admin --confirm %s", r.Snapshot.Peer, because(w.deaf), r.Snapshot.Peer)
+		return coded(command.ExitAttention, "etcd takes writes, but Pacemaker does not know that %s is down%s. Nobody else tells it, type: sudo stonith_admin --confirm %s", r.Snapshot.Peer, because(w.deaf), r.Snapshot.Peer)
 	}
 	why := w.failed
 	if why == nil && r.Problem != "" {
