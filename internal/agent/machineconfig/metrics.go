@@ -13,6 +13,7 @@ var (
 	stateOf       = metric.Describe("machine_config_state", "1 for what this host says of its machine configuration; absent on a host that never had one.", "config", "state", "stage")
 	bootRequired  = metric.Describe("reboot_required", "1 while the distribution of this host wants a reboot that nobody has asked for yet; absent otherwise.")
 	wishLate      = metric.Describe("wish_late", "1 while what somebody wants of this host has waited for longer than it should: a reboot or updates for their turn, or a drain for a pod; absent otherwise.", "wish")
+	hostEmpty     = metric.Describe("host_empty", "1 while this host has been empty for longer than a day, as an administrator wants; absent otherwise.")
 	updatesFailed = metric.Describe("updates_failed", "1 while the last updates that somebody wanted of this host were not installed; absent otherwise.")
 )
 
@@ -22,6 +23,7 @@ func (*Agent) Describe(out chan<- *prometheus.Desc) {
 	out <- bootRequired
 	out <- updatesFailed
 	out <- wishLate
+	out <- hostEmpty
 }
 
 // Collect implements prometheus.Collector. What it tells of updates and wishes is what the
@@ -44,6 +46,8 @@ func (a *Agent) Collect(to chan<- prometheus.Metric) {
 	for _, t := range h.OfWishes(a.Now()) {
 		switch {
 		case !t.Late:
+		case t.Kind == rollout.IsEmpty:
+			metric.Send(to).Gauge(hostEmpty, 1)
 		case t.Kind == rollout.DrainWaits:
 			metric.Send(to).Gauge(wishLate, 1, "drain")
 		case h.Wish.Patch:

@@ -102,6 +102,9 @@ func TestAWishThatWaitsTooLongIsAMetric(t *testing.T) {
 		close(ch)
 		var out []string
 		for m := range ch {
+			if m.Desc() == hostEmpty {
+				out = append(out, "empty")
+			}
 			if m.Desc() == wishLate {
 				var d dto.Metric
 				if err := m.Write(&d); err != nil {
@@ -127,10 +130,12 @@ func TestAWishThatWaitsTooLongIsAMetric(t *testing.T) {
 		{"a reboot for two days", map[string]string{rollout.RebootWanted: ago(2 * day)}, "reboot"},
 		{"updates for two days", map[string]string{rollout.PatchWanted: ago(2 * day)}, "updates"},
 		{"a reboot in a window, for two days", map[string]string{rollout.RebootWanted: ago(2*day) + rollout.InWindow}, ""},
+		{"empty for a minute", map[string]string{drain.Wanted: ago(time.Minute), drain.Had: ago(time.Minute), drain.CordonedBy: "drain-wanted-x"}, ""},
+		{"empty for two days", map[string]string{drain.Wanted: ago(2 * day), drain.Had: ago(2 * day), drain.CordonedBy: "drain-wanted-x"}, "empty"},
 		{"a drain for a minute", drains(time.Minute), ""},
 		{"a drain for two hours", drains(2 * time.Hour), "drain"},
 	} {
-		for _, name := range []string{rollout.RebootWanted, rollout.PatchWanted, drain.Wanted, drain.Began, drain.Waits} {
+		for _, name := range []string{rollout.RebootWanted, rollout.PatchWanted, drain.Wanted, drain.Began, drain.Waits, drain.Had, drain.CordonedBy} {
 			delete(w.annotations, name)
 		}
 		maps.Copy(w.annotations, c.notes)

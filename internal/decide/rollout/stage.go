@@ -82,6 +82,8 @@ const (
 	WantsBoot     TroubleKind = "reboot-required"
 	WishWaits     TroubleKind = "wish-waits"
 	DrainWaits    TroubleKind = "drain-waits"
+	IsEmpty       TroubleKind = "empty"
+	HasNoPool     TroubleKind = "no-pool"
 	PoolRefused   TroubleKind = "pool-refused"
 	PoolIsPaused  TroubleKind = "pool-paused"
 	PoolThatWaits TroubleKind = "pool-waits"
@@ -94,6 +96,8 @@ const (
 	LateAfter = time.Hour
 	// BootLateAfter is that of a host which a person is to boot.
 	BootLateAfter = 24 * time.Hour
+	// EmptyLateAfter is that of a host that is empty, as an administrator wants.
+	EmptyLateAfter = 24 * time.Hour
 	// PauseLateAfter is that of a paused pool whose hosts lack something.
 	PauseLateAfter = 7 * 24 * time.Hour
 	// WindowLateAfter is that of a pool with maintenance windows, of which one opens

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/drain"
 )
 
-// Waiting is what a person wants of a host and does not get yet.
+// Waiting is what a person wants of a host and does not get yet, or has and may have forgotten.
 type Waiting struct {
 	// Turn is for what the host waits until its turn for a reboot or updates; empty if nobody
 	// wants any, or it has its turn.
@@ -18,6 +18,9 @@ type Waiting struct {
 	// Since; empty if nobody is.
 	InTheWay string
 	Since    time.Time
+	// Empty is since when an administrator wants the host to be empty that is so; zero for one that
+	// takes pods.
+	Empty time.Time
 }
 
 // waitingOf reads what a node says of it.
@@ -30,6 +33,11 @@ func waitingOf(n *corev1.Node, w Wish) Waiting {
 			out.Since = began
 		}
 	}
+	if drain.HasWanted(a) && (n.Spec.Unschedulable || a[drain.CordonedBy] != "") {
+		if since, err := time.Parse(time.RFC3339, a[drain.Wanted]); err == nil {
+			out.Empty = since
+		}
+	}
 	if w.Open() && !w.HasTurn() {
 		out.Turn = cmp.Or(about(w.Wanted, a[w.Names().Waits]), "holdfast-operator has not decided yet")
 	}
@@ -37,7 +45,7 @@ func waitingOf(n *corev1.Node, w Wish) Waiting {
 }
 
 // OfWishes returns what people are told of a reboot, of updates and of a drain that somebody
-// wants and that do not come: whoever wished may have gone home since.
+// wants and that do not come, and of a host that is empty: whoever wished may have gone home since.
 func (h Host) OfWishes(now time.Time) []Trouble {
 	var out []Trouble
 	if h.Waiting.Turn != "" && !h.Wish.At.After(now) {
@@ -52,6 +60,11 @@ func (h Host) OfWishes(now time.Time) []Trouble {
 	if h.Waiting.InTheWay != "" && !h.working() && !h.rebooting() {
 		t := Trouble{Host: h.Name, Kind: DrainWaits, Since: h.Waiting.Since, InTheWay: h.Waiting.InTheWay, Cancel: "holdfast host uncordon " + h.Name}
 		t.Late = t.older(now, LateAfter)
+		out = append(out, t)
+	}
+	if !h.Waiting.Empty.IsZero() {
+		t := Trouble{Host: h.Name, Kind: IsEmpty, Since: h.Waiting.Empty, Cancel: "holdfast host uncordon " + h.Name}
+		t.Late = t.older(now, EmptyLateAfter)
 		out = append(out, t)
 	}
 	return out

@@ -35,7 +35,9 @@ func TestWhatSomebodyWantsAndDoesNotGetIsTold(t *testing.T) {
 		"a drain with somebody in the way": {emptied, time.Minute, rollout.DrainWaits, false, "holdfast host uncordon cp-1"},
 		"a drain for two hours":            {emptied, 2 * time.Hour, rollout.DrainWaits, true, "holdfast host uncordon cp-1"},
 		"a drain that nobody hinders":      {map[string]string{drain.Wanted: wanted, drain.Began: wanted}, 2 * time.Hour, "", false, ""},
-		"a host that is empty":             {map[string]string{drain.Wanted: wanted, drain.Had: wanted, drain.Began: wanted, drain.Waits: "x"}, 2 * time.Hour, "", false, ""},
+		"a host that keeps its pods":       {map[string]string{drain.Wanted: wanted, drain.Had: wanted, drain.Began: wanted, drain.Waits: "x"}, 2 * time.Hour, "", false, ""},
+		"a host that is empty":             {map[string]string{drain.Wanted: wanted, drain.Had: wanted, drain.CordonedBy: "drain-wanted-" + wanted}, time.Hour, rollout.IsEmpty, false, "holdfast host uncordon cp-1"},
+		"a host that is empty for a day":   {map[string]string{drain.Wanted: wanted, drain.Had: wanted, drain.CordonedBy: "drain-wanted-" + wanted}, 25 * time.Hour, rollout.IsEmpty, true, "holdfast host uncordon cp-1"},
 	} {
 		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "cp-1", Annotations: c.annotations}}
 		found := rollout.HostOf(n).OfWishes(at.Add(c.after))

@@ -122,6 +122,13 @@ var configurationWords = map[rollout.TroubleKind]func(t rollout.Trouble, d descr
 			Commands: finding.Anywhere("holdfast host show " + t.Host),
 		}
 	},
+	rollout.IsEmpty: func(t rollout.Trouble, d describer) finding.Finding {
+		return finding.Finding{
+			ID: HostEmpty, Problem: fmt.Sprintf("%s has been wanted empty%s, and is: it gets no pods", t.Host, d.long(t.Since)),
+			Meaning:  "The wish stands until somebody takes it back, also over boots. Until then no pod moves there when another host is lost, and fewer other hosts get their turns.",
+			Commands: finding.Anywhere(t.Cancel),
+		}
+	},
 	rollout.PoolRefused: func(t rollout.Trouble, _ describer) finding.Finding {
 		return finding.Finding{
 			ID: PoolRefused, Variant: t.Why, Problem: fmt.Sprintf("the MachineConfigs of the pool %s are refused: %s", t.Pool, oneLine(t.Why)),

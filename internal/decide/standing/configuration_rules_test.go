@@ -216,3 +216,16 @@ func TestAHostWithATurnIsToldOfThat(t *testing.T) {
 		}
 	}
 }
+
+// TestAHostThatSomebodyEmptiedIsTold at once, and is a warning after a day, with the command that has it
+// take pods again.
+func TestAHostThatSomebodyEmptiedIsTold(t *testing.T) {
+	at := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	h := rollout.Host{Name: "w-1", Ready: true, Unschedulable: true, Waiting: rollout.Waiting{Empty: at}}
+	for age, want := range map[time.Duration]finding.Severity{time.Minute: finding.Note, 25 * time.Hour: finding.Warning} {
+		got := Configurations(at.Add(age), []rollout.Host{h}, nil)
+		if len(got) != 1 || got[0].ID != HostEmpty || got[0].Severity != want || got[0].Commands[0].Line != "holdfast host uncordon w-1" || got[0].Page != "docs/runbook/drain.md" {
+			t.Errorf("after %s: %+v", age, got)
+		}
+	}
+}

@@ -84,6 +84,7 @@ const (
 	RebootRequired        finding.ID = "reboot-required"
 	WishWaits             finding.ID = "wish-waits"
 	DrainWaits            finding.ID = "drain-waits"
+	HostEmpty             finding.ID = "host-empty"
 	RenewalWaits          finding.ID = "renewal-waits"
 	RotationUnfinished    finding.ID = "rotation-unfinished"
 	PlanUnderWay          finding.ID = "plan-under-way"
@@ -169,6 +170,7 @@ var kinds = []finding.Kind{
 	{ID: RebootRequired, Title: "the distribution of a host wants a reboot", Page: pageHostConfig, Alerts: []string{"HoldfastRebootRequired"}},
 	{ID: WishWaits, Title: "a host waits for its turn to boot or to get updates, as somebody wants", Page: pageHostConfig, Alerts: []string{"HoldfastWishLate"}},
 	{ID: DrainWaits, Title: "somebody wants a host to be empty, and a pod is in the way", Page: "docs/runbook/drain.md", Alerts: []string{"HoldfastWishLate"}},
+	{ID: HostEmpty, Title: "a host is empty, as somebody wants", Page: "docs/runbook/drain.md", Alerts: []string{"HoldfastHostEmpty"}},
 	{ID: RenewalWaits, Title: "a control plane waits with the renewal of its certificates", Page: pageLeaves, Alerts: []string{"HoldfastCertificateNotRenewed"}},
 	{ID: RotationUnfinished, Title: "the rotation of an authority is under way, waits, or left a host out", Page: pageCAs, Alerts: []string{"HoldfastRotationUnfinished"}},
 	{ID: PlanUnderWay, Title: "a plan changes the control planes or the addresses of the site", Page: pageReplace},
