@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -28,7 +29,7 @@ and what each host has and says. With the name of a pool it also lists what the
 configuration contains, without the contents of files.
 
 Exit codes: 0 every host has the configuration of its pool; 3 a host is on its way,
-waits or failed, or a configuration was refused; 1 it failed; 2 wrong usage.`,
+waits, failed or has no pool, or a configuration was refused; 1 it failed; 2 wrong usage.`,
 		Example: `  holdfast config show
   holdfast config show -o wide
   holdfast config show worker
@@ -88,6 +89,8 @@ type hostConfig struct {
 	Desired string        `json:"desired,omitempty"`
 	Given   time.Time     `json:"given,omitzero"`
 	Reason  string        `json:"reason,omitempty"`
+	// Astray is true if no pool configures it, or not every pool that selects it: Reason says which.
+	Astray bool `json:"astray,omitempty"`
 }
 
 // configContents lists what a configuration contains, without contents of files:
@@ -122,10 +125,10 @@ func (s *machineConfigs) show(args []string) (configReport, error) {
 		if of[h.Name] == "" && len(args) > 0 {
 			continue
 		}
-		r := hostConfig{h.Name, of[h.Name], h.State, h.Current, h.Desired, h.Given, h.Reason}
+		r := hostConfig{h.Name, of[h.Name], h.State, h.Current, h.Desired, h.Given, h.Reason, false}
 		for _, a := range s.astray {
 			if a.Host == h.Name {
-				r.Reason = strings.TrimPrefix(r.Reason+"; "+a.Why, "; ")
+				r.Reason, r.Astray = strings.TrimPrefix(r.Reason+"; "+a.Why, "; "), true
 			}
 		}
 		out.Hosts = append(out.Hosts, r)
@@ -198,14 +201,14 @@ func (s *machineConfigs) contents(name string) (*configContents, error) {
 	return out, nil
 }
 
-// settled reports whether every host has the configuration of its pool.
+// settled reports whether every host has a pool, and its configuration.
 func (r configReport) settled() bool {
 	for _, p := range r.Pools {
 		if !p.Updated {
 			return false
 		}
 	}
-	return true
+	return !slices.ContainsFunc(r.Hosts, func(h hostConfig) bool { return h.Astray })
 }
 
 func (r configReport) print(out io.Writer, format string) error {

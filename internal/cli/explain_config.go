@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,7 +26,7 @@ is in its way, and which command helps. It asks the API and changes nothing;
 holdfast config show lists every host.
 
 Exit codes: 0 every host has the configuration of its pool and does nothing else; 3 one
-does not, or is at work; 1 the command failed; 2 wrong usage.`,
+does not, has no pool, or is at work; 1 the command failed; 2 wrong usage.`,
 		Example: `  holdfast explain config
   holdfast explain config worker -o json`,
 		Args: cobra.MaximumNArgs(1),
@@ -98,6 +99,13 @@ func (s *machineConfigs) explain(now time.Time, args []string) (configExplanatio
 		}
 		if len(e.Hosts) > 0 || !r.Updated {
 			out.Pools = append(out.Pools, e)
+		}
+	}
+	if len(args) == 0 { // those that no pool has
+		for _, h := range s.hosts {
+			if !slices.ContainsFunc(hosts, func(o rollout.Host) bool { return o.Name == h.Name }) {
+				hosts = append(hosts, h)
+			}
 		}
 	}
 	out.Findings = append(out.Findings, standing.Configurations(now, hosts, states)...)

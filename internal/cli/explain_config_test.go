@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,7 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/holdfast/holdfast/internal/decide/drain"
+	"github.com/holdfast/holdfast/internal/decide/finding"
 	"github.com/holdfast/holdfast/internal/decide/rollout"
+	"github.com/holdfast/holdfast/internal/decide/standing"
 	"github.com/holdfast/holdfast/internal/testkit/golden"
 )
 
@@ -77,5 +80,34 @@ func TestWhyHostsDoNotHaveTheirConfigurationIsExplainedAsApproved(t *testing.T) 
 	var usage *UsageError
 	if _, err := s.explain(now, []string{"gpu"}); !errors.As(err, &usage) {
 		t.Errorf("a pool that is not there: %v", err)
+	}
+}
+
+// TestAHostOfNoPoolIsNotDone: no change of a configuration reaches it.
+func TestAHostOfNoPoolIsNotDone(t *testing.T) {
+	for _, astray := range []bool{true, false} {
+		s := mustConfigSite(t, func(objects map[string]client.Object) {
+			worker := objects["worker"].(*mcfgv1.MachineConfigPool) //nolint:forcetypeassert // it is one
+			for i := range worker.Status.Conditions {
+				if c := &worker.Status.Conditions[i]; c.Type == mcfgv1.MachineConfigPoolUpdated {
+					c.Status = corev1.ConditionTrue
+				} else {
+					c.Status = corev1.ConditionFalse
+				}
+			}
+			n := objects["w-2"].(*corev1.Node) //nolint:forcetypeassert // it is one
+			n.Annotations[rollout.CurrentConfig], n.Annotations[rollout.StateOf] = n.Annotations[rollout.DesiredConfig], string(rollout.Done)
+			if !astray {
+				delete(objects, "other")
+			}
+		})
+		r, err := s.show(nil)
+		if err != nil || r.settled() == astray {
+			t.Errorf("astray %t: settled %t, %v, %+v", astray, r.settled(), err, r.Hosts)
+		}
+		e, err := s.explain(time.Now(), nil)
+		if told := slices.ContainsFunc(e.Findings, func(f finding.Finding) bool { return f.ID == standing.ConfigNoPool && f.Subject == "other" }); err != nil || told != astray {
+			t.Errorf("astray %t: %+v, %v", astray, e, err)
+		}
 	}
 }

@@ -38,7 +38,7 @@ const (
 // PoolStateOf returns what the operator says of a pool.
 func PoolStateOf(p *mcfgv1.MachineConfigPool) PoolState {
 	out := PoolState{
-		Name: p.Name, Config: p.Spec.Configuration.Name, Paused: p.Spec.Paused,
+		Name: p.Name, Config: p.Spec.Configuration.Name, Paused: p.Spec.Paused, Selector: p.Spec.NodeSelector,
 		Lacking: int(p.Status.MachineCount - p.Status.UpdatedMachineCount), Windows: strings.TrimSpace(p.Annotations[window.Annotation]) != "",
 	}
 	for _, c := range p.Status.Conditions {

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -110,6 +112,8 @@ type PoolState struct {
 	Name   string
 	Config string
 	Paused bool
+	// Selector is the one by which it selects hosts, nil if it selects none.
+	Selector *metav1.LabelSelector
 	// Windows is true if it has maintenance windows.
 	Windows bool
 	// Lacking is how many of its hosts do not have the configuration. Since is when the
@@ -135,9 +139,35 @@ func Troubles(now time.Time, hosts []Host, pools []PoolState) []Trouble {
 	for _, h := range hosts {
 		out = append(append(out, h.OfWishes(now)...), h.OfUpdates()...)
 	}
+	out = append(out, withoutPool(now, hosts, pools)...)
 	for _, p := range pools {
 		if t, is := p.trouble(now, told); is {
 			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// withoutPool returns the hosts that no pool configures, or not every pool that selects them. A host that
+// joins gets its labels a little later. If nobody knows which hosts pools select, none is told.
+func withoutPool(now time.Time, hosts []Host, pools []PoolState) []Trouble {
+	s, young := Site{Hosts: hosts}, map[string]bool{}
+	for _, p := range pools {
+		if p.Selector != nil {
+			s.Pools = append(s.Pools, Pool{Name: p.Name, NodeSelector: p.Selector})
+		}
+	}
+	if len(s.Pools) == 0 {
+		return nil
+	}
+	for _, h := range hosts {
+		young[h.Name] = now.Sub(h.Created) < AnswerLimit
+	}
+	var out []Trouble
+	_, astray := Members(s)
+	for _, a := range astray {
+		if !young[a.Host] {
+			out = append(out, Trouble{Host: a.Host, Kind: HasNoPool, Late: true, Why: a.Why})
 		}
 	}
 	return out

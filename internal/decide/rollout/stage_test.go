@@ -1,8 +1,13 @@
 package rollout
 
 import (
+	"strings"
 	"testing"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // only returns the one trouble of a host, or of a pool.
@@ -123,5 +128,41 @@ func TestWhatPeopleAreToldOfUpdates(t *testing.T) {
 	h.Wish.Given = now.Add(-LateAfter - 1)
 	if got := only(t, Troubles(now, []Host{h}, nil)); !got.Late {
 		t.Errorf("it has been at it for long: %+v", got)
+	}
+}
+
+// TestAHostThatNoPoolConfiguresIsTold, once it is no newcomer and pools are known.
+func TestAHostThatNoPoolConfiguresIsTold(t *testing.T) {
+	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	selects := func(label string) *metav1.LabelSelector {
+		return &metav1.LabelSelector{MatchLabels: map[string]string{label: ""}}
+	}
+	pools := []PoolState{{Name: Master, Selector: selects(state.LabelControlPlane)}, {Name: Worker, Selector: selects(state.LabelWorker)}, {Name: "gpu", Selector: selects("gpu")}, {Name: "db", Selector: selects("db")}}
+	host := func(labels ...string) Host {
+		h := Host{Name: "w", Ready: true, Current: "a", Desired: "a", State: Done, Created: now.Add(-AnswerLimit), Labels: map[string]string{}}
+		for _, l := range labels {
+			h.Labels[l] = ""
+		}
+		return h
+	}
+	for why, h := range map[string]Host{
+		"no pool selects it":             host(),
+		"several pools select it":        host(state.LabelWorker, "gpu", "db"),
+		"gpu also selects it":            host(state.LabelControlPlane, "gpu"),
+		"pool master does not select it": host(state.LabelMaster, state.LabelWorker),
+	} {
+		if got := only(t, Troubles(now, []Host{h}, pools)); got.Kind != HasNoPool || !got.Late || got.Host != "w" || !strings.Contains(got.Why, why) {
+			t.Errorf("%s: %+v", why, got)
+		}
+	}
+	young := host()
+	young.Created = now.Add(-AnswerLimit + 1)
+	for what, got := range map[string][]Trouble{
+		"a worker": Troubles(now, []Host{host(state.LabelWorker, "gpu")}, pools), "one that has just joined": Troubles(now, []Host{young}, pools),
+		"nobody knows the pools": Troubles(now, []Host{host()}, nil), "nobody knows what they select": Troubles(now, []Host{host()}, []PoolState{{Name: Worker}}),
+	} {
+		if len(got) > 0 {
+			t.Errorf("%s: %+v", what, got)
+		}
 	}
 }

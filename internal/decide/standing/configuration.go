@@ -129,6 +129,13 @@ var configurationWords = map[rollout.TroubleKind]func(t rollout.Trouble, d descr
 			Commands: finding.Anywhere(t.Cancel),
 		}
 	},
+	rollout.HasNoPool: func(t rollout.Trouble, _ describer) finding.Finding {
+		return finding.Finding{
+			ID: ConfigNoPool, Variant: t.Why, Problem: fmt.Sprintf("%s is not configured as pools select it: %s", t.Host, t.Why),
+			Meaning:  "Without a pool it keeps what it has, and no change reaches it. Set the labels of its Node, or the nodeSelector of a pool, so that one pool of the site, or worker, selects it.",
+			Commands: finding.Anywhere("kubectl get node " + t.Host + " --show-labels"),
+		}
+	},
 	rollout.PoolRefused: func(t rollout.Trouble, _ describer) finding.Finding {
 		return finding.Finding{
 			ID: PoolRefused, Variant: t.Why, Problem: fmt.Sprintf("the MachineConfigs of the pool %s are refused: %s", t.Pool, oneLine(t.Why)),

@@ -80,6 +80,7 @@ const (
 	ConfigFailed          finding.ID = "config-failed"
 	ConfigRefused         finding.ID = "config-refused"
 	ConfigChanged         finding.ID = "config-changed"
+	ConfigNoPool          finding.ID = "config-no-pool"
 	UpdatesFailed         finding.ID = "updates-failed"
 	RebootRequired        finding.ID = "reboot-required"
 	WishWaits             finding.ID = "wish-waits"
@@ -166,6 +167,7 @@ var kinds = []finding.Kind{
 	{ID: ConfigFailed, Title: "a host could not get its machine configuration, and went back", Page: pageHostConfig, Alerts: []string{"HoldfastConfigurationFailed"}},
 	{ID: ConfigRefused, Title: "a host refused its machine configuration", Page: pageHostConfig, Alerts: []string{"HoldfastConfigurationFailed"}},
 	{ID: ConfigChanged, Title: "somebody changed on a host what its machine configuration wrote", Page: pageHostConfig, Alerts: []string{"HoldfastConfigurationChanged"}},
+	{ID: ConfigNoPool, Title: "no pool configures a host, or not every pool that selects it", Page: pagePools},
 	{ID: UpdatesFailed, Title: "the updates of a host's distribution, which somebody wanted, were not installed", Page: pageHostConfig, Alerts: []string{"HoldfastUpdatesFailed"}},
 	{ID: RebootRequired, Title: "the distribution of a host wants a reboot", Page: pageHostConfig, Alerts: []string{"HoldfastRebootRequired"}},
 	{ID: WishWaits, Title: "a host waits for its turn to boot or to get updates, as somebody wants", Page: pageHostConfig, Alerts: []string{"HoldfastWishLate"}},
