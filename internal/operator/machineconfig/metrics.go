@@ -5,6 +5,7 @@ import (
 
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/holdfast/holdfast/internal/adapter/metric"
@@ -22,12 +23,17 @@ var (
 		Name: "holdfast_machine_config_pool_hosts",
 		Help: "Hosts of MachineConfigPools, by what is said of them: all, updated, ready, unavailable, degraded.",
 	}, []string{"pool", "are"})
+	// sinceMetric has the time of the pool's status, which outlives the operator's pod.
+	sinceMetric = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "holdfast_machine_config_pool_not_updated_since_seconds",
+		Help: "Since when not every host of a MachineConfigPool has its configuration; absent while all have it.",
+	}, []string{"pool"})
 	measured []string
 )
 
 // Collectors returns what the operator tells Prometheus of pools.
 func Collectors() []prometheus.Collector {
-	return []prometheus.Collector{conditionMetric, hostMetric}
+	return []prometheus.Collector{conditionMetric, hostMetric, sinceMetric}
 }
 
 func init() { //nolint:gochecknoinits // the registry is the library's own
@@ -47,6 +53,16 @@ func measure(s rollout.Status) {
 	}
 }
 
+// measureSince exports since when a pool lacks its configuration, as its status says.
+func measureSince(p *mcfgv1.MachineConfigPool) {
+	c := find(p.Status.Conditions, mcfgv1.MachineConfigPoolUpdated)
+	if c.Status == corev1.ConditionTrue || c.LastTransitionTime.IsZero() {
+		sinceMetric.DeleteLabelValues(p.Name)
+		return
+	}
+	sinceMetric.WithLabelValues(p.Name).Set(float64(c.LastTransitionTime.Unix()))
+}
+
 // forget drops the metrics of pools that are gone.
 func forget(pools []mcfgv1.MachineConfigPool) {
 	measured = slices.DeleteFunc(measured, func(name string) bool {
@@ -56,6 +72,7 @@ func forget(pools []mcfgv1.MachineConfigPool) {
 		gone := prometheus.Labels{"pool": name}
 		conditionMetric.DeletePartialMatch(gone)
 		hostMetric.DeletePartialMatch(gone)
+		sinceMetric.DeletePartialMatch(gone)
 		return true
 	})
 }

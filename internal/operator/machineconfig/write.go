@@ -147,6 +147,7 @@ func (r *Reconciler) report(ctx context.Context, g *gathered, d rollout.Decision
 		if err := r.status(ctx, g, p, s); err != nil {
 			return err
 		}
+		measureSince(p)
 	}
 	forget(g.pools)
 	return nil
