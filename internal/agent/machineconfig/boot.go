@@ -24,7 +24,7 @@ func (a *Agent) wanted() rollout.Wish { return rollout.WishOf(a.annotations()) }
 // goal returns for what the host is to be empty: for the configuration that it is on
 // its way to or is to begin, or else for the reboot that somebody wants.
 func (a *Agent) goal(desired state.Fact[string]) string {
-	switch wish := a.wanted(); {
+	switch wish := a.serves; {
 	case a.journal.Target != "":
 		return a.journal.Target
 	case wish.HasTurn() && wish.Patch && !a.journal.Begins(desired):
@@ -39,7 +39,7 @@ func (a *Agent) goal(desired state.Fact[string]) string {
 // addWish adds how far the reboot is that somebody wants. The configuration goes
 // first.
 func (a *Agent) addWish(ctx context.Context, f *hostapply.Facts) error {
-	switch wish := a.wanted(); {
+	switch wish := a.serves; {
 	case a.journal.Target != "":
 		if wish.Booted(f.Boot) {
 			f.Wish = hostapply.Booted
@@ -94,23 +94,25 @@ func (a *Agent) watched(wish string, now time.Time) time.Duration {
 
 // aboutWish returns what the host says about what somebody wants of it: in which boot
 // it heard of that, and the last that was carried out. A host that was away notes the
-// boot in which it came back, because it does not know what it missed.
+// boot in which it came back, because it does not know what it missed. Another wish that was
+// written in place of the one that this step is about was not carried out.
 func (a *Agent) aboutWish(r hostapply.Report, f hostapply.Facts) map[string]string {
-	have, first, out := a.annotations(), a.wanted(), map[string]string{}
+	have, first, out := a.annotations(), a.serves, map[string]string{}
+	fulfilled := false
 	for _, w := range rollout.WishesOf(have) {
 		names := w.Names()
 		if done := have[names.Done]; done != "" {
 			out[names.Done] = done
 		}
 		switch {
-		case r.Fulfilled && w.Patch == first.Patch:
-			out[names.Done] = w.Wanted
+		case r.Fulfilled && w.Patch == first.Patch && w.Wanted == first.Wanted:
+			out[names.Done], fulfilled = w.Wanted, true
 		case w.Open():
 			out[names.From] = rollout.About(w.Wanted, cmp.Or(w.From, f.Boot))
 		}
 	}
 	switch result := have[rollout.PatchResult]; {
-	case r.Fulfilled && first.Patch:
+	case fulfilled && first.Patch:
 		out[rollout.PatchResult] = rollout.About(first.Wanted, bounded(a.result(f.Updates)))
 	case result != "":
 		out[rollout.PatchResult] = result
@@ -119,8 +121,8 @@ func (a *Agent) aboutWish(r hostapply.Report, f hostapply.Facts) map[string]stri
 }
 
 // wish returns what the host asks of the operator about its pods. A host at rest
-// takes pods again. While a configuration cannot be read the wish stays: the host
-// may be about to begin.
+// takes pods again, and so does one that a person is to boot, and one whose shutdown was
+// cancelled. While a configuration cannot be read the wish stays: the host may be about to begin.
 func (a *Agent) wish(ctx context.Context, r hostapply.Report, desired state.Fact[string], missing error) string {
 	present := a.annotations()[drain.Desired]
 	switch {
@@ -128,7 +130,7 @@ func (a *Agent) wish(ctx context.Context, r hostapply.Report, desired state.Fact
 		return present
 	case r.Drain:
 		return drain.Before(a.goal(desired))
-	case (a.journal.Target == "" || r.Needed) && drain.Empties(present):
+	case (a.journal.Target == "" || r.Needed || r.Stage == rollout.WaitsForBoot || drain.OfShutdown(present)) && drain.Empties(present):
 		return drain.After(a.journal.Good)
 	default:
 		return present

@@ -131,7 +131,8 @@ func (a *Agent) way(ctx context.Context, f *hostapply.Facts, from, to string) er
 		return err
 	}
 	f.Quiet, f.Reboots, f.Drains = plan.Quiet(), plan.Reboots(), plan.Drains()
-	if f.Reboots && a.annotations()[rollout.Reboot] == rollout.ByHand {
+	wanted := a.serves.HasTurn() && !a.serves.Patch // then a person wants the boot of this host, now
+	if f.Reboots && !wanted && a.annotations()[rollout.Reboot] == rollout.ByHand {
 		// Whoever boots the host also drains it, right before.
 		f.ByHand, f.Drains = byHand(plan, a.cluster.View().Host.NodeName), false
 	}

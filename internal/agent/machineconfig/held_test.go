@@ -33,6 +33,16 @@ func TestWhatEtcdRunsOnChangesAtTheBootThatTheHostOrders(t *testing.T) {
 	}
 }
 
+// TestAUnitThatEndsBetweenTwoLooksHasNotFailed: the record said that packages change, and systemd
+// that nothing runs.
+func TestAUnitThatEndsBetweenTwoLooksHasNotFailed(t *testing.T) {
+	w := at(t, one)
+	w.between = true
+	w.wantsUpdates(withHeld)
+	w.settle(hour)
+	w.patched(t, withHeld, heldResult, 1)
+}
+
 func TestWhatFailsAtTheBootIsTold(t *testing.T) {
 	w := at(t, one)
 	w.bad = "what etcd runs on: no room"

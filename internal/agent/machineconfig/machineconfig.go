@@ -157,6 +157,8 @@ type Agent struct {
 	journal *hostapply.Journal
 	did     hostapply.Do
 	failed  string
+	// serves is the wish that the present step is about: a person may write another one meanwhile.
+	serves rollout.Wish
 	// booted is when systemd was last asked to boot the host.
 	booted time.Time
 	// watch is since when a host is watched that has booted as somebody wanted.
@@ -261,6 +263,7 @@ func (a *Agent) step(ctx context.Context) (loop.Result, error) {
 		}
 		a.journal = &j
 	}
+	a.serves = a.wanted()
 	desired := a.desired()
 	first := a.unused() && desired.Value == ""
 	if first {

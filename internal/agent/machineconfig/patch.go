@@ -51,7 +51,7 @@ func (a *Agent) required(ctx context.Context, age time.Duration) updates.Require
 // disk. A unit that installs is also waited for when nobody wants that any more.
 func (a *Agent) addUpdates(ctx context.Context, f *hostapply.Facts) error {
 	a.patch.busy = false
-	wish := a.wanted()
+	wish := a.serves
 	turn := wish.Patch && wish.HasTurn()
 	record, unread := a.Updates.Record()
 	begun := slices.Contains([]updates.Phase{updates.Fetching, updates.Installing, updates.Changing}, record.Phase)
@@ -60,6 +60,9 @@ func (a *Agent) addUpdates(ctx context.Context, f *hostapply.Facts) error {
 	}
 	active, err := a.active(ctx, record)
 	runs := updates.Runs(active)
+	if begun && !runs && err == nil { // it may have ended between the two looks
+		record, unread = a.Updates.Record()
+	}
 	if err != nil || !turn && !runs {
 		return err
 	}
@@ -179,7 +182,7 @@ func (a *Agent) startUpdates(ctx context.Context, install bool) {
 	if a.stopping(ctx) {
 		return
 	}
-	wish := a.wanted()
+	wish := a.serves
 	if install {
 		if may, _ := a.mayBoot(ctx); !state.Is(may, true) {
 			return // the next step says why

@@ -96,6 +96,32 @@ func TestAShutdownThatDidNotComeIsOver(t *testing.T) {
 	}
 }
 
+// TestAShutdownThatDidNotComeIsOverAlsoOnTheWayToAConfiguration: while a person is to boot the host,
+// and while it is checked.
+func TestAShutdownThatDidNotComeIsOverAlsoOnTheWayToAConfiguration(t *testing.T) {
+	w := shuttingDown(t)
+	w.byHand()
+	w.wish(kernel)
+	w.settle(hour)
+	w.leave(t)
+	w.down = false
+	w.start()
+	w.settle(hour)
+	if !slices.Equal(w.asked, []string{shutdown, drain.After(one)}) || w.annotations[rollout.StageAt] != string(rollout.WaitsForBoot) {
+		t.Errorf("a person is to boot it: it asks for %q and says %s", w.asked, w.says())
+	}
+	w = shuttingDown(t)
+	w.notReady = true
+	w.wish(two)
+	w.settle(time.Minute)
+	w.annotations[drain.Desired] = shutdown
+	w.watch()
+	w.settle(time.Minute)
+	if w.agent.journal.Phase != hostapply.Checking || w.annotations[drain.Desired] != drain.After(one) {
+		t.Errorf("it is checked: %+v, asks for %q", w.agent.journal, w.annotations[drain.Desired])
+	}
+}
+
 func TestAShutdownWaitsForPodsAndNotForever(t *testing.T) {
 	w := shuttingDown(t)
 	w.blocked, w.patience = true, time.Second

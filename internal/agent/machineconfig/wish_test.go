@@ -1,6 +1,7 @@
 package machineconfig
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -175,6 +176,67 @@ func TestAHostOfAPoolThatPeopleBootBootsItselfWhenSomebodyWantsIt(t *testing.T) 
 	w.wants(tonight)
 	w.settle(hour)
 	w.booted(t, one, 1)
+}
+
+// TestAHostThatWaitsForAPersonsBootBootsWhenSomebodyWantsIt: one boot serves the configuration and
+// the wish. One that is taken back before leaves the boot to the person again, with pods.
+func TestAHostThatWaitsForAPersonsBootBootsWhenSomebodyWantsIt(t *testing.T) {
+	turn := func() *world {
+		w := at(t, one)
+		w.byHand()
+		w.wish(kernel)
+		w.settle(hour)
+		if w.annotations[rollout.StageAt] != string(rollout.WaitsForBoot) {
+			t.Fatalf("says %s", w.says())
+		}
+		w.wants(tonight)
+		w.settle(time.Minute)
+		w.annotations[rollout.RebootGiven] = rollout.About(tonight, w.now.Format(time.RFC3339))
+		w.watch()
+		return w
+	}
+	w := turn()
+	w.settle(hour)
+	w.booted(t, kernel, 1)
+	if want := []string{drain.Before(kernel), drain.After(kernel)}; !slices.Equal(w.asked, want) {
+		t.Errorf("it asks for %q", w.asked)
+	}
+	w = turn()
+	w.blocked = true
+	w.settle(time.Minute)
+	w.wants("")
+	w.settle(hour)
+	if want := []string{drain.Before(kernel), drain.After(one)}; w.boot != 0 || w.annotations[rollout.StageAt] != string(rollout.WaitsForBoot) || !slices.Equal(w.asked, want) {
+		t.Errorf("taken back: says %s, %d boots, asks for %q", w.says(), w.boot, w.asked)
+	}
+}
+
+// TestAWishThatIsWrittenInPlaceOfAnotherOneIsNotDoneWithIt: a person takes a reboot back and wants
+// another one in the moment in which the host finds that it has booted.
+func TestAWishThatIsWrittenInPlaceOfAnotherOneIsNotDoneWithIt(t *testing.T) {
+	const later = "2026-11-23T03:30:00Z"
+	w := at(t, one)
+	w.wants(tonight)
+	for w.boot == 0 {
+		if _, err := w.once(); err != nil {
+			t.Fatal(err)
+		}
+		w.now = w.now.Add(time.Second)
+	}
+	written := false
+	w.agent.Kubelet = func(context.Context) bool {
+		if seen := w.agent.watch; !written && seen.wish == tonight && w.now.Sub(seen.since) >= hostapply.Settled {
+			written = true
+			w.annotations[rollout.RebootWanted] = later
+			w.watch()
+		}
+		return true
+	}
+	w.settle(hour)
+	w.settle(hour)
+	if !written || w.boot != 2 || w.annotations[rollout.RebootDone] != later {
+		t.Errorf("written %t, %d boots, %v", written, w.boot, w.annotations)
+	}
 }
 
 func TestAHostThatFailedBootsWhenSomebodyWantsItAndStaysFailed(t *testing.T) {

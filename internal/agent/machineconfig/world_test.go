@@ -104,6 +104,8 @@ type world struct {
 	stack, bad       string
 	queue            int
 	ordered, skipped bool
+	// between: that unit ends after the agent has read its record, and before it asks systemd.
+	between bool
 	// parameters are the kernel's, commandLine is how it was booted, menu what the
 	// boot loader will do.
 	parameters        map[string]string
@@ -543,6 +545,9 @@ func (w *world) bootUnit() ([]byte, error) {
 		record.Phase, record.Tries, w.stack = updates.Installed, 0, w.offered
 		if w.bad != "" {
 			record.Phase, record.Error = updates.Failed, w.bad
+		}
+		if w.between {
+			return []byte("inactive\n"), store.PutRecord(record)
 		}
 		return []byte("deactivating\n"), store.PutRecord(record)
 	}

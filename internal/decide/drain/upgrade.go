@@ -12,6 +12,9 @@ func Upgrade(id string) string { return Before(upgraded + id) }
 // upgrade. The loop that upgrades the host takes it back, and nobody else.
 func OfUpgrade(wish string) bool { return strings.HasPrefix(wish, Before(upgraded)) }
 
+// OfShutdown reports whether a wish is that of a host which shuts down, or did in an earlier boot.
+func OfShutdown(wish string) bool { return strings.HasPrefix(wish, shuts) }
+
 // AfterUpgrade returns the wish of a host that takes pods again after it has wished
 // to be empty for an upgrade.
 func AfterUpgrade(wish string) string { return After(strings.TrimPrefix(wish, drains)) }
