@@ -101,7 +101,7 @@ func (f patchFlags) run(ctx context.Context, c client.Client, streams Streams, n
 	kind := rollout.Wish{Patch: true}
 	switch {
 	case f.dryRun:
-		return f.dry(ctx, c, streams.Out, name, "be patched")
+		return f.dry(ctx, c, streams.Out, name, kind)
 	case f.cancel:
 		return cancelWish(ctx, c, streams, f.output, name, kind, "updates")
 	}

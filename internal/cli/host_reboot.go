@@ -85,7 +85,7 @@ func (f rebootFlags) mistakes() error {
 func (f rebootFlags) run(ctx context.Context, c client.Client, streams Streams, name string) error {
 	switch {
 	case f.dryRun:
-		return f.dry(ctx, c, streams.Out, name, "boot")
+		return f.dry(ctx, c, streams.Out, name, rollout.Wish{})
 	case f.cancel:
 		return cancelWish(ctx, c, streams, f.output, name, rollout.Wish{}, "a reboot")
 	}
@@ -108,7 +108,7 @@ func (f rebootFlags) run(ctx context.Context, c client.Client, streams Streams, 
 func wantWish(ctx context.Context, c client.Client, name string, kind rollout.Wish, wanted, reason string) (wish string, err error) {
 	names := kind.Names()
 	err = changeNode(ctx, c, name, func(n *corev1.Node) error {
-		if open := wishOfKind(n, kind); open.Open() {
+		if open := rollout.WishOfKind(n.Annotations, kind.Patch); open.Open() {
 			wish = open.Wanted
 			return nil
 		}
@@ -120,16 +120,6 @@ func wantWish(ctx context.Context, c client.Client, name string, kind rollout.Wi
 		return annotate(ctx, c, n, values, false)
 	})
 	return wish, err
-}
-
-// wishOfKind returns the wish of a node that is of the same kind.
-func wishOfKind(n *corev1.Node, kind rollout.Wish) rollout.Wish {
-	for _, w := range rollout.WishesOf(n.Annotations) {
-		if w.Patch == kind.Patch {
-			return w
-		}
-	}
-	return kind
 }
 
 // hasBooted reports whether a wish was carried out and the host takes pods again, as

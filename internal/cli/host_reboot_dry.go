@@ -42,9 +42,9 @@ type dryRun struct {
 
 // dry says what becomes of a wish. It decides with the operator's functions, and changes
 // nothing.
-func (f rebootFlags) dry(ctx context.Context, c client.Reader, out io.Writer, name, what string) error {
-	r, err := foresee(ctx, c, name, f.inWindow, time.Now())
-	r.what = what
+func (f rebootFlags) dry(ctx context.Context, c client.Reader, out io.Writer, name string, kind rollout.Wish) error {
+	r, err := foresee(ctx, c, name, kind.Patch, f.inWindow, time.Now())
+	r.what = doesOf[kind.Patch]
 	if err != nil {
 		return err
 	}
@@ -57,7 +57,10 @@ func (f rebootFlags) dry(ctx context.Context, c client.Reader, out io.Writer, na
 	return nil
 }
 
-func foresee(ctx context.Context, c client.Reader, name string, inWindow bool, now time.Time) (dryRun, error) {
+// doesOf is what a host would do, by whether it is for updates.
+var doesOf = map[bool]string{false: "boot", true: "be patched"}
+
+func foresee(ctx context.Context, c client.Reader, name string, patch, inWindow bool, now time.Time) (dryRun, error) {
 	out := dryRun{Host: name}
 	n, err := hostNode(ctx, c, name)
 	if err != nil {
@@ -71,7 +74,7 @@ func foresee(ctx context.Context, c client.Reader, name string, inWindow bool, n
 	if err != nil {
 		return out, err
 	}
-	out.Waits = rollout.WouldWait(site, name, inWindow)
+	out.Waits = rollout.WouldWait(site, name, patch, inWindow)
 	out.BootsNow = out.Waits == ""
 	p, err := foreseeDrain(ctx, c, n, nodes, now)
 	out.Moves, out.Stays, out.InTheWay, out.KeepsPods = p.Moves, p.Stays, p.InTheWay, p.Nowhere

@@ -50,7 +50,7 @@ func (a *Agent) Collect(to chan<- prometheus.Metric) {
 			metric.Send(to).Gauge(hostEmpty, 1)
 		case t.Kind == rollout.DrainWaits:
 			metric.Send(to).Gauge(wishLate, 1, "drain")
-		case h.Wish.Patch:
+		case t.Patch:
 			metric.Send(to).Gauge(wishLate, 1, "updates")
 		default:
 			metric.Send(to).Gauge(wishLate, 1, "reboot")

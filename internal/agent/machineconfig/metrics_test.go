@@ -129,6 +129,7 @@ func TestAWishThatWaitsTooLongIsAMetric(t *testing.T) {
 		{"a reboot since yesterday noon", map[string]string{rollout.RebootWanted: ago(23 * time.Hour)}, ""},
 		{"a reboot for two days", map[string]string{rollout.RebootWanted: ago(2 * day)}, "reboot"},
 		{"updates for two days", map[string]string{rollout.PatchWanted: ago(2 * day)}, "updates"},
+		{"updates and a reboot for two days", map[string]string{rollout.PatchWanted: ago(2 * day), rollout.RebootWanted: ago(2 * day)}, "updates reboot"},
 		{"a reboot in a window, for two days", map[string]string{rollout.RebootWanted: ago(2*day) + rollout.InWindow}, ""},
 		{"empty for a minute", map[string]string{drain.Wanted: ago(time.Minute), drain.Had: ago(time.Minute), drain.CordonedBy: "drain-wanted-x"}, ""},
 		{"empty for two days", map[string]string{drain.Wanted: ago(2 * day), drain.Had: ago(2 * day), drain.CordonedBy: "drain-wanted-x"}, "empty"},

@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"cmp"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -33,12 +34,17 @@ func (h Host) wants(a map[string]string) Activity {
 	switch w := h.Wish; {
 	case w.HasTurn() && h.State != Working:
 		return Activity{"has its turn " + w.task(), "its agent has not answered yet"}
+	case h.State == Working && (h.stage() == Held || h.stage() == WaitsForBoot):
+		does, waits, _ := strings.Cut(cmp.Or(h.Reason, "waits"), ": ")
+		return Activity{does, cmp.Or(waits, does)}
 	case h.State == Working:
 		return Activity{cmp.Or(h.Reason, "is at work"), h.InTheWay}
 	case h.working():
 		return Activity{"was given another configuration", "its agent has not answered yet"}
+	case w.Open() && h.Behind.Open():
+		return Activity{"waits for its turn " + w.task() + " and for that " + h.Behind.task(), h.Waiting.Turn + "; for the reboot: " + h.Waiting.Behind}
 	case w.Open():
-		return Activity{"waits for its turn " + w.task(), cmp.Or(about(w.Wanted, a[w.Names().Waits]), "holdfast-operator has not decided yet")}
+		return Activity{"waits for its turn " + w.task(), h.Waiting.Turn}
 	case a[drain.Wanted] != "" && !drain.HasWanted(a) && !h.Unschedulable:
 		return Activity{"is to be empty", "holdfast-operator has not begun yet"}
 	case a[drain.Wanted] != "" && !drain.HasWanted(a):

@@ -35,6 +35,18 @@ func TestWhatAHostDoesIsToldInWords(t *testing.T) {
 			"its pods move before its boot", append(turn, rollout.StateOf, "Working", rollout.ReasonOf, "waits until its pods have moved", drain.Desired, "drain-x", drain.Began, when, drain.Waits, "default/web"), true,
 			rollout.Activity{Does: "waits until its pods have moved", Waits: "default/web"},
 		},
+		{
+			"the cluster does not carry on without it", append(turn, rollout.StateOf, "Working", rollout.StageAt, "held", rollout.ReasonOf, "waits with its reboot: the cluster may not carry on without it: cp-2 is absent"), true,
+			rollout.Activity{Does: "waits with its reboot", Waits: "the cluster may not carry on without it: cp-2 is absent"},
+		},
+		{
+			"it takes pods until then, and does not say why", append(turn, rollout.StateOf, "Working", rollout.StageAt, "held", rollout.ReasonOf, "takes pods until the cluster carries on without it"), false,
+			rollout.Activity{Does: "takes pods until the cluster carries on without it", Waits: "takes pods until the cluster carries on without it"},
+		},
+		{
+			"a person is to boot it", []string{rollout.DesiredConfig, "a", rollout.StateOf, "Working", rollout.StageAt, "waits-for-boot", rollout.ReasonOf, "needs a reboot: file /etc/x changed. Drain w-1, then boot it"}, false,
+			rollout.Activity{Does: "needs a reboot", Waits: "file /etc/x changed. Drain w-1, then boot it"},
+		},
 		{"it says nothing of its work", append(turn, rollout.StateOf, "Working"), true, rollout.Activity{Does: "is at work"}},
 		{"it was given a configuration", []string{rollout.DesiredConfig, "a"}, false, rollout.Activity{Does: "was given another configuration", Waits: "its agent has not answered yet"}},
 		{"an administrator wants it empty", []string{drain.Wanted, when}, false, rollout.Activity{Does: "is to be empty", Waits: "holdfast-operator has not begun yet"}},

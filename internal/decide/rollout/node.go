@@ -73,7 +73,8 @@ func HostOf(n *corev1.Node) Host {
 	}
 	h.ByHand = n.Annotations[Reboot] == ByHand
 	h.Wish = WishOf(n.Annotations)
-	h.Waiting = waitingOf(n, h.Wish)
+	h.Behind = behindOf(n.Annotations, h.Wish)
+	h.Waiting = waitingOf(n, h.Wish, h.Behind)
 	r := updates.Read(n.Annotations[RebootRequired])
 	if h.NotRequired = state.Is(r.Wants, false); state.Is(r.Wants, true) {
 		h.Required = cmp.Or(r.Why, "it does not say why")

@@ -121,9 +121,24 @@ func WishOf(annotations map[string]string) Wish {
 	return Wish{}
 }
 
+// behindOf returns the wish of a node for a reboot while that for updates comes first and has no
+// turn yet; empty if there are not both. Which of them could have its turn, the pool decides.
+func behindOf(annotations map[string]string, first Wish) Wish {
+	reboot := wishOf(annotations, Wish{})
+	if !first.Patch || !first.Open() || first.HasTurn() || !reboot.Open() {
+		return Wish{}
+	}
+	return reboot
+}
+
 // WishesOf returns the wishes of a node: for updates, and for a reboot.
 func WishesOf(annotations map[string]string) []Wish {
 	return []Wish{wishOf(annotations, Wish{Patch: true}), wishOf(annotations, Wish{})}
+}
+
+// WishOfKind returns the wish of a node for updates (patch), or for a reboot.
+func WishOfKind(annotations map[string]string, patch bool) Wish {
+	return wishOf(annotations, Wish{Patch: patch})
 }
 
 // wishOf reads the annotations of one kind of wish.
@@ -192,6 +207,8 @@ func (w Wish) task() string {
 // WishStep is what the operator writes about the wish for a host.
 type WishStep struct {
 	Host string
+	// Patch is true if the wish is for updates.
+	Patch bool
 	// Give is true if the host gets its turn now. Waits says why it does not.
 	Give  bool
 	Waits string
@@ -210,26 +227,36 @@ type WishStep struct {
 func (h Host) rebooting() bool { return h.Wish.HasTurn() }
 
 // reboots decides about the wishes for hosts of a pool, after its configuration: a
-// boot for that carries the wish out too. The oldest wish comes first.
+// boot for that carries the wish out too. The oldest wish comes first. A reboot does not wait for
+// updates that are only wanted for later.
 func (t turn) reboots(others []turn) []WishStep {
 	var out []WishStep
 	wishes := slices.Clone(t.hosts)
+	for i := range wishes {
+		if h := &wishes[i]; h.Behind.Open() && t.later(*h, h.Wish) != "" {
+			h.Wish, h.Behind = h.Behind, h.Wish
+		}
+	}
 	slices.SortStableFunc(wishes, func(a, b Host) int {
 		return cmp.Or(a.Wish.At.Compare(b.Wish.At), cmp.Compare(a.Name, b.Name))
 	})
 	for _, h := range wishes {
 		switch w := h.Wish; {
 		case w.over():
-			out = append(out, WishStep{Host: h.Name, Over: true})
+			out = append(out, WishStep{Host: h.Name, Patch: w.Patch, Over: true})
 		case !w.Open():
 			out = append(out, t.required(h)...)
 		case w.HasTurn():
 		default:
 			wait := cmp.Or(t.notYet(h), t.elsewhere(others), t.notSpared(h))
-			out = append(out, WishStep{Host: h.Name, Give: wait == "", Waits: wait})
+			out = append(out, WishStep{Host: h.Name, Patch: w.Patch, Give: wait == "", Waits: wait})
+			if h.Behind.Open() {
+				out = append(out, WishStep{Host: h.Name, Patch: h.Behind.Patch, Waits: cmp.Or(t.later(h, h.Behind), updatesFirst)})
+			}
 			if wait == "" {
 				i := slices.IndexFunc(t.hosts, func(o Host) bool { return o.Name == h.Name })
-				t.hosts[i].Wish.Given = t.site.Now
+				w.Given = t.site.Now
+				t.hosts[i].Wish = w
 			}
 		}
 	}
@@ -257,13 +284,49 @@ func (t turn) required(h Host) []WishStep {
 // hears of a wish at once and tells the API.
 const answersWithin = 20 * time.Second
 
-// notYet returns what of the host itself, or of its pool, keeps it from its turn.
-func (t turn) notYet(h Host) string {
-	switch w := h.Wish; {
+// updatesFirst is for what a reboot waits while updates of the same host could have their turn.
+const updatesFirst = "the updates that somebody wants of it too, which come first"
+
+// undue returns why the time of a wish has not come.
+func (t turn) undue(w Wish) string {
+	switch {
 	case w.At.IsZero():
 		return fmt.Sprintf("%s is %.40q, and not a time such as %s", w.Names().Wanted, w.Wanted, t.site.Now.UTC().Format(time.RFC3339))
 	case t.site.Now.Before(w.At):
 		return "it is wanted for " + w.At.UTC().Format(time.RFC3339)
+	default:
+		return ""
+	}
+}
+
+// later returns why updates have to wait for longer than a reboot of the same host; empty if they
+// do not.
+func (t turn) later(h Host, w Wish) string {
+	undue := t.undue(w)
+	switch {
+	case !w.Patch:
+		return ""
+	case undue == "" && w.InWindow && t.pool.Closed != "":
+		return t.pool.Closed
+	case undue == "" && h.waitsForBoot():
+		return h.busy()
+	}
+	return undue
+}
+
+// waitsForBoot reports whether a person is to boot a host for its configuration. A reboot that
+// somebody wants is that boot.
+func (h Host) waitsForBoot() bool { return h.working() && h.stage() == WaitsForBoot }
+
+// busy says that a host is on its way to its configuration.
+func (h Host) busy() string { return h.atWork() + " has work to do for its configuration first" }
+
+// notYet returns what of the host itself, or of its pool, keeps it from its turn.
+func (t turn) notYet(h Host) string {
+	undue := t.undue(h.Wish)
+	switch w := h.Wish; {
+	case undue != "":
+		return undue
 	case h.Desired == "":
 		return "it was not given a configuration yet, so nobody knows whether its agent answers"
 	case !h.Ready:
@@ -280,8 +343,8 @@ func (t turn) notYet(h Host) string {
 		return "the pool " + t.pool.Name + " is paused"
 	case w.InWindow && t.pool.Closed != "":
 		return t.pool.Closed
-	case h.working():
-		return h.atWork() + " has work to do for its configuration first"
+	case h.working() && (w.Patch || !h.waitsForBoot()):
+		return h.busy()
 	case t.pool.Settling && h.Desired != t.pool.Target:
 		return "the MachineConfigs of its pool have just changed"
 	}
@@ -341,19 +404,22 @@ func strays(s Site, members map[string][]Host, astray []Astray) []WishStep {
 			continue
 		}
 		i := slices.IndexFunc(astray, func(a Astray) bool { return a.Host == h.Name })
-		switch w := h.Wish; {
-		case w.over():
-			out = append(out, WishStep{Host: h.Name, Over: true})
-		case w.Open() && i >= 0:
-			out = append(out, WishStep{Host: h.Name, Waits: "it has no turn: " + astray[i].Why})
+		if h.Wish.over() {
+			out = append(out, WishStep{Host: h.Name, Patch: h.Wish.Patch, Over: true})
+			continue
+		}
+		for _, w := range []Wish{h.Wish, h.Behind} {
+			if w.Open() && i >= 0 {
+				out = append(out, WishStep{Host: h.Name, Patch: w.Patch, Waits: "it has no turn: " + astray[i].Why})
+			}
 		}
 	}
 	return out
 }
 
-// WouldWait returns for what a host would wait if somebody wanted its reboot or updates
-// now, in the maintenance window or at any time; empty if it would get its turn.
-func WouldWait(s Site, host string, inWindow bool) string {
+// WouldWait returns for what a host would wait if somebody wanted its reboot now, or its updates
+// (patch), in the maintenance window or at any time; empty if it would get its turn.
+func WouldWait(s Site, host string, patch, inWindow bool) string {
 	s.Hosts = slices.Clone(s.Hosts)
 	for i := range s.Hosts {
 		h := &s.Hosts[i]
@@ -363,11 +429,18 @@ func WouldWait(s Site, host string, inWindow bool) string {
 		if h.rebooting() {
 			return "it has its turn already"
 		}
-		wanted := s.Now.UTC().Format(time.RFC3339)
-		h.Wish = Wish{Wanted: wanted, At: s.Now, From: "now", InWindow: inWindow}
+		w := Wish{Patch: patch, Wanted: s.Now.UTC().Format(time.RFC3339), At: s.Now, From: "now", InWindow: inWindow}
+		switch was := h.Wish; {
+		case was.Open() && was.Patch && !patch:
+			h.Behind = w
+		case was.Open() && !was.Patch && patch:
+			h.Wish, h.Behind = w, was
+		default:
+			h.Wish = w
+		}
 	}
 	for _, step := range Decide(s).Wishes {
-		if step.Host == host {
+		if step.Host == host && step.Patch == patch {
 			return step.Waits
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/holdfast/holdfast/internal/decide/rollout"
@@ -73,6 +75,31 @@ func requires(why, wished string) func(*rollout.Site) {
 
 // boots has the pool of workers make wishes of that.
 func boots(s *rollout.Site) { of("worker", func(p *rollout.Pool) { p.BootsRequired = true })(s) }
+
+// beside has somebody want updates and a reboot of the first host, as its node says it.
+func beside(patch, reboot string) func(*rollout.Site) {
+	return func(s *rollout.Site) {
+		h := rollout.HostOf(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Annotations: besides(reboot, patch)}})
+		s.Hosts[0].Wish, s.Hosts[0].Behind = h.Wish, h.Behind
+	}
+}
+
+// besides are the annotations of a wish for a reboot and one for updates; empty for none.
+func besides(reboot, patch string) map[string]string {
+	a := map[string]string{}
+	if reboot != "" {
+		maps.Copy(a, annotationsOf(reboot))
+	}
+	if patch != "" {
+		for name, value := range annotationsOf(patch) {
+			a[strings.Replace(name, "/reboot-", "/patch-", 1)] = value
+		}
+	}
+	return a
+}
+
+// waitsForBoot has a person boot the first host for its configuration.
+func waitsForBoot(s *rollout.Site) { s.Hosts[0].Stage = rollout.WaitsForBoot }
 
 func both(changes ...func(*rollout.Site)) func(*rollout.Site) {
 	return func(s *rollout.Site) {
@@ -160,6 +187,17 @@ func rebootSituations() []situation {
 		{"it wants it for another reason", "w-1 new>new Done", both(boots, requires("glibc", "kernel"))},
 		{"nobody knows any more whether it wants it", "w-1 new>new Done", both(boots, requires("", "kernel"))},
 		{"it wants none any more", "w-1 new>new Done", both(boots, requires("", "kernel"), func(s *rollout.Site) { s.Hosts[0].NotRequired = true })},
+		{"updates and a reboot are wanted now", "w-1 new>new Done", beside("heard", "heard")},
+		{"updates wait for the window, and a reboot is wanted now", "w-1 new>new Done\nw-2 new>new Done wish=heard", both(beside("window-heard", "older-heard"), of("worker", closed))},
+		{"both wait for the window", "w-1 new>new Done", both(beside("window-heard", "window-heard"), of("worker", closed))},
+		{"updates are wanted in the window, which is open, and a reboot", "w-1 new>new Done", beside("window-heard", "heard")},
+		{"updates are wanted for later, and a reboot now", "w-1 new>new Done", beside("later", "heard")},
+		{"updates are wanted for no time, and a reboot now", "w-1 new>new Done", beside("soon", "heard")},
+		{"updates are wanted for later, and a reboot now, and another host is away", "w-1 new>new Done\nw-2 new>new Done notready", beside("later", "heard")},
+		{"no pool selects it, and updates and a reboot are wanted", "other-1 new>new Done", beside("heard", "heard")},
+		{"a person is to boot it for its configuration, and wants that of the site", "w-1 old>new Working wish=heard reason=needs", waitsForBoot},
+		{"a person is to boot it for its configuration, and wants updates", "w-1 old>new Working wish=patch-heard reason=needs", waitsForBoot},
+		{"a person is to boot it for its configuration, and wants both", "w-1 old>new Working reason=needs", both(waitsForBoot, beside("heard", "heard"))},
 		{"a person boots the hosts of the pool", "w-1 new>new Done", both(boots, requires("kernel", ""), of("worker", func(p *rollout.Pool) { p.ByHand = true }))},
 	}
 }
@@ -270,18 +308,6 @@ func TestWhatIsSaidOfAFormerWishCountsForNothing(t *testing.T) {
 // TestTheWishThatComesFirst: one that has its turn keeps it, and a boot for updates is
 // the reboot too.
 func TestTheWishThatComesFirst(t *testing.T) {
-	both := func(reboot, patch string) map[string]string {
-		a := map[string]string{}
-		if reboot != "" {
-			maps.Copy(a, annotationsOf(reboot))
-		}
-		if patch != "" {
-			for name, value := range annotationsOf(patch) {
-				a[strings.Replace(name, "/reboot-", "/patch-", 1)] = value
-			}
-		}
-		return a
-	}
 	for _, c := range []struct {
 		reboot, patch string
 		want          bool // updates
@@ -297,7 +323,7 @@ func TestTheWishThatComesFirst(t *testing.T) {
 		{"heard", "done", true},
 		{"back", "turn", true},
 	} {
-		if w := rollout.WishOf(both(c.reboot, c.patch)); w.Patch != c.want {
+		if w := rollout.WishOf(besides(c.reboot, c.patch)); w.Patch != c.want {
 			t.Errorf("a reboot %q and updates %q: %+v", c.reboot, c.patch, w)
 		}
 	}
@@ -320,5 +346,46 @@ func TestTheWishThatComesFirst(t *testing.T) {
 	a = map[string]string{rollout.RebootWanted: "2026-11-23T12:00:00Z" + rollout.NoReboot}
 	if w := rollout.WishOf(a); !w.At.IsZero() {
 		t.Errorf("a reboot without a boot: %+v", w)
+	}
+}
+
+// TestUpdatesAndARebootThatWaitAreBothTold: each with its own reason and the command that takes it
+// back, and what is foretold of the reboot is what the operator decides.
+func TestUpdatesAndARebootThatWaitAreBothTold(t *testing.T) {
+	a := besides("older-heard", "window-heard")
+	a[rollout.PatchWaits] = rollout.About(a[rollout.PatchWanted], "its window is closed")
+	a[rollout.RebootWaits] = rollout.About(a[rollout.RebootWanted], "w-2 is at work")
+	a[rollout.DesiredConfig], a[rollout.CurrentConfig], a[rollout.StateOf] = "new", "new", string(rollout.Done)
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "w-1", Annotations: a}}
+	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	want := rollout.Activity{Does: "waits for its turn to get updates and for that to boot", Waits: "its window is closed; for the reboot: w-2 is at work"}
+	if got := rollout.Doing(n); got != want {
+		t.Errorf("%+v", got)
+	}
+	var told []string
+	for _, w := range rollout.HostOf(n).OfWishes(noon.Add(25 * time.Hour)) {
+		told = append(told, fmt.Sprint(w.Why, ", late ", w.Late, ", updates ", w.Patch, ": ", w.Cancel))
+	}
+	if !slices.Equal(told, []string{
+		"its window is closed, late false, updates true: holdfast host patch w-1 --cancel",
+		"w-2 is at work, late true, updates false: holdfast host reboot w-1 --cancel",
+	}) {
+		t.Errorf("told: %q", told)
+	}
+	s := site(t, situation{hosts: "w-1 new>new Done", change: both(beside("window-heard", ""), of("worker", closed))})
+	s.Now = noon
+	if got := rollout.WouldWait(s, "w-1", false, false); got != "" {
+		t.Errorf("a reboot beside updates that wait for the window: %q", got)
+	}
+	if got := rollout.WouldWait(s, "w-1", true, false); got != "" {
+		t.Errorf("updates now: %q", got)
+	}
+	beside("heard", "")(&s)
+	if got := rollout.WouldWait(s, "w-1", false, false); got != "the updates that somebody wants of it too, which come first" {
+		t.Errorf("a reboot beside updates: %q", got)
+	}
+	beside("", "heard")(&s)
+	if got := rollout.WouldWait(s, "w-1", true, true); got != "its maintenance window opens at 2026-11-29T02:00:00+01:00" {
+		t.Errorf("updates in the window beside a reboot: %q", got)
 	}
 }

@@ -67,9 +67,10 @@ type Host struct {
 	InTheWay string
 	// ByHand is true if its node says that a person boots it.
 	ByHand bool
-	// Wish is what somebody wants of it, and Waiting what of that does not come yet.
-	Wish    Wish
-	Waiting Waiting
+	// Wish is what somebody wants of it, and Waiting what of that does not come yet. Behind is
+	// a reboot that somebody wants while Wish is for updates without a turn; empty for none.
+	Wish, Behind Wish
+	Waiting      Waiting
 	// Required is why its distribution wants a reboot, and UpdatesFailed why the last
 	// updates that somebody wanted were not installed; empty otherwise. NotRequired is
 	// true if it is known to want none.

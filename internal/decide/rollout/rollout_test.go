@@ -273,6 +273,8 @@ func told(d rollout.Decision) string {
 		switch {
 		case w.Over:
 			fmt.Fprintf(&out, "    the wish for %s is over\n", w.Host)
+		case w.Give && w.Patch:
+			fmt.Fprintf(&out, "    %s may get updates\n", w.Host)
 		case w.Give:
 			fmt.Fprintf(&out, "    %s may boot\n", w.Host)
 		case w.Wish != "":
@@ -281,6 +283,8 @@ func told(d rollout.Decision) string {
 			fmt.Fprintf(&out, "    of what was wished for %s remains: %s\n", w.Host, w.Remains)
 		case w.Forget:
 			fmt.Fprintf(&out, "    what was wished for %s is forgotten\n", w.Host)
+		case w.Patch:
+			fmt.Fprintf(&out, "    %s waits with its updates: %s\n", w.Host, w.Waits)
 		default:
 			fmt.Fprintf(&out, "    %s waits with its reboot: %s\n", w.Host, w.Waits)
 		}

@@ -52,6 +52,8 @@ type Trouble struct {
 	// Host is empty for a pool, and Pool for a host.
 	Host, Pool string
 	Kind       TroubleKind
+	// Patch is true for a wish that waits, if it is for updates.
+	Patch bool
 	// Late is true if a person should look at it today.
 	Late bool
 	// Since is when it began, zero if nobody knows.
@@ -177,7 +179,7 @@ func withoutPool(now time.Time, hosts []Host, pools []PoolState) []Trouble {
 func (h Host) trouble(now time.Time) (Trouble, bool) {
 	t := Trouble{Host: h.Name, Config: h.Desired, Has: h.Current, Why: h.Reason, InTheWay: h.InTheWay, Since: h.asked()}
 	if h.rebooting() {
-		t.Cancel = h.cancel()
+		t.Cancel = h.Wish.cancel(h.Name)
 	}
 	if h.silent(now) {
 		t.Kind, t.Late = IsSilent, true

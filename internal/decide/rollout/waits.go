@@ -12,8 +12,8 @@ import (
 // Waiting is what a person wants of a host and does not get yet, or has and may have forgotten.
 type Waiting struct {
 	// Turn is for what the host waits until its turn for a reboot or updates; empty if nobody
-	// wants any, or it has its turn.
-	Turn string
+	// wants any, or it has its turn. Behind is the same of Host.Behind.
+	Turn, Behind string
 	// InTheWay says who is in the way of a drain that an administrator wants, which began at
 	// Since; empty if nobody is.
 	InTheWay string
@@ -24,7 +24,7 @@ type Waiting struct {
 }
 
 // waitingOf reads what a node says of it.
-func waitingOf(n *corev1.Node, w Wish) Waiting {
+func waitingOf(n *corev1.Node, w, behind Wish) Waiting {
 	a := n.Annotations
 	var out Waiting
 	if a[drain.Wanted] != "" && !drain.HasWanted(a) {
@@ -38,9 +38,13 @@ func waitingOf(n *corev1.Node, w Wish) Waiting {
 			out.Empty = since
 		}
 	}
-	if w.Open() && !w.HasTurn() {
-		out.Turn = cmp.Or(about(w.Wanted, a[w.Names().Waits]), "holdfast-operator has not decided yet")
+	waits := func(w Wish) string {
+		if !w.Open() || w.HasTurn() {
+			return ""
+		}
+		return cmp.Or(about(w.Wanted, a[w.Names().Waits]), "holdfast-operator has not decided yet")
 	}
+	out.Turn, out.Behind = waits(w), waits(behind)
 	return out
 }
 
@@ -48,12 +52,19 @@ func waitingOf(n *corev1.Node, w Wish) Waiting {
 // wants and that do not come, and of a host that is empty: whoever wished may have gone home since.
 func (h Host) OfWishes(now time.Time) []Trouble {
 	var out []Trouble
-	if h.Waiting.Turn != "" && !h.Wish.At.After(now) {
+	for _, of := range []struct {
+		wish Wish
+		why  string
+	}{{h.Wish, h.Waiting.Turn}, {h.Behind, h.Waiting.Behind}} {
+		w := of.wish
+		if of.why == "" || w.At.After(now) {
+			continue
+		}
 		limit := BootLateAfter
-		if h.Wish.InWindow {
+		if w.InWindow {
 			limit = WindowLateAfter
 		}
-		t := Trouble{Host: h.Name, Kind: WishWaits, Since: h.Wish.At, Why: h.Waiting.Turn, Cancel: h.cancel()}
+		t := Trouble{Host: h.Name, Kind: WishWaits, Patch: w.Patch, Since: w.At, Why: of.why, Cancel: w.cancel(h.Name)}
 		t.Late = t.older(now, limit)
 		out = append(out, t)
 	}
@@ -70,10 +81,10 @@ func (h Host) OfWishes(now time.Time) []Trouble {
 	return out
 }
 
-// cancel is the command that takes the wish for a host back.
-func (h Host) cancel() string {
-	if h.Wish.Patch {
-		return "holdfast host patch " + h.Name + " --cancel"
+// cancel is the command that takes a wish for a host back.
+func (w Wish) cancel(host string) string {
+	if w.Patch {
+		return "holdfast host patch " + host + " --cancel"
 	}
-	return "holdfast host reboot " + h.Name + " --cancel"
+	return "holdfast host reboot " + host + " --cancel"
 }

@@ -162,7 +162,7 @@ func TestWhatIsForetoldOfARebootComesAbout(t *testing.T) {
 					s := aSite(t, first, second, worker, carries)
 					s.Now = noon
 					for i, h := range s.Hosts {
-						told := rollout.WouldWait(s, h.Name, false)
+						told := rollout.WouldWait(s, h.Name, false, false)
 						if !s.Hosts[i].Wish.At.IsZero() {
 							t.Fatal("to ask makes a wish")
 						}
@@ -191,7 +191,7 @@ func TestWhatIsForetoldOfARebootComesAbout(t *testing.T) {
 	s.Now = noon
 	s.Hosts[0].Wish = wishOf("turn")
 	for host, want := range map[string]string{"cp-1": "it has its turn already", "cp-2": "cp-1 (its agent has not answered yet) is at work", "cp-9": "nobody decides about it"} {
-		if got := rollout.WouldWait(s, host, false); got != want {
+		if got := rollout.WouldWait(s, host, false, false); got != want {
 			t.Errorf("%s: %q", host, got)
 		}
 	}

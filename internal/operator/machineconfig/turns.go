@@ -28,9 +28,11 @@ func (r *Reconciler) turns(ctx context.Context, g *gathered, steps []rollout.Wis
 		if err != nil {
 			return err
 		}
-		if err := r.Client.Patch(ctx, n.DeepCopy(), client.RawPatch(types.MergePatchType, patch)); err != nil {
+		written := n.DeepCopy()
+		if err := r.Client.Patch(ctx, written, client.RawPatch(types.MergePatchType, patch)); err != nil {
 			return fmt.Errorf("write what becomes of the wish for %s: %w", s.Host, err)
 		}
+		g.nodes[s.Host] = written // a host may have two wishes
 		if reason != "" {
 			r.event(ctx, n, corev1.EventTypeNormal, reason, note)
 		}
@@ -48,7 +50,7 @@ func turn(n *corev1.Node, s rollout.WishStep, now time.Time) (values map[string]
 			}
 		}
 	}
-	wish := rollout.WishOf(n.Annotations)
+	wish := rollout.WishOfKind(n.Annotations, s.Patch)
 	names := wish.Names()
 	what := turnWords[wish.Patch]
 	switch {

@@ -174,6 +174,42 @@ func TestARebootThatADistributionWantsIsWishedOnceAndWaitsForTheWindow(t *testin
 	}
 }
 
+// TestARebootDoesNotWaitForUpdatesThatWaitForTheWindow: the node says of both for what they wait,
+// in one look, and the updates wait on once it has booted.
+func TestARebootDoesNotWaitForUpdatesThatWaitForTheWindow(t *testing.T) {
+	s := newSite(t)
+	s.settle()
+	opens := s.now.Add(time.Hour).UTC().Truncate(time.Minute)
+	s.patch(s.pool("worker"), fmt.Sprintf(`{"metadata":{"annotations":{"holdfast.io/maintenance-window":"Daily %s 15m UTC"}}}`, opens.Format("15:04")))
+	updates := s.now.Add(-time.Hour).UTC().Format(time.RFC3339) + rollout.InWindow
+	s.annotates("w-1", rollout.PatchWanted, updates)
+	s.annotates("w-1", rollout.PatchFrom, rollout.About(updates, "boot-1"))
+	wanted := s.wants("w-1")
+	s.annotates("w-1", rollout.RebootFrom, "")
+	if err := s.look(); err != nil {
+		t.Fatal(err)
+	}
+	closed := rollout.About(updates, "its maintenance window opens at "+opens.Format(time.RFC3339))
+	if a := s.node("w-1").Annotations; s.isBooting("w-1") || a[rollout.PatchWaits] != closed || !strings.HasPrefix(s.waits("w-1"), "its agent has not answered yet") {
+		t.Errorf("w-1 has %v", a)
+	}
+	s.annotates("w-1", rollout.RebootFrom, rollout.About(wanted, "boot-1"))
+	s.looks()
+	if a := s.node("w-1").Annotations; !s.isBooting("w-1") || a[rollout.RebootGiven] == "" || a[rollout.PatchGiven] != "" || a[rollout.RebootWaits] != "" || a[rollout.PatchWaits] != closed {
+		t.Errorf("w-1 has %v", a)
+	}
+	s.annotates("w-1", rollout.RebootDone, wanted)
+	s.looks()
+	if a := s.node("w-1").Annotations; len(s.left("w-1")) > 0 || a[rollout.PatchWanted] != updates || s.isBooting("w-1") {
+		t.Errorf("it has booted: w-1 has %v", a)
+	}
+	s.now = opens
+	s.looks()
+	if a := s.node("w-1").Annotations; a[rollout.PatchGiven] == "" {
+		t.Errorf("the window is open: w-1 has %v", a)
+	}
+}
+
 func TestAControlPlaneThatIsNeededWaitsWithItsReboot(t *testing.T) {
 	s := newSite(t)
 	s.settle()
