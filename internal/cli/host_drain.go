@@ -31,7 +31,8 @@ pod is in the way, run the command again to wait on; take the wish back by
 
 Exit codes: 0 the host is empty (with --dry-run: nobody would be in the way); 3 somebody
 was in the way until the timeout (with --dry-run: would be); 4 the pods still moved at the
-timeout; 7 refused, because no other host takes pods; 1 it failed; 2 wrong usage.`,
+timeout; 7 refused, because no other host takes pods, or all others are cordoned; 1 it
+failed; 2 wrong usage.`,
 		Example: `  holdfast host drain worker-1 --dry-run
   holdfast host drain worker-1
   holdfast host drain worker-1 --timeout 10m
@@ -74,16 +75,22 @@ func wantEmpty(ctx context.Context, c client.Client, name string, now time.Time)
 		if err != nil {
 			return err
 		}
-		if drain.Foresee(drain.Facts{Now: now, Node: n, Others: otherNodes(nodes, name)}).Nowhere {
-			return nobodyTakes(name)
+		if err := nobodyTakes(name, drain.Foresee(drain.Facts{Now: now, Node: n, Others: otherNodes(nodes, name)})); err != nil {
+			return err
 		}
 		return annotate(ctx, c, n, map[string]*string{drain.Wanted: new(now.UTC().Format(time.RFC3339))}, false)
 	})
 }
 
-// nobodyTakes is the refusal of a drain whose pods nobody would take.
-func nobodyTakes(name string) error {
-	return coded(command.ExitRefused, "refused, nothing was changed: no other host takes pods, so those of %s would only end. Its reboot needs no drain: holdfast host reboot %s", name, name)
+// nobodyTakes is the refusal of a drain whose pods nobody would take; nil if somebody would.
+func nobodyTakes(name string, p drain.Preview) error {
+	switch {
+	case p.Nowhere:
+		return coded(command.ExitRefused, "refused, nothing was changed: no other host takes pods, so those of %s would only end. Its reboot needs no drain: holdfast host reboot %s", name, name)
+	case p.AllCordoned != "":
+		return coded(command.ExitRefused, "refused, nothing was changed: no other host takes pods now, so those of %s would run nowhere: %s", name, p.AllCordoned)
+	}
+	return nil
 }
 
 func otherNodes(nodes []corev1.Node, name string) []corev1.Node {

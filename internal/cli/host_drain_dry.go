@@ -40,10 +40,14 @@ func dryEmpty(ctx context.Context, c client.Reader, out io.Writer, format, name 
 	if err != nil {
 		return err
 	}
-	if p.Nowhere {
-		return nobodyTakes(name)
+	wanted := n.Annotations[drain.Wanted] != ""
+	if wanted { // it goes on, and says who is in the way
+		p.AllCordoned = ""
 	}
-	r := dryDrain{Host: name, Wanted: n.Annotations[drain.Wanted] != "", Moves: append([]string{}, p.Moves...), Stays: p.Stays, InTheWay: p.InTheWay}
+	if err := nobodyTakes(name, p); err != nil {
+		return err
+	}
+	r := dryDrain{Host: name, Wanted: wanted, Moves: append([]string{}, p.Moves...), Stays: p.Stays, InTheWay: p.InTheWay}
 	if err := r.print(out, format); err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"maps"
 	"strings"
 	"testing"
@@ -124,6 +125,10 @@ func TestAWaitEndsWithoutTheWish(t *testing.T) {
 	}{
 		{"pods still move", func(n *corev1.Node) { n.Spec.Unschedulable = true }, false, command.ExitRecovers, "w-1 is not done after 1m0s, and goes on: it moves its pods to other hosts. To wait on, run the command again. To take the wish back: back"},
 		{"somebody is in the way", func(n *corev1.Node) { n.Spec.Unschedulable = true; n.Annotations[drain.Waits] = "a budget" }, false, command.ExitAttention, "waits for: a budget. To wait on, run the command again. To take the wish back: back. To delete a pod that is in the way, whatever its budget says: kubectl delete pod --namespace NAMESPACE POD"},
+		{"the cluster does not carry on without it", func(n *corev1.Node) {
+			n.Annotations[rollout.StateOf], n.Annotations[rollout.StageAt] = "Working", string(rollout.Held)
+			n.Annotations[rollout.ReasonOf] = "waits with its reboot: the cluster may not carry on without it: cp-2 is absent"
+		}, false, command.ExitAttention, "it waits with its reboot; waits for: the cluster may not carry on without it: cp-2 is absent. To wait on"},
 		{"a person interrupts it", func(n *corev1.Node) { n.Spec.Unschedulable = true }, true, command.ExitFailed, "interrupted: the wish stands and is carried out; to take it back: back"},
 		{"a person takes it back", func(n *corev1.Node) { delete(n.Annotations, drain.Wanted) }, false, command.ExitFailed, "somebody took the wish back: w-1 takes pods again"},
 		{"no other host takes pods", func(n *corev1.Node) { n.Annotations[drain.Had] = n.Annotations[drain.Wanted] }, false, command.ExitRefused, "no other host takes pods, so those of w-1 stay"},
@@ -163,6 +168,33 @@ func TestAnAPIThatIsAwayDoesNotEndAWait(t *testing.T) {
 	})
 }
 
+// TestWhereAllOtherHostsAreCordonedADrainIsRefused, and says what frees them. One that is wanted
+// already goes on.
+func TestWhereAllOtherHostsAreCordonedADrainIsRefused(t *testing.T) {
+	c := hostSite(t, podOf("web", "w-1", "ReplicaSet", nil))
+	cordon := func(name string, is bool) {
+		writesNode(t, c, name, func(n *corev1.Node) { n.Spec.Unschedulable = is })
+	}
+	cordon("cp-1", true)
+	cordon("w-2", true)
+	out := &bytes.Buffer{}
+	for what, err := range map[string]error{
+		"drain": wantEmpty(t.Context(), c, "w-1", time.Now()), "dry": dryEmpty(t.Context(), c, out, "text", "w-1", time.Now()),
+	} {
+		if command.ExitCode(err) != command.ExitRefused || !strings.Contains(err.Error(), "w-2 is cordoned (holdfast host uncordon w-2)") || nodeOf(t, c, "w-1").Annotations[drain.Wanted] != "" {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	cordon("w-2", false)
+	if err := wantEmpty(t.Context(), c, "w-1", time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	cordon("w-2", true)
+	if err := dryEmpty(t.Context(), c, out, "text", "w-1", time.Now()); command.ExitCode(err) != command.ExitAttention || !strings.Contains(out.String(), "in the way would be: no other host takes pods now") {
+		t.Errorf("%v, %s", err, out)
+	}
+}
+
 func TestWhereNoOtherHostTakesPodsADrainIsRefused(t *testing.T) {
 	c := hostSite(t)
 	for _, name := range []string{"cp-1", "w-2"} {
@@ -190,17 +222,21 @@ func TestAHostIsUncordonedByWhoeverCordonedIt(t *testing.T) {
 		{"a person has cordoned it", map[string]string{}, false, ExitOK},
 		{"a person has cordoned it, and another one wants it empty", map[string]string{drain.Wanted: "x"}, false, ExitOK},
 		{"the operator has cordoned it for a person", map[string]string{drain.Wanted: "x", drain.CordonedBy: "x"}, true, ExitOK},
-		{"the host itself is to be empty", map[string]string{drain.Wanted: "x", drain.CordonedBy: "x", drain.Desired: "drain-1"}, true, command.ExitRefused},
+		{"the host itself is to be empty", map[string]string{drain.CordonedBy: "x", drain.Desired: "drain-patch-1"}, true, command.ExitRefused},
+		{"a person wants it empty, and the host itself", map[string]string{drain.Wanted: "x", drain.CordonedBy: "x", drain.Desired: "drain-patch-1"}, true, command.ExitRefused},
 	} {
 		c := hostSite(t)
 		writesNode(t, c, "w-1", func(n *corev1.Node) {
 			n.Spec.Unschedulable = tt.annotations != nil
 			maps.Copy(n.Annotations, tt.annotations)
 		})
-		err := uncordon(t.Context(), c, "w-1")
+		err := keep(t.Context(), c, "w-1", io.Discard)
 		n := nodeOf(t, c, "w-1")
-		if command.ExitCode(err) != tt.code || n.Spec.Unschedulable != tt.cordoned || (tt.code == ExitOK) != (n.Annotations[drain.Wanted] == "") {
+		if command.ExitCode(err) != tt.code || n.Spec.Unschedulable != tt.cordoned || n.Annotations[drain.Wanted] != "" {
 			t.Errorf("%s: %v, cordoned %t, %v", tt.sentence, err, n.Spec.Unschedulable, n.Annotations)
+		}
+		if tt.code != ExitOK && (!strings.Contains(err.Error(), "holdfast host patch w-1 --cancel") || strings.Contains(err.Error(), "nothing was changed") == (tt.annotations[drain.Wanted] != "")) {
+			t.Errorf("%s: %v", tt.sentence, err)
 		}
 	}
 }

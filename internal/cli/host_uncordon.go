@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -28,16 +29,17 @@ func newHostUncordon(streams Streams) *cobra.Command {
 		Use:   "uncordon NAME",
 		Short: "Let a host take pods again",
 		Long: `Takes the wish of 'holdfast host drain' back, and a cordon that a person made with
-kubectl. It refuses while the host itself is to be empty for a configuration or a reboot:
-the host would be cordoned again at once. Pods do not move back by themselves.
+kubectl. While the host itself is to be empty, such as for a configuration, a reboot or updates,
+it stays cordoned, since it would be cordoned again at once: the command then says what ends
+that. Pods do not move back by themselves.
 
 It takes the removal of a worker back, too, as long as its Node is there: it deletes the entry
 about that Node in ConfigMap kube-system/holdfast-retired, and the taint that told Kubernetes
 that the host is off. End a 'holdfast host remove' of the host first: one that still runs begins
 anew.
 
-Exit codes: 0 the host takes pods; 4 it did not yet at the timeout; 7 refused; 1 it
-failed; 2 wrong usage.`,
+Exit codes: 0 the host takes pods; 4 it did not yet at the timeout; 7 refused, or the host
+stays cordoned for itself; 1 it failed; 2 wrong usage.`,
 		Example: `  holdfast host uncordon worker-1`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -79,8 +81,9 @@ func keep(ctx context.Context, c client.Client, name string, say io.Writer) erro
 	if err := refusedBy(shut); err != nil {
 		return err
 	}
-	if err := uncordon(ctx, c, name); err != nil || entry == nil {
-		return err
+	own, err := uncordon(ctx, c, name)
+	if err != nil || entry == nil {
+		return errors.Join(err, own.stays())
 	}
 	if err := attach(ctx, c, name); err != nil {
 		return err
@@ -89,7 +92,8 @@ func keep(ctx context.Context, c client.Client, name string, say io.Writer) erro
 		return err
 	}
 	_, _ = fmt.Fprintf(say, "the removal of %s was taken back: ConfigMap %s/%s no longer has its entry\n", name, retired.Namespace, retired.ConfigMap)
-	return nil
+	own.changed = true
+	return own.stays()
 }
 
 // entryOf reads the entry of a name in the list of hosts that were taken out, and the version of the list.
@@ -152,23 +156,40 @@ func attach(ctx context.Context, c client.Client, name string) error {
 	})
 }
 
-// uncordon takes the wish of an administrator back, and the cordon of a person. The
-// operator takes its own away.
-func uncordon(ctx context.Context, c client.Client, name string) error {
-	return changeNode(ctx, c, name, func(n *corev1.Node) error {
-		a := n.Annotations
-		if drain.Empties(a[drain.Desired]) {
-			return coded(command.ExitRefused, "refused, nothing was changed: %s itself is to be empty (%s); see: holdfast host show %s. A wanted reboot is taken back by: holdfast host reboot %s --cancel",
-				name, a[drain.Desired], name, name)
-		}
-		_, ours := a[drain.CordonedBy]
+// ownWish is for what a host itself stays cordoned, empty for nothing. changed is true if something
+// else was taken back.
+type ownWish struct {
+	why     string
+	changed bool
+}
+
+// stays is the end of a command whose host stays cordoned for itself.
+func (w ownWish) stays() error {
+	switch {
+	case w.why == "":
+		return nil
+	case w.changed:
+		return coded(command.ExitRefused, "what an administrator wanted was taken back, and the host stays cordoned: %s", w.why)
+	default:
+		return coded(command.ExitRefused, "refused, nothing was changed: %s", w.why)
+	}
+}
+
+// uncordon takes the wish of an administrator back, and the cordon of a person unless the host
+// itself is to be empty. The operator takes its own away.
+func uncordon(ctx context.Context, c client.Client, name string) (own ownWish, err error) {
+	err = changeNode(ctx, c, name, func(n *corev1.Node) error {
+		_, ours := n.Annotations[drain.CordonedBy]
+		own = ownWish{why: drain.OwnWish(n)}
+		persons := n.Spec.Unschedulable && !ours && own.why == ""
 		values := map[string]*string{}
-		if a[drain.Wanted] != "" {
-			values[drain.Wanted] = nil
+		if n.Annotations[drain.Wanted] != "" {
+			values[drain.Wanted], own.changed = nil, true
 		}
-		if len(values) == 0 && !n.Spec.Unschedulable {
+		if len(values) == 0 && !persons {
 			return nil
 		}
-		return annotate(ctx, c, n, values, n.Spec.Unschedulable && !ours)
+		return annotate(ctx, c, n, values, persons)
 	})
+	return own, err
 }

@@ -106,3 +106,16 @@ func TestAnEntryThatWasWrittenMeanwhileStays(t *testing.T) {
 		t.Errorf("the entry of a later removal went: %v", err)
 	}
 }
+
+// The removal of a host that is itself to be empty is taken back, and the host stays cordoned.
+func TestARemovalIsTakenBackOfAHostThatStaysCordonedForItself(t *testing.T) {
+	c, out := begunRemoval(t, "uid-w-1", func(h *retired.Host) { h.Off = true }), &bytes.Buffer{}
+	writesNode(t, c, "w-1", func(n *corev1.Node) { n.Annotations[drain.Desired] = drain.Leave("boot-1") })
+	err := keep(t.Context(), c, "w-1", out)
+	if command.ExitCode(err) != command.ExitRefused || !strings.Contains(err.Error(), "was taken back, and the host stays cordoned: w-1 itself is to be empty for shutdown-boot-1") {
+		t.Error(err)
+	}
+	if n := nodeOf(t, c, "w-1"); !n.Spec.Unschedulable || n.Annotations[drain.Wanted] != "" || len(n.Spec.Taints) != 1 || listOf(t, c)["w-1"] != "" {
+		t.Errorf("%+v, %v", n.Spec, n.Annotations)
+	}
+}

@@ -159,7 +159,7 @@ func Begin(f Facts) Step {
 		return end(f)
 	case f.nowhere():
 		return nowhere(f)
-	case f.nobody() && !answered(a) && (!f.Node.Spec.Unschedulable || f.Now.Sub(f.nobodySince()) > alone):
+	case f.nobody() && !answered(a) && (!f.Node.Spec.Unschedulable || f.Now.Sub(f.nobodySince()) > alone && !f.keepsCordon()):
 		return f.opens()
 	case !f.Node.Spec.Unschedulable:
 		return f.cordons(wish)
@@ -194,10 +194,13 @@ func (f Facts) opens() Step {
 	if !ours || !f.Node.Spec.Unschedulable {
 		return Step{Again: f.pace()} // Judge says why
 	}
-	words := nobodyReady
+	words, why := f.whyNobody(), "no other host that takes pods is ready"
+	if words != nobodyReady {
+		why = "no other host takes pods now"
+	}
 	return Step{Change: &Change{
 		Annotations: map[string]*string{CordonedBy: nil, Began: nil, Waits: &words}, Unschedulable: new(false),
-		Event: "Uncordoned", Note: "it gets pods again, because no other host that takes pods is ready; its own move once one is",
+		Event: "Uncordoned", Note: "it gets pods again, because " + why + "; its own move once one is",
 	}, Again: f.pace()}
 }
 
@@ -328,14 +331,23 @@ func (f Facts) nowhere() bool {
 }
 
 // nobody reports whether each other node that takes pods is known not to be ready. Pods that
-// were evicted then would run nowhere until one is back.
+// were evicted then would run nowhere until one is back. An administrator's drain counts one that
+// is cordoned, too.
 func (f Facts) nobody() bool {
-	return !f.nowhere() && !slices.ContainsFunc(f.Others, func(n corev1.Node) bool { return !closed(n.Spec.Taints) && !away(n) })
+	return !f.nowhere() && !slices.ContainsFunc(f.Others, func(n corev1.Node) bool {
+		return !closed(n.Spec.Taints) && !away(n) && !(n.Spec.Unschedulable && ofPerson(f.Node.Annotations))
+	})
 }
 
-// nobodySince returns since when that is so, by the last of those nodes that went.
+// nobodySince returns since when that is so, by the last of those nodes that went. Nobody notes
+// when one was cordoned: it is not before an administrator wanted this host to be empty.
 func (f Facts) nobodySince() time.Time {
 	var since time.Time
+	if len(f.cordoned()) > 0 && ofPerson(f.Node.Annotations) {
+		if wanted, err := time.Parse(time.RFC3339, f.Node.Annotations[Wanted]); err == nil {
+			since = wanted
+		}
+	}
 	for _, n := range f.Others {
 		if at := ready(n); !closed(n.Spec.Taints) && at != nil && at.LastTransitionTime.After(since) {
 			since = at.LastTransitionTime.Time

@@ -100,7 +100,7 @@ const most = 5
 func (f Facts) waits(p pods) string {
 	var out []string
 	if len(p.evict)+len(p.critical) > 0 && f.nobody() {
-		out = append(out, nobodyReady)
+		out = append(out, f.whyNobody())
 	}
 	for _, pod := range p.alone {
 		out = append(out, name(pod).String()+": nobody would make it again elsewhere; delete it, or move it yourself")
@@ -190,13 +190,16 @@ type Preview struct {
 	InTheWay string
 	// Nowhere is true if no other host takes pods, so that none is evicted.
 	Nowhere bool
+	// AllCordoned says that each other host that would take pods is cordoned, and what frees
+	// them; empty if one is not.
+	AllCordoned string
 }
 
 // Foresee returns what a drain would do, by the budgets as they are now. Nothing is
 // evicted.
 func Foresee(f Facts) Preview {
 	p := f.sorted()
-	out := Preview{Stays: p.left, Nowhere: f.nowhere()}
+	out := Preview{Stays: p.left, Nowhere: f.nowhere(), AllCordoned: f.allCordoned()}
 	if out.Nowhere {
 		return out
 	}
