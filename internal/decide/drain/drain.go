@@ -335,7 +335,7 @@ func (f Facts) nowhere() bool {
 // is cordoned, too.
 func (f Facts) nobody() bool {
 	return !f.nowhere() && !slices.ContainsFunc(f.Others, func(n corev1.Node) bool {
-		return !closed(n.Spec.Taints) && !away(n) && !(n.Spec.Unschedulable && ofPerson(f.Node.Annotations))
+		return !closed(n.Spec.Taints) && !away(n) && (!n.Spec.Unschedulable || !ofPerson(f.Node.Annotations))
 	})
 }
 

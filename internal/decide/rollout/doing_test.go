@@ -44,7 +44,9 @@ func TestWhatAHostDoesIsToldInWords(t *testing.T) {
 			rollout.Activity{Does: "takes pods until the cluster carries on without it", Waits: "takes pods until the cluster carries on without it"},
 		},
 		{
-			"a person is to boot it", []string{rollout.DesiredConfig, "a", rollout.StateOf, "Working", rollout.StageAt, "waits-for-boot", rollout.ReasonOf, "needs a reboot: file /etc/x changed. Drain w-1, then boot it"}, false,
+			"a person is to boot it",
+			[]string{rollout.DesiredConfig, "a", rollout.StateOf, "Working", rollout.StageAt, "waits-for-boot", rollout.ReasonOf, "needs a reboot: file /etc/x changed. Drain w-1, then boot it"},
+			false,
 			rollout.Activity{Does: "needs a reboot", Waits: "file /etc/x changed. Drain w-1, then boot it"},
 		},
 		{"it says nothing of its work", append(turn, rollout.StateOf, "Working"), true, rollout.Activity{Does: "is at work"}},
