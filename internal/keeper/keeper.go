@@ -260,7 +260,12 @@ func (k *Keeper) care(ctx context.Context, w state.EtcdWishNote, s state.EtcdSna
 		return err
 	}
 	k.Log.Info("etcd's manifest changed: restarting etcd in place")
-	return k.within(ctx, restarting, restartTime, k.Process.Restart)
+	return k.within(ctx, restarting, restartTime, func(ctx context.Context) error {
+		if k.Wish() != w { // as in step
+			return nil
+		}
+		return k.Process.Restart(ctx)
+	})
 }
 
 // next returns whether another round follows at once, and otherwise the pause.

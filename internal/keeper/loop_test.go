@@ -106,13 +106,18 @@ func TestEtcdIsRestartedByANewManifestWhereAllIsWell(t *testing.T) {
 		"nobody asked for it":         {state.EtcdNotAsked, state.EtcdIdle, 0xb, lively, false, nil, 0, 0},
 		"kubelet's":                   {state.EtcdStarted, state.EtcdIdle, 0xb, lively, true, nil, 0, 0},
 		"a manifest that is not read": {state.EtcdStarted, state.EtcdIdle, 0xb, lively, false, unread, 1, 0},
+		"another wish since":          {state.EtcdStarted, state.EtcdIdle, 0xb, lively, false, nil, 1, 0},
 	} {
 		w := &world{running: true, foreign: c.foreign}
 		k := newKeeper(t, w, c.wish)
 		k.Process, k.lastMove = newManifest{w, c.err}, 2*lively-c.moved
 		s := state.EtcdSnapshot{Uptime: 2 * lively} // too early for an etcd that does not answer
 		s.Local.Running, s.Local.Leader = state.Known(true), state.Known(c.leader)
-		err := k.care(t.Context(), state.EtcdWishNote{Wish: c.wish}, s, state.EtcdVerdict{Action: c.action})
+		wish := k.Wish()
+		if name == "another wish since" {
+			wish.At--
+		}
+		err := k.care(t.Context(), wish, s, state.EtcdVerdict{Action: c.action})
 		if !errors.Is(err, c.err) || w.outdated != c.asked || len(w.did) != c.restarts {
 			t.Errorf("%s: asked %d times, did %q, %v", name, w.outdated, w.did, err)
 		}

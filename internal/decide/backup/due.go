@@ -66,22 +66,24 @@ type Journal struct {
 	// ControlPlanes are the names of the site's control planes, as the API said last. Hosts that boot
 	// together divide the hour before it answers.
 	ControlPlanes []string `json:"controlPlanes,omitempty"`
-	// Aimed is since when each target is configured, by its name.
-	Aimed map[string]time.Time `json:"aimed,omitempty"`
+	// Aimed is since when each target is configured, by its name. It is empty without targets, and nil
+	// in the journal of an earlier build alone.
+	Aimed map[string]time.Time `json:"aimed,omitzero"`
 }
 
 // Aim returns the journal with the targets of now. One that it does not know, or knows from a clock that
-// was ahead, is configured since now.
+// was ahead, is configured since now. The journal of an earlier build knows none: its targets count
+// since it began, or an upgrade would say for days that a target that is dead takes copies.
 func (j Journal) Aim(targets []string, now time.Time) Journal {
-	was := j.Aimed
-	j.Aimed = nil
+	was, since := j.Aimed, now
+	if was == nil && !j.Since.IsZero() && j.Since.Before(now) {
+		since = j.Since
+	}
+	j.Aimed = map[string]time.Time{}
 	for _, name := range targets {
 		at, there := was[name]
 		if !there || at.After(now) {
-			at = now
-		}
-		if j.Aimed == nil {
-			j.Aimed = map[string]time.Time{}
+			at = since
 		}
 		j.Aimed[name] = at
 	}

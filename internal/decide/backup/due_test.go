@@ -232,3 +232,26 @@ func TestAHostKnowsWhenTheNextOneIsDue(t *testing.T) {
 		t.Errorf("after a failure: %s", v.Next)
 	}
 }
+
+func TestTargetsOfAnEarlierJournalCountSinceItBegan(t *testing.T) {
+	now := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
+	long := now.Add(-30 * 24 * time.Hour)
+	for name, c := range map[string]struct {
+		journal Journal
+		want    time.Time
+	}{
+		"of an earlier build":    {Journal{Since: long}, long},
+		"of this one":            {Journal{Since: long, Aimed: map[string]time.Time{}}, now},
+		"known":                  {Journal{Since: long, Aimed: map[string]time.Time{"nas": now.Add(-time.Hour)}}, now.Add(-time.Hour)},
+		"the clock was ahead":    {Journal{Since: long, Aimed: map[string]time.Time{"nas": now.Add(time.Hour)}}, now},
+		"it begins":              {Journal{Since: now}, now},
+		"it begins later by far": {Journal{Since: now.Add(time.Hour)}, now},
+	} {
+		if got := c.journal.Aim([]string{"nas"}, now).Aimed["nas"]; !got.Equal(c.want) {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+		if got := c.journal.Aim(nil, now).Aimed; got == nil || len(got) > 0 {
+			t.Errorf("%s, without targets: %v", name, got)
+		}
+	}
+}

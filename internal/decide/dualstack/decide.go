@@ -156,8 +156,8 @@ var overRules = []rule{
 }
 
 // Locks reports whether the carrier has to hold the lock of all plans for a step. A person deletes the
-// lock to replace a control plane that is lost, so the carrier does not take it again while it waits
-// for a host that is not ready.
+// lock to replace a control plane that is lost, so while a host is not ready the carrier takes it again
+// only for what changes the cluster: its own boot may wait for days, and cannot come without the other one.
 func (f Facts) Locks(s Step) bool {
 	if !f.begun() || !f.carries() {
 		return false
@@ -165,11 +165,11 @@ func (f Facts) Locks(s Step) bool {
 	switch s.Act {
 	case Idle, Drop, Publish, Withdraw: // Publish takes it itself
 		return false
-	case Wait:
-		return !f.gone() && len(f.late(f.Plan.Order(), ready)) == 0
-	case Heed, Mark, Begin, Serve, Note, Share, Route, Write, Boot, Arrive, Settle:
+	case Note, Share, Route, Settle:
+		return true
+	case Wait, Heed, Mark, Begin, Serve, Write, Boot, Arrive:
 	}
-	return true
+	return !f.gone() && len(f.late(f.Plan.Order(), ready)) == 0
 }
 
 // ended reports whether the carrier is known to have ended the plan: an announcement that is gone

@@ -190,15 +190,16 @@ func TestWhenTheCarrierHoldsTheLock(t *testing.T) {
 	}{
 		"it changes something": {nil, []Act{Mark, Serve, Note, Share, Route, Write, Boot, Arrive, Settle}, true},
 		"it ends":              {nil, []Act{Withdraw, Drop, Idle}, false},
-		"it writes the announcement, and the lock": {nil, []Act{Publish}, false},
-		"it waits, and all hosts are there":        {nil, []Act{Wait}, true},
-		"it waits for a host that is lost":         {func(f *Facts) { f.Nodes = nodes("cp-2") }, []Act{Wait}, false},
-		"a host is lost, and it can go on":         {func(f *Facts) { f.Nodes = nodes("cp-2") }, []Act{Share}, true},
-		"the lost host was taken out":              {func(f *Facts) { f.Nodes, f.Retired = nodes("cp-2"), []string{"cp-2"} }, []Act{Wait}, true},
-		"the API does not answer":                  {func(f *Facts) { f.Nodes = state.Fact[map[string]Seen]{} }, []Act{Wait}, false},
-		"the announcement is gone":                 {func(f *Facts) { f.Announced = state.Known(Announced{}) }, []Act{Wait}, false},
-		"it has not begun":                         {func(f *Facts) { f.Journal.Begun = false }, []Act{Begin, Heed, Wait}, false},
-		"another host":                             {func(f *Facts) { f.Host = "w-1" }, []Act{Write, Boot, Wait}, false},
+		"it writes the announcement, and the lock":  {nil, []Act{Publish}, false},
+		"it waits, and all hosts are there":         {nil, []Act{Wait}, true},
+		"it waits for a host that is lost":          {func(f *Facts) { f.Nodes = nodes("cp-2") }, []Act{Wait}, false},
+		"a host is lost, and it can go on":          {func(f *Facts) { f.Nodes = nodes("cp-2") }, []Act{Note, Share, Route, Settle}, true},
+		"a host is lost, and it waits for its boot": {func(f *Facts) { f.Nodes = nodes("cp-2") }, []Act{Write, Boot}, false},
+		"the lost host was taken out":               {func(f *Facts) { f.Nodes, f.Retired = nodes("cp-2"), []string{"cp-2"} }, []Act{Wait}, true},
+		"the API does not answer":                   {func(f *Facts) { f.Nodes = state.Fact[map[string]Seen]{} }, []Act{Wait}, false},
+		"the announcement is gone":                  {func(f *Facts) { f.Announced = state.Known(Announced{}) }, []Act{Wait}, false},
+		"it has not begun":                          {func(f *Facts) { f.Journal.Begun = false }, []Act{Begin, Heed, Wait}, false},
+		"another host":                              {func(f *Facts) { f.Host = "w-1" }, []Act{Write, Boot, Wait}, false},
 	} {
 		f := base
 		if c.change != nil {

@@ -143,8 +143,14 @@ func Measured(reader string, machines map[string]string, since time.Time) []Reco
 
 // Believed leaves out the measurements of machines that cannot be, and those beyond what each
 // machine publishes: root on a worker writes what that one shows, and a gap of a later year would
-// keep out all that really happens. The records are in the order of Unique.
+// keep out all that really happens. The records are in the order of Unique. What hosts recorded
+// themselves may be later than now, which is by a clock that may be behind after a boot.
 func Believed(records []Record, now time.Time) []Record {
+	for _, r := range records {
+		if r.Kind != Wrote && r.At.After(now) {
+			now = r.At
+		}
+	}
 	kept := map[string]int{}
 	var out []Record
 	for _, r := range slices.Backward(records) {

@@ -116,6 +116,9 @@ func TestNoMachineMeasuresWhatIsYetToComeNorMoreThanItPublishes(t *testing.T) {
 	if got := Believed(Unique(records), began.Add(time.Minute)); !slices.EqualFunc(got, kept, func(a, b Record) bool { return a.Key() == b.Key() }) {
 		t.Errorf("%v", got)
 	}
+	if got := Believed(kept[:2], began.AddDate(0, -3, 0)); len(got) != 2 { // a clock that is behind after a boot
+		t.Errorf("a clock that is behind: %v", got)
+	}
 	for i := range 3 * keptGaps {
 		records = append(kept, wrote("worker-2", began.Add(time.Duration(i)*time.Second)))
 		kept = Believed(Unique(records), began.Add(time.Minute))

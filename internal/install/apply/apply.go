@@ -4,7 +4,9 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 
@@ -12,6 +14,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/decide/installation"
+	"github.com/holdfast/holdfast/internal/decide/wiping"
 	"github.com/holdfast/holdfast/internal/install/plan"
 	"github.com/holdfast/holdfast/internal/model/ignition"
 	model "github.com/holdfast/holdfast/internal/model/site"
@@ -142,6 +145,9 @@ func (h *Host) goesOn(d plan.Desired) error {
 		return err
 	}
 	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) && h.has(wiping.JournalPath) {
+		return errors.New("a wipe of this host did not end, so parts of its former site are left: run holdfast-agent wipe again, then apply it again")
+	}
 	if err != nil {
 		return nil //nolint:nilerr // see above
 	}

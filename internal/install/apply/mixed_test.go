@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/holdfast/holdfast/internal/decide/wiping"
 	model "github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/testkit/sitetest"
@@ -70,6 +71,18 @@ func TestASiteThatCannotBeReadIsNoHindrance(t *testing.T) {
 	m.put(t, state.InstalledPath, "", 0o644)
 	want, config := siteText(t, "a", state.RoleMaster)
 	if _, err := m.apply(t, config, nil); err != nil || m.read(t, model.Path) != want {
+		t.Error(err)
+	}
+}
+
+// A wipe deletes site.json early, and the marks of an installation late.
+func TestAHostWhoseWipeDidNotEndTakesNoConfiguration(t *testing.T) {
+	m := newMachine(t)
+	m.put(t, state.InstalledPath, "", 0o644)
+	m.put(t, wiping.JournalPath, "{}", 0o600)
+	_, config := siteText(t, "a", state.RoleMaster)
+	_, err := m.apply(t, config, nil)
+	if _, wrong := errors.AsType[*InputError](err); !wrong || !strings.Contains(err.Error(), "holdfast-agent wipe") {
 		t.Error(err)
 	}
 }
