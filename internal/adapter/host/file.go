@@ -56,13 +56,22 @@ func writeAtomic(path string, mode fs.FileMode, uid, gid int, fill func(io.Write
 	if err := complete(tmp, mode, uid, gid, fill); err != nil {
 		return errors.Join(fmt.Errorf("write %s: %w", path, err), tmp.Close())
 	}
-	if err := tmp.Close(); err != nil {
-		return err
-	}
 	if err := os.Rename(tmp.Name(), path); err != nil {
+		return errors.Join(err, tmp.Close())
+	}
+	return errors.Join(syncRenamed(tmp), tmp.Close(), SyncDir(dir))
+}
+
+// syncRenamed makes durable where the data of a file is that took the place of another one.
+// FAT, which firmware reads, keeps that in the folder, and does not write it with the folder
+// but with the file: a power cut in between would leave the place of the former data, which
+// is free by then.
+func syncRenamed(f *os.File) error {
+	var fs unix.Statfs_t
+	if err := unix.Fstatfs(int(f.Fd()), &fs); err != nil || fs.Type != unix.MSDOS_SUPER_MAGIC {
 		return err
 	}
-	return SyncDir(dir)
+	return f.Sync()
 }
 
 // complete sets the owner before the mode, because a change of the owner clears
@@ -101,6 +110,29 @@ func SyncFilesystem(path string) error {
 	if err := unix.Syncfs(int(f.Fd())); err != nil {
 		return errors.Join(fmt.Errorf("sync file system of %s: %w", path, err), f.Close())
 	}
+	return f.Close()
+}
+
+// ext4Checkpoint is EXT4_IOC_CHECKPOINT of Linux' ext4.h.
+const ext4Checkpoint = 0x4004662b
+
+// SettleFilesystem makes durable what was written to the file system of path, if there is
+// such a path, and has ext4 move it from its journal to its place. A boot loader reads a
+// file system without the journal: it would boot with what was there before.
+func SettleFilesystem(path string) error {
+	if !Exists(path) {
+		return nil
+	}
+	if err := SyncFilesystem(path); err != nil {
+		return err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	// Other file systems know no such call. There a power cut within seconds costs a boot
+	// with the former arguments.
+	_ = unix.IoctlSetPointerInt(int(f.Fd()), ext4Checkpoint, 0)
 	return f.Close()
 }
 

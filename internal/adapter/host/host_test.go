@@ -251,3 +251,12 @@ func TestAFileThatIsNotThereIsNoError(t *testing.T) {
 		t.Error("a folder with something in it was removed")
 	}
 }
+
+func TestAFileSystemSettlesAndOneThatIsNotThereIsNone(t *testing.T) {
+	dir := t.TempDir()
+	for _, path := range []string{dir, filepath.Join(dir, "none")} {
+		if err := SettleFilesystem(path); err != nil {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
