@@ -144,7 +144,9 @@ const grubPath = "/etc/default/grub.d/99-holdfast-machineconfig.cfg"
 
 func (g updateGrub) set(ctx context.Context, _ [][]string, want []string) error {
 	path := filepath.Join(g.Files.Root, grubPath)
-	text := "# Written by Holdfast from the machine configuration of this host.\nGRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX " + strings.Join(want, " ") + "\"\n"
+	// GRUB puts this list behind the other one, GRUB_CMDLINE_LINUX, and of an argument that
+	// is there twice the kernel takes the last.
+	text := "# Written by Holdfast from the machine configuration of this host.\nGRUB_CMDLINE_LINUX_DEFAULT=\"$GRUB_CMDLINE_LINUX_DEFAULT " + strings.Join(want, " ") + "\"\n"
 	err := g.Files.WriteFile(path, []byte(text), state.DefaultFileMode)
 	if len(want) == 0 {
 		err = g.Files.Remove(path)
@@ -152,8 +154,11 @@ func (g updateGrub) set(ctx context.Context, _ [][]string, want []string) error 
 	if err != nil {
 		return err
 	}
-	_, err = g.runLoader(ctx, "update-grub")
-	return err
+	if _, err = g.runLoader(ctx, "update-grub"); err != nil {
+		return err
+	}
+	// update-grub syncs nothing, and /boot may be a file system of its own.
+	return host.SettleFilesystem(filepath.Join(g.Files.Root, "/boot"))
 }
 
 func (updateGrub) loses(context.Context) ([]string, error) { return nil, nil }

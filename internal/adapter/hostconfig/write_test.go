@@ -65,7 +65,7 @@ func TestAHostHasWhatItsConfigurationSaysAndNothingThatAnEarlierOneSaid(t *testi
 	if keys := m.read(t, "/home/core/.ssh/authorized_keys"); !strings.HasPrefix(keys, "ssh-ed25519 AAAA own\n") || !strings.Contains(keys, "\nssh-ed25519 BBBB pool\n") {
 		t.Errorf("keys %s", keys)
 	}
-	if !strings.Contains(m.loader, `GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX quiet mitigations=auto"`) {
+	if !strings.Contains(m.loader, `GRUB_CMDLINE_LINUX_DEFAULT="$GRUB_CMDLINE_LINUX_DEFAULT quiet mitigations=auto"`) {
 		t.Errorf("the boot loader has %s", m.loader)
 	}
 	m.has(t, "rendered-worker-2", second())

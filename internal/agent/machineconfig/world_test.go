@@ -620,7 +620,7 @@ func (w *world) bootedWith(line string) {
 
 // arguments are those that update-grub was told.
 func arguments(menu string) string {
-	_, rest, _ := strings.Cut(menu, "$GRUB_CMDLINE_LINUX ")
+	_, rest, _ := strings.Cut(menu, "$GRUB_CMDLINE_LINUX_DEFAULT ")
 	args, _, _ := strings.Cut(rest, `"`)
 	return args
 }
