@@ -46,7 +46,7 @@ const missing = "not shown: "
 // marks lists the marks in their order within a cell, the nearest to a real
 // site last.
 var marks = []string{
-	markText, markUnit, markByHand, markNetwork, markAPI, markHost,
+	markText, markUnit, markByHand, markNetwork, markAPI, markHost, markMachine,
 	"lab", "lab twonode", "lab vip", "lab ingress", "lab chaos", "lab conformance", "lab hostile", "lab life",
 }
 
@@ -309,6 +309,7 @@ func TestTheKindOfATestIsReadFromWhatItRuns(t *testing.T) {
 		"TestHardCase36_TheBootstrapHandOverLosesNothing":         markNetwork,
 		"TestWhoAnswersIsFoundByARPAndByNeighbourDiscovery":       markNetwork,
 		"TestHardCase31_RealToolsArePrependedAndRestored":         markHost,
+		"TestGRUBBootsWithTheArgumentsOfAConfiguration":           markMachine,
 		"TestNothingAcknowledgedIsLost":                           markByHand,
 		"TestClusters":                                            "lab",
 		"TestKubelet":                                             "lab twonode",

@@ -22,6 +22,7 @@ const (
 	markAPI     = "API"
 	markNetwork = "network"
 	markHost    = "host"
+	markMachine = "machine"
 	markByHand  = "by hand"
 )
 
@@ -39,7 +40,7 @@ var realThings = map[string]string{
 }
 
 // skipWords matches, in the reason of a skip, the command that plays the test.
-var skipWords = regexp.MustCompile(`'(?:hack/test|make) (lab-test|twonode|vip|ingress|bench|chaos|conformance|hostile|life|upgrade|loss)'`)
+var skipWords = regexp.MustCompile(`'(?:hack/test|make) (lab-test|twonode|vip|ingress|bench|chaos|conformance|hostile|life|upgrade|loss|bootloader)'`)
 
 // approvedName matches the names of tests that compare a text with an approved
 // one, whatever else they check.
@@ -289,6 +290,8 @@ func commandMark(command string) string {
 		return "lab"
 	case "bench":
 		return markByHand
+	case "bootloader":
+		return markMachine
 	default:
 		return "lab " + command
 	}
