@@ -225,32 +225,6 @@ func TestWhoAsksRightAfterAChangeGetsABackupAtTheNewTargets(t *testing.T) {
 	}
 }
 
-// TestAHostRemembersSinceWhenATargetIsConfigured: over boots, and anew for one that comes again.
-func TestAHostRemembersSinceWhenATargetIsConfigured(t *testing.T) {
-	w := newWorld(t)
-	w.secret = secretText
-	w.run(time.Hour)
-	first := w.summary().Aimed["nas"]
-	if first.IsZero() || len(w.summary().Aimed) != 1 {
-		t.Fatalf("%v", w.summary().Aimed)
-	}
-	w.boot()
-	w.run(time.Hour)
-	if got := w.summary().Aimed["nas"]; !got.Equal(first) {
-		t.Errorf("after a boot %s, before %s", got, first)
-	}
-	w.secret = strings.ReplaceAll(secretText, "nas", "office")
-	w.run(time.Hour)
-	if got := w.summary().Aimed; len(got) != 1 || !got["office"].After(first) {
-		t.Errorf("another target: %v", got)
-	}
-	w.secret = secretText
-	w.run(time.Hour)
-	if got := w.summary().Aimed; len(got) != 1 || !got["nas"].After(first) {
-		t.Errorf("the first one again: %v", got)
-	}
-}
-
 func TestWhatIsNotGoodNeverCounts(t *testing.T) {
 	for name, harm := range map[string]func(w *world){
 		"no room":             func(w *world) { w.fails = "no room" },
@@ -397,30 +371,6 @@ func TestAHostThatLacksRoomChangesItsNodeSeldom(t *testing.T) {
 		if s := w.summary(); !strings.Contains(s.Waits, "cp-2 catches up") {
 			t.Errorf("%s: another reason is not told at once: %+v", name, s)
 		}
-	}
-}
-
-func TestATargetThatWasAwayGetsTheNewestBackup(t *testing.T) {
-	w := newWorld(t)
-	w.spec = &configv1alpha1.EtcdBackupSpec{Schedule: "0 23 * * *"}
-	w.secret, w.noRoute = secretText, true
-	w.run(4 * time.Hour)
-	s := w.summary()
-	if len(s.Kept) != 1 || s.Kept[0].Copies[0].Failed != "no route" || s.Failed != nil {
-		t.Fatalf("%+v", s)
-	}
-	if n := len(w.started); n < 3 || n > 10 {
-		t.Errorf("%d tries in four hours", n)
-	}
-	w.noRoute = false
-	w.run(4*time.Hour + time.Minute)
-	if s := w.summary(); s.Kept[0].Copies[0].Verified.IsZero() || len(w.good()) != 1 {
-		t.Errorf("%+v", s)
-	}
-	before := len(w.started)
-	w.run(time.Hour)
-	if len(w.started) != before {
-		t.Errorf("it is there, and yet %q", w.started[before:])
 	}
 }
 

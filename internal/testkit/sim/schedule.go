@@ -268,15 +268,6 @@ func (w *world) environment(i int) {
 	}
 }
 
-// staysFor is how long Pacemaker keeps a host stopped that was told to stop at a time: a restart
-// or a boot, or a person's standby. It draws nothing, so that recorded seeds keep their steps.
-func staysFor(since time.Duration) time.Duration {
-	if since/time.Millisecond%4 == 0 {
-		return 5 * time.Minute
-	}
-	return 30 * time.Second
-}
-
 // corosync forms a membership, or notices that the peer is gone. Each host
 // notices at its own time.
 func (w *world) corosync(i int) {
@@ -459,20 +450,6 @@ func (w *world) fault() {
 	case 17:
 		h.lies = lie(1 + w.rng.IntN(2))
 		w.trace(i, "FAULT its own tests lie (%d)", h.lies)
-	}
-}
-
-// leave stops the Pacemaker of one host, or of both at nearly the same time.
-func (w *world) leave(i int) {
-	for _, k := range []int{i, 1 - i} {
-		h := &w.hosts[k]
-		if h.power && !h.leaving {
-			h.leaving, h.leavingAt = true, w.now
-			w.trace(k, "FAULT is told to stop")
-		}
-		if w.rng.IntN(2) == 0 {
-			return
-		}
 	}
 }
 
