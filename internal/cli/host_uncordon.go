@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -82,8 +81,11 @@ func keep(ctx context.Context, c client.Client, name string, say io.Writer) erro
 		return err
 	}
 	own, err := uncordon(ctx, c, name)
-	if err != nil || entry == nil {
-		return errors.Join(err, own.stays())
+	if err != nil {
+		return err
+	}
+	if entry == nil {
+		return own.stays()
 	}
 	if err := attach(ctx, c, name); err != nil {
 		return err

@@ -177,7 +177,7 @@ func (h *testHost) runs(t *testing.T, names ...string) string {
 // mentions counts words of our configurations in a text.
 func mentions(text string) map[string]int {
 	out := map[string]int{}
-	for _, word := range strings.Fields(text) {
+	for word := range strings.FieldsSeq(text) {
 		if slices.Contains(slices.Concat(slices.Collect(maps.Values(configurations))...), word) {
 			out[word]++
 		}

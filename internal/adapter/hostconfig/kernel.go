@@ -28,7 +28,7 @@ type bootLoader interface {
 // setArguments gives the boot loader the arguments of a configuration. It tells it once
 // more if the host was booted without one of them: somebody may have taken them away.
 func (w Writer) setArguments(ctx context.Context, o *originals, want []string) error {
-	if slices.Equal(o.Arguments, want) && len(o.Setting) == 0 && len(w.lacks(want)) == 0 {
+	if slices.Equal(o.Arguments, want) && len(o.Setting) == 0 && len(w.lacks(want)) == 0 && !w.outdated() {
 		return nil
 	}
 	loader, err := w.bootLoader()
@@ -44,6 +44,10 @@ func (w Writer) setArguments(ctx context.Context, o *originals, want []string) e
 	}
 	stay, back := split(o.Replaced, want)
 	if err := loader.set(ctx, append(slices.Clone(o.Setting), o.Arguments), slices.Concat(want, back)); err != nil {
+		return err
+	}
+	// The tools of boot loaders sync nothing, and /boot may be a file system of its own.
+	if err := host.SettleFilesystem(filepath.Join(w.Files.Root, "/boot")); err != nil {
 		return err
 	}
 	o.Arguments, o.Setting, o.Replaced = want, nil, stay
@@ -154,11 +158,15 @@ func (g updateGrub) set(ctx context.Context, _ [][]string, want []string) error 
 	if err != nil {
 		return err
 	}
-	if _, err = g.runLoader(ctx, "update-grub"); err != nil {
-		return err
-	}
-	// update-grub syncs nothing, and /boot may be a file system of its own.
-	return host.SettleFilesystem(filepath.Join(g.Files.Root, "/boot"))
+	_, err = g.runLoader(ctx, "update-grub")
+	return err
+}
+
+// outdated reports whether GRUB has our arguments from an earlier release, which put them before
+// the distribution's own.
+func (w Writer) outdated() bool {
+	text, err := os.ReadFile(filepath.Join(w.Files.Root, grubPath))
+	return err == nil && strings.Contains(string(text), "\nGRUB_CMDLINE_LINUX=")
 }
 
 func (updateGrub) loses(context.Context) ([]string, error) { return nil, nil }

@@ -16,9 +16,18 @@ func ofPerson(annotations map[string]string) bool {
 	return annotations[Wanted] != "" && !Empties(annotations[Desired])
 }
 
-// cordoned returns the other nodes that are cordoned and would take pods otherwise.
+// heedsCordons reports whether a drain does not go on while all other hosts are cordoned. Pods of a host
+// with a taint of its own go to others with that taint, of which this package does not know.
+func (f Facts) heedsCordons() bool {
+	return ofPerson(f.Node.Annotations) && !closed(f.Node.Spec.Taints)
+}
+
+// cordoned returns the other nodes that are cordoned and would take pods of this one otherwise.
 func (f Facts) cordoned() []corev1.Node {
 	var out []corev1.Node
+	if closed(f.Node.Spec.Taints) {
+		return nil
+	}
 	for _, n := range f.Others {
 		if n.Spec.Unschedulable && !closed(n.Spec.Taints) {
 			out = append(out, n)
@@ -71,17 +80,17 @@ func OwnWish(n *corev1.Node) string {
 
 // whyNobody says why no other node takes pods now.
 func (f Facts) whyNobody() string {
-	if freed := f.freed(); freed != "" && ofPerson(f.Node.Annotations) {
+	if freed := f.freed(); freed != "" && f.heedsCordons() {
 		return "no other host takes pods now, and they stay until one does: " + freed
 	}
 	return nobodyReady
 }
 
 // keepsCordon reports whether a host keeps its cordon although no other one takes pods: an
-// administrator wants both to be empty, and of two that were cordoned in the same moment the other
-// one takes pods again.
+// administrator wants both to be empty, and of two that the operator cordoned in the same moment the
+// other one takes pods again.
 func (f Facts) keepsCordon() bool {
-	return ofPerson(f.Node.Annotations) && slices.ContainsFunc(f.cordoned(), func(n corev1.Node) bool {
-		return f.Node.Name < n.Name && ofPerson(n.Annotations) && !answered(n.Annotations) && !away(n)
+	return f.heedsCordons() && slices.ContainsFunc(f.cordoned(), func(n corev1.Node) bool {
+		return f.Node.Name < n.Name && ofPerson(n.Annotations) && n.Annotations[CordonedBy] != "" && !answered(n.Annotations) && !away(n)
 	})
 }

@@ -41,6 +41,10 @@ func TestAnAdministratorsDrainWaitsWhileAllOtherHostsAreCordoned(t *testing.T) {
 	away.Spec.Unschedulable, away.Status.Conditions[0].Status = false, corev1.ConditionUnknown
 	emptied := wanted(since, cordonedOther("w-2"))
 	emptied.Node.Annotations[drain.Had] = since
+	ahead := wanted(since, cordonedOther("w-2"))
+	ahead.Node.Annotations[drain.Wanted] = noon.Add(time.Hour).Format(time.RFC3339)
+	tainted := wanted(since, cordonedOther("w-2"))
+	tainted.Node.Spec.Taints = []corev1.Taint{{Key: "node-role.kubernetes.io/control-plane", Effect: corev1.TaintEffectNoSchedule}}
 	const opened = "-cordoned-for, -drain-began, drain-waits=" + stay + `, unschedulable=false, Uncordoned "it gets pods again, because no other host takes pods now; its own move once one is", again after 1m0s`
 	const both = "no other host takes pods now, and they stay until one does: w-2 itself is to be empty for reboot-x (to take that back: holdfast host reboot w-2 --cancel)"
 	for _, c := range []struct {
@@ -56,7 +60,10 @@ func TestAnAdministratorsDrainWaitsWhileAllOtherHostsAreCordoned(t *testing.T) {
 		{"a third one takes pods", wanted(since, cordonedOther("w-2"), corev1.Node{}), "evict a, again after 2s", "again after 2s"},
 		{"the host itself wants it too", own, "evict a, again after 2s", "again after 2s"},
 		{"it was emptied before the other one was cordoned", emptied, "-drain-began", ""},
-		{"both were cordoned in one moment, and this one keeps its cordon", wanted(since, cordonedOther("w-2", drain.Wanted, since)), "again after 1m0s", told(stay, "1m0s")},
+		{"both were cordoned in one moment, and this one keeps its cordon", wanted(since, cordonedOther("w-2", drain.Wanted, since, drain.CordonedBy, ours)), "again after 1m0s", told(stay, "1m0s")},
+		{"a person cordoned the other one, and wants it empty too", wanted(since, cordonedOther("w-2", drain.Wanted, since)), opened, ""},
+		{"it was wanted by a clock that is ahead", ahead, opened, ""},
+		{"a taint keeps ordinary pods from it, and its own go to others with that taint", tainted, "evict a, again after 2s", "again after 2s"},
 		{"both were cordoned in one moment, and this one takes pods again", wanted(since, cordonedOther("w-0", drain.Wanted, since)), strings.ReplaceAll(opened, "w-2", "w-0"), ""},
 		{"the other one is empty already", wanted(since, cordonedOther("w-2", drain.Wanted, since, drain.Had, since)), opened, ""},
 	} {

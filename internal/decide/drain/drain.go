@@ -335,17 +335,20 @@ func (f Facts) nowhere() bool {
 // is cordoned, too.
 func (f Facts) nobody() bool {
 	return !f.nowhere() && !slices.ContainsFunc(f.Others, func(n corev1.Node) bool {
-		return !closed(n.Spec.Taints) && !away(n) && (!n.Spec.Unschedulable || !ofPerson(f.Node.Annotations))
+		return !closed(n.Spec.Taints) && !away(n) && (!n.Spec.Unschedulable || !f.heedsCordons())
 	})
 }
 
 // nobodySince returns since when that is so, by the last of those nodes that went. Nobody notes
-// when one was cordoned: it is not before an administrator wanted this host to be empty.
+// when one was cordoned: it is not before an administrator wanted this host to be empty, by a clock
+// that may be ahead, or the drain began.
 func (f Facts) nobodySince() time.Time {
 	var since time.Time
-	if len(f.cordoned()) > 0 && ofPerson(f.Node.Annotations) {
-		if wanted, err := time.Parse(time.RFC3339, f.Node.Annotations[Wanted]); err == nil {
-			since = wanted
+	if len(f.cordoned()) > 0 && f.heedsCordons() {
+		for _, key := range []string{Wanted, Began} {
+			if at, err := time.Parse(time.RFC3339, f.Node.Annotations[key]); err == nil && (since.IsZero() || at.Before(since)) {
+				since = at
+			}
 		}
 	}
 	for _, n := range f.Others {

@@ -46,7 +46,7 @@ func (h Host) wants(a map[string]string) Activity {
 	case w.Open():
 		return Activity{"waits for its turn " + w.task(), h.Waiting.Turn}
 	case a[drain.Wanted] != "" && !drain.HasWanted(a) && !h.Unschedulable:
-		return Activity{"is to be empty", "holdfast-operator has not begun yet"}
+		return Activity{"is to be empty", cmp.Or(a[drain.Waits], "holdfast-operator has not begun yet")}
 	case a[drain.Wanted] != "" && !drain.HasWanted(a):
 		return Activity{"moves its pods to other hosts", a[drain.Waits]}
 	case drain.HasWanted(a) && h.Unschedulable:

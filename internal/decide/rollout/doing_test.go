@@ -52,6 +52,7 @@ func TestWhatAHostDoesIsToldInWords(t *testing.T) {
 		{"it says nothing of its work", append(turn, rollout.StateOf, "Working"), true, rollout.Activity{Does: "is at work"}},
 		{"it was given a configuration", []string{rollout.DesiredConfig, "a"}, false, rollout.Activity{Does: "was given another configuration", Waits: "its agent has not answered yet"}},
 		{"an administrator wants it empty", []string{drain.Wanted, when}, false, rollout.Activity{Does: "is to be empty", Waits: "holdfast-operator has not begun yet"}},
+		{"an administrator wants it empty, and no other host takes pods", []string{drain.Wanted, when, drain.Waits, "w-2 is cordoned"}, false, rollout.Activity{Does: "is to be empty", Waits: "w-2 is cordoned"}},
 		{"somebody is in the way", []string{drain.Wanted, when, drain.Waits, "default/web"}, true, rollout.Activity{Does: "moves its pods to other hosts", Waits: "default/web"}},
 		{"it is empty", []string{drain.Wanted, when, drain.Had, when}, true, rollout.Activity{Does: "is empty, as an administrator wants since " + when}},
 		{"nobody else takes its pods", []string{drain.Wanted, when, drain.Had, when}, false, rollout.Activity{Does: "keeps its pods, because no other host takes them"}},

@@ -29,7 +29,8 @@ func waitingOf(n *corev1.Node, w, behind Wish) Waiting {
 	var out Waiting
 	if a[drain.Wanted] != "" && !drain.HasWanted(a) {
 		out.InTheWay = a[drain.Waits]
-		if began, err := time.Parse(time.RFC3339, a[drain.Began]); err == nil {
+		// One that cannot go on while no other host takes pods has not begun.
+		if began, err := time.Parse(time.RFC3339, cmp.Or(a[drain.Began], a[drain.Wanted])); err == nil {
 			out.Since = began
 		}
 	}

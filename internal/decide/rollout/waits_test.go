@@ -34,6 +34,7 @@ func TestWhatSomebodyWantsAndDoesNotGetIsTold(t *testing.T) {
 		"nobody wants anything":            {nil, time.Hour, "", false, ""},
 		"a drain with somebody in the way": {emptied, time.Minute, rollout.DrainWaits, false, "holdfast host uncordon cp-1"},
 		"a drain for two hours":            {emptied, 2 * time.Hour, rollout.DrainWaits, true, "holdfast host uncordon cp-1"},
+		"a drain that cannot begin":        {map[string]string{drain.Wanted: wanted, drain.Waits: "no other host takes pods now"}, 2 * time.Hour, rollout.DrainWaits, true, "holdfast host uncordon cp-1"},
 		"a drain that nobody hinders":      {map[string]string{drain.Wanted: wanted, drain.Began: wanted}, 2 * time.Hour, "", false, ""},
 		"a host that keeps its pods":       {map[string]string{drain.Wanted: wanted, drain.Had: wanted, drain.Began: wanted, drain.Waits: "x"}, 2 * time.Hour, "", false, ""},
 		"a host that is empty":             {map[string]string{drain.Wanted: wanted, drain.Had: wanted, drain.CordonedBy: "drain-wanted-" + wanted}, time.Hour, rollout.IsEmpty, false, "holdfast host uncordon cp-1"},

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"slices"
 
@@ -137,7 +136,12 @@ func (h *Host) plan(ctx context.Context, req Request, cfg types.Config) (plan.Pl
 func (h *Host) goesOn(d plan.Desired) error {
 	i := slices.IndexFunc(d.Files, func(f plan.File) bool { return f.Path == model.Path })
 	begun, installed := h.has(state.InstallBegunPath), h.has(state.InstalledPath)
-	if i < 0 || !begun && !installed {
+	switch {
+	case i < 0:
+		return nil
+	case !h.has(model.Path) && h.has(wiping.JournalPath):
+		return errors.New("a wipe of this host did not end, so parts of its former site are left: run holdfast-agent wipe again, then apply it again")
+	case !begun && !installed:
 		return nil
 	}
 	path, err := h.at(model.Path)
@@ -145,9 +149,6 @@ func (h *Host) goesOn(d plan.Desired) error {
 		return err
 	}
 	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) && h.has(wiping.JournalPath) {
-		return errors.New("a wipe of this host did not end, so parts of its former site are left: run holdfast-agent wipe again, then apply it again")
-	}
 	if err != nil {
 		return nil //nolint:nilerr // see above
 	}

@@ -77,12 +77,14 @@ func TestASiteThatCannotBeReadIsNoHindrance(t *testing.T) {
 
 // A wipe deletes site.json early, and the marks of an installation late.
 func TestAHostWhoseWipeDidNotEndTakesNoConfiguration(t *testing.T) {
-	m := newMachine(t)
-	m.put(t, state.InstalledPath, "", 0o644)
-	m.put(t, wiping.JournalPath, "{}", 0o600)
-	_, config := siteText(t, "a", state.RoleMaster)
-	_, err := m.apply(t, config, nil)
-	if _, wrong := errors.AsType[*InputError](err); !wrong || !strings.Contains(err.Error(), "holdfast-agent wipe") {
-		t.Error(err)
+	for _, left := range []string{state.InstalledPath, "/var/lib/pacemaker/cib/cib.xml"} {
+		m := newMachine(t)
+		m.put(t, left, "", 0o644)
+		m.put(t, wiping.JournalPath, "{}", 0o600)
+		_, config := siteText(t, "a", state.RoleMaster)
+		_, err := m.apply(t, config, nil)
+		if _, wrong := errors.AsType[*InputError](err); !wrong || !strings.Contains(err.Error(), "holdfast-agent wipe") {
+			t.Errorf("%s: %v", left, err)
+		}
 	}
 }
