@@ -48,7 +48,7 @@ func TestKubeadmDoesNotGoOnOverDataOfAFormerSite(t *testing.T) {
 	}
 }
 
-// What an earlier run of this installation began is its own.
+// An earlier run of this installation, or its restore, made the data.
 func TestDataOfThisInstallationAreNoHindrance(t *testing.T) {
 	r := foreignRun(t, state.RoleBootstrap)
 	if _, err := r.started(beganInit); err != nil {
