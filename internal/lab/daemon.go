@@ -51,7 +51,7 @@ func RunDaemon(ctx context.Context, b *Lab, log *slog.Logger) error {
 func (d *daemon) start(ctx context.Context) error {
 	d.faults = newFaults(d)
 	for _, h := range d.lab.Layout.Hosts {
-		m := &machine{ctx: ctx, lab: d.lab, host: h, log: d.log, cutPorts: d.faults.cutPorts}
+		m := &machine{ctx: ctx, lab: d.lab, host: h, log: d.log, cutPorts: d.faults.cutPorts, holdsDisk: d.faults.holdDisk}
 		if err := m.adopt(ctx); err != nil {
 			return fmt.Errorf("take over host %s: %w", h.Name, err)
 		}

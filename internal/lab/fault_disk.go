@@ -204,6 +204,13 @@ func (f *faults) startStalls(h Host, stall time.Duration) error {
 	return nil
 }
 
+// holdDisk reports whether a stall or a hang has etcd's disk of a host open.
+func (f *faults) holdDisk(h Host) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.stalls[h.Name] != nil || f.hangs[h.Name] != nil
+}
+
 func (f *faults) stopStalls(h Host) {
 	f.mu.Lock()
 	s := f.stalls[h.Name]

@@ -39,6 +39,8 @@ type machine struct {
 	log  *slog.Logger
 	// cutPorts returns the switch ports that a fault keeps down.
 	cutPorts func() map[string]bool
+	// holdsDisk reports whether a fault has etcd's disk of a host open.
+	holdsDisk func(Host) bool
 
 	mu     sync.Mutex
 	init   *initProcess // nil while off
@@ -117,6 +119,9 @@ func (m *machine) boot(ctx context.Context) error {
 		return nil
 	}
 	if err := settle(ctx, m.host); err != nil {
+		return err
+	}
+	if err := m.plugged(ctx); err != nil {
 		return err
 	}
 	if err := m.lab.renewNameServers(ctx, m.host); err != nil {
@@ -266,8 +271,9 @@ func (p *initProcess) endsWithin(d time.Duration) bool {
 	}
 }
 
-// PowerOff cuts the power: first the host's cables go dead, then its processes.
-// It returns once nothing of the host runs or answers.
+// PowerOff cuts the power: first the host's cables go dead, then etcd's disk loses
+// what nobody has synced, then the host's processes die. It returns once nothing
+// of the host runs or answers.
 func (m *machine) PowerOff(ctx context.Context) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -276,6 +282,7 @@ func (m *machine) PowerOff(ctx context.Context) error {
 		return nil
 	}
 	err := portsDown(m.lab.Layout, m.host)
+	forgot := m.forget()
 	if killErr := m.init.signal(unix.SIGKILL); killErr != nil {
 		return errors.Join(err, fmt.Errorf("kill host %s: %w", m.host.Name, killErr))
 	}
@@ -283,7 +290,11 @@ func (m *machine) PowerOff(ctx context.Context) error {
 		return errors.Join(err, fmt.Errorf("host %s has not stopped within %s: one of its processes hangs in the kernel", m.host.Name, cutPatience))
 	}
 	m.log.Info("cut", "host", m.host.Name)
-	return errors.Join(err, m.ended(ctx))
+	err = errors.Join(err, m.ended(ctx))
+	if forgot {
+		err = errors.Join(err, m.lab.replug(ctx, m.host))
+	}
+	return err
 }
 
 // ended cleans up after a host whose processes are gone. The caller holds mu.

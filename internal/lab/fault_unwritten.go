@@ -1,0 +1,110 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/holdfast/holdfast/internal/adapter/host"
+)
+
+// EXT4_IOC_SHUTDOWN and EXT4_GOING_FLAGS_NOLOGFLUSH of the kernel's fs/ext4/ext4.h: the
+// file system writes nothing any more, not even its journal.
+const (
+	ioctlShutdown = 0x8004587d
+	noLogFlush    = 2
+)
+
+// errDiskInUse reports that something still has etcd's disk open, so it cannot be mounted anew.
+var errDiskInUse = errors.New("something still uses etcd's disk of the host")
+
+// loseUnwritten makes the file system of etcd's disk lose what nobody has synced yet, as
+// memory does without power. The kernel is the machine's, so it would otherwise keep for the
+// host's next boot what the host never wrote to its disk. From here on, until replug, each
+// access of the directory fails.
+func loseUnwritten(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	err = unix.IoctlSetPointerInt(int(f.Fd()), ioctlShutdown, noLogFlush)
+	if err != nil {
+		err = fmt.Errorf("lose what etcd's disk has not written: %w", err)
+	}
+	return errors.Join(err, f.Close())
+}
+
+// replug mounts etcd's disk anew after loseUnwritten. The host has to be off.
+func (b *Lab) replug(ctx context.Context, h Host) error {
+	place, err := b.placeOfDisk(ctx, h)
+	if err != nil {
+		return err
+	}
+	if err := letGo(ctx, b.etcdDir(h), filepath.Join(place, "etcd.img")); err != nil {
+		return fmt.Errorf("etcd's disk of %s: %w", h.Name, err)
+	}
+	return b.mountEtcdDisk(ctx, h)
+}
+
+// letGoPatience bounds the time until the kernel has let go of a disk: the mount namespace of
+// a host that was killed goes a moment after its last process.
+const letGoPatience = 20 * time.Second
+
+// letGo unmounts the image and returns once no loop device has it. Two devices with one
+// image would be two file systems that write over each other.
+func letGo(ctx context.Context, dir, image string) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, letGoPatience, errDiskInUse)
+	defer cancel()
+	for mounted(dir) {
+		if err := unix.Unmount(dir, 0); err != nil && !errors.Is(err, unix.EBUSY) {
+			return err
+		}
+		if mounted(dir) && host.Sleep(ctx, hangPause) != nil {
+			return context.Cause(ctx)
+		}
+	}
+	for {
+		out, err := host.Run(ctx, host.Command("losetup", "--noheadings", "--output", "NAME", "--associated", image))
+		if err != nil || len(out) == 0 {
+			return err
+		}
+		if host.Sleep(ctx, hangPause) != nil {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// plugged makes etcd's disk ready for a boot: a daemon that was killed in the middle of a power
+// cut leaves it shut down, or not mounted. Only a sync tells the former: the kernel still lists
+// the directory from its memory.
+func (m *machine) plugged(ctx context.Context) error {
+	dir := m.lab.etcdDir(m.host)
+	switch {
+	case !mounted(dir) && m.host.Role.ControlPlane():
+		return m.lab.mountEtcdDisk(ctx, m.host)
+	case !mounted(dir) || m.holdsDisk(m.host):
+		return nil
+	case errors.Is(host.SyncDir(dir), unix.EIO):
+		return m.lab.replug(ctx, m.host)
+	}
+	return nil
+}
+
+// forget makes etcd's disk of a host that loses its power lose what nobody has synced, and
+// reports whether it did. A disk that a fault holds frozen keeps it, since the fault has it open.
+func (m *machine) forget() bool {
+	dir := m.lab.etcdDir(m.host)
+	if !mounted(dir) || m.holdsDisk(m.host) {
+		return false
+	}
+	if err := loseUnwritten(dir); err != nil {
+		m.log.Warn("etcd's disk keeps what nobody synced", "host", m.host.Name, "error", err)
+		return false
+	}
+	return true
+}
