@@ -16,30 +16,51 @@ func ofPerson(annotations map[string]string) bool {
 	return annotations[Wanted] != "" && !Empties(annotations[Desired])
 }
 
-// heedsCordons reports whether a drain does not go on while all other hosts are cordoned. Pods of a host
-// with a taint of its own go to others with that taint, of which this package does not know.
-func (f Facts) heedsCordons() bool {
-	return ofPerson(f.Node.Annotations) && !closed(f.Node.Spec.Taints)
-}
+// heedsCordons reports whether a drain does not go on while all other hosts are cordoned.
+func (f Facts) heedsCordons() bool { return ofPerson(f.Node.Annotations) }
 
 // cordoned returns the other nodes that are cordoned and would take pods of this one otherwise.
 func (f Facts) cordoned() []corev1.Node {
 	var out []corev1.Node
-	if closed(f.Node.Spec.Taints) {
-		return nil
-	}
 	for _, n := range f.Others {
-		if n.Spec.Unschedulable && !closed(n.Spec.Taints) {
+		if n.Spec.Unschedulable && f.fits(n) {
 			out = append(out, n)
 		}
 	}
 	return out
 }
 
+// fits reports whether another node may have pods of this one: any that takes ordinary pods, and one
+// that is tainted alike.
+func (f Facts) fits(n corev1.Node) bool { return !closed(n.Spec.Taints) || f.alike(n) }
+
+// alike reports whether another node keeps ordinary pods away by taints that this one has, too. Pods
+// that run here tolerate them.
+func (f Facts) alike(n corev1.Node) bool {
+	return closed(n.Spec.Taints) && !slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool {
+		return closes(t) && !slices.ContainsFunc(f.Node.Spec.Taints, func(own corev1.Taint) bool {
+			return own.Key == t.Key && own.Value == t.Value && own.Effect == t.Effect
+		})
+	})
+}
+
+// takes reports whether another node takes pods of this one now, as far as is known. A cordon of one
+// that is tainted alike always counts: without it the others decide, as for any host.
+func (f Facts) takes(n corev1.Node) bool {
+	switch {
+	case away(n) || !f.fits(n):
+		return false
+	case n.Spec.Unschedulable:
+		return !f.heedsCordons() && !closed(n.Spec.Taints)
+	default:
+		return true
+	}
+}
+
 // allCordoned says of each other node that would take pods that it is cordoned, and what frees it;
 // empty if one of them is not cordoned, or none is there.
 func (f Facts) allCordoned() string {
-	if f.nowhere() || slices.ContainsFunc(f.Others, func(n corev1.Node) bool { return !n.Spec.Unschedulable && !closed(n.Spec.Taints) }) {
+	if f.nowhere() || slices.ContainsFunc(f.Others, func(n corev1.Node) bool { return !n.Spec.Unschedulable && f.fits(n) }) {
 		return ""
 	}
 	return f.freed()
@@ -49,14 +70,29 @@ func (f Facts) allCordoned() string {
 func (f Facts) freed() string {
 	var out []string
 	for _, n := range f.cordoned() {
-		if own := OwnWish(&n); own != "" {
-			out = append(out, own)
-			continue
-		}
-		out = append(out, n.Name+" is cordoned (holdfast host uncordon "+n.Name+")")
+		out = append(out, frees(&n))
 	}
 	slices.Sort(out)
 	return strings.Join(out, ", ")
+}
+
+// frees says what frees a node that is cordoned. It names no command for one that an administrator
+// wants to be empty: that may be a removal, which the command would take back, and no node says so.
+// Nor does it for one that is off or away, since it would take no pods then either.
+func frees(n *corev1.Node) string {
+	own, wanted := OwnWish(n), n.Annotations[Wanted]
+	switch {
+	case own != "":
+		return own
+	case slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeOutOfService }):
+		return n.Name + " is off"
+	case away(*n):
+		return n.Name + " is not ready"
+	case wanted != "":
+		return n.Name + " is to be empty, as an administrator wants since " + wanted
+	default:
+		return n.Name + " is cordoned (holdfast host uncordon " + n.Name + ")"
+	}
 }
 
 // OwnWish says for what a host itself wants to be empty, and what ends that; empty if it does not.

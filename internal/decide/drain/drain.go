@@ -332,11 +332,9 @@ func (f Facts) nowhere() bool {
 
 // nobody reports whether each other node that takes pods is known not to be ready. Pods that
 // were evicted then would run nowhere until one is back. An administrator's drain counts one that
-// is cordoned, too.
+// is cordoned, too. Of a host with a taint of its own the pods go to others with that taint as well.
 func (f Facts) nobody() bool {
-	return !f.nowhere() && !slices.ContainsFunc(f.Others, func(n corev1.Node) bool {
-		return !closed(n.Spec.Taints) && !away(n) && (!n.Spec.Unschedulable || !f.heedsCordons())
-	})
+	return !f.nowhere() && !slices.ContainsFunc(f.Others, f.takes)
 }
 
 // nobodySince returns since when that is so, by the last of those nodes that went. Nobody notes
@@ -352,7 +350,7 @@ func (f Facts) nobodySince() time.Time {
 		}
 	}
 	for _, n := range f.Others {
-		if at := ready(n); !closed(n.Spec.Taints) && at != nil && at.LastTransitionTime.After(since) {
+		if at := ready(n); f.fits(n) && at != nil && at.LastTransitionTime.After(since) {
 			since = at.LastTransitionTime.Time
 		}
 	}
@@ -375,13 +373,10 @@ func ready(n corev1.Node) *corev1.NodeCondition {
 }
 
 // closed reports whether taints keep ordinary pods away for good.
-func closed(taints []corev1.Taint) bool {
-	for _, t := range taints {
-		if t.Effect != corev1.TaintEffectPreferNoSchedule && !strings.HasPrefix(t.Key, passing) {
-			return true
-		}
-	}
-	return false
+func closed(taints []corev1.Taint) bool { return slices.ContainsFunc(taints, closes) }
+
+func closes(t corev1.Taint) bool {
+	return t.Effect != corev1.TaintEffectPreferNoSchedule && !strings.HasPrefix(t.Key, passing)
 }
 
 // passing begins the keys of taints that come and go with a host's health or with
