@@ -169,7 +169,7 @@ func (r wipeReport) text() string {
 // wiper returns the Wiper of this host. It reads the site before the wipe deletes it.
 func wiper(streams command.Streams, disks []string) *wipe.Wiper {
 	w := &wipe.Wiper{
-		Root: "/", Inventory: wiping.All(), Disks: disks, Run: host.Local, Mounts: wipe.Mounts, Unmount: wipe.Unmount,
+		Root: "/", Inventory: wiping.All(), Disks: disks, Run: host.Local, Mounts: wipe.Mounts, Unmount: wipe.Unmount, Sync: host.SyncFilesystem,
 		Resolver: func(ctx context.Context) error {
 			_, err := resolver.New(resolver.Options{Root: "/"}).Remove(ctx)
 			return err

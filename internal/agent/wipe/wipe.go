@@ -35,6 +35,8 @@ type Wiper struct {
 	// Mounts returns the mount points of the host, and Unmount detaches one.
 	Mounts  func() ([]string, error)
 	Unmount func(path string) error
+	// Sync makes durable what was changed on the file system of a path.
+	Sync func(path string) error
 	// Resolver makes the host use its own name servers again.
 	Resolver func(ctx context.Context) error
 	Say      func(format string, args ...any)
@@ -137,6 +139,7 @@ func (w *Wiper) Wipe(ctx context.Context) error {
 		{"delete files", w.remove},
 		{"have systemd forget the units", w.forget},
 		{"wipe the named disks", w.wipeDisks},
+		{"make that durable", w.settle},
 	} {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -146,7 +149,22 @@ func (w *Wiper) Wipe(ctx context.Context) error {
 			return fmt.Errorf("%s: %w", s.says, err)
 		}
 	}
-	return host.RemoveFile(w.path(wiping.JournalPath))
+	if err := host.RemoveFile(w.path(wiping.JournalPath)); err != nil {
+		return err
+	}
+	return w.Sync(filepath.Dir(w.path(wiping.JournalPath)))
+}
+
+// settle makes durable what was deleted, before the journal goes: a power cut could bring a part of it
+// back, and nobody would know that the wipe has to go on.
+func (w *Wiper) settle(context.Context) error {
+	var errs []error
+	for _, dir := range []string{"/", "/var", "/var/lib", "/var/log", state.EtcdDataDir} {
+		if path := w.path(dir); host.Exists(path) {
+			errs = append(errs, w.Sync(path))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // Finds lists the paths of the inventory that exist on this host.

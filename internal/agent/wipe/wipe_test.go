@@ -29,6 +29,8 @@ type machine struct {
 	answer map[string]string
 	fails  string
 	mounts []string
+	// synced are the paths whose file systems were synced, with "!" for those after the journal went.
+	synced []string
 }
 
 func (m *machine) run(_ context.Context, args ...string) ([]byte, error) {
@@ -60,6 +62,16 @@ func (m *machine) wiper(root string) *Wiper {
 		Mounts: func() ([]string, error) { return slices.Clone(m.mounts), nil },
 		Unmount: func(path string) error {
 			m.mounts = slices.DeleteFunc(m.mounts, func(p string) bool { return p == path })
+			return nil
+		},
+		Sync: func(path string) error {
+			if path = strings.TrimPrefix(path, root); !host.Exists(filepath.Join(root, wiping.JournalPath)) {
+				path = "!" + path
+			}
+			m.synced = append(m.synced, path)
+			if m.fails == "sync" {
+				return errors.New("it failed")
+			}
 			return nil
 		},
 		Resolver: func(context.Context) error { return nil }, Say: func(string, ...any) {},
@@ -215,10 +227,14 @@ func TestAWipeDeletesWhatIsOursAndNothingElse(t *testing.T) {
 	if Begun(root) {
 		t.Error("the journal is left")
 	}
+	// A power cut must not bring back what was deleted, nor the journal alone.
+	if want := []string{"", "/var", "/var/lib", "!/var/lib"}; !slices.Equal(m.synced, want) {
+		t.Errorf("synced are %q, want %q", m.synced, want)
+	}
 }
 
 func TestAWipeThatIsCutOffGoesOnFromTheJournal(t *testing.T) {
-	for _, fails := range []string{"systemctl stop -- kubelet.service", "ip -j", "nft delete", "systemctl daemon-reload", "wipefs"} {
+	for _, fails := range []string{"systemctl stop -- kubelet.service", "ip -j", "nft delete", "systemctl daemon-reload", "wipefs", "sync"} {
 		root, m := t.TempDir(), newMachine()
 		put(t, root, ours...)
 		w := m.wiper(root)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -132,7 +133,8 @@ func (h *Host) plan(ctx context.Context, req Request, cfg types.Config) (plan.Pl
 
 // goesOn returns an error if the installation of this host began with the site.json of another site,
 // life or role than that of a configuration. One that cannot be read is no hindrance: its reader
-// says so.
+// says so. It returns one, too, if a wipe did not end: a host that lives on with its permission would
+// be deleted without a question, months later.
 func (h *Host) goesOn(d plan.Desired) error {
 	i := slices.IndexFunc(d.Files, func(f plan.File) bool { return f.Path == model.Path })
 	begun, installed := h.has(state.InstallBegunPath), h.has(state.InstalledPath)
@@ -141,6 +143,9 @@ func (h *Host) goesOn(d plan.Desired) error {
 		return nil
 	case !h.has(model.Path) && h.has(wiping.JournalPath):
 		return errors.New("a wipe of this host did not end, so parts of its former site are left: run holdfast-agent wipe again, then apply it again")
+	case h.mayBeWiped(d.Files[i].Contents):
+		return errors.New("a wipe of this host has begun and did not end, and may go on at any time without a question: run holdfast-agent wipe again, then apply it again. " +
+			"To keep the host instead: rm " + wiping.JournalPath + ", then apply it again; what the wipe has deleted already stays so")
 	case !begun && !installed:
 		return nil
 	}
@@ -161,6 +166,25 @@ func (h *Host) goesOn(d plan.Desired) error {
 		return nil //nolint:nilerr // see above
 	}
 	return installation.Mixed(have, want, installed)
+}
+
+// mayBeWiped reports whether a wipe that was allowed and did not end would go on on a host with a
+// site.json. A permission that cannot be read allows nothing.
+func (h *Host) mayBeWiped(text []byte) bool {
+	path, err := h.at(wiping.JournalPath)
+	if err != nil {
+		return false
+	}
+	journal, err := os.ReadFile(path)
+	if err != nil {
+		return false
+	}
+	var allowed wiping.Life
+	if json.Unmarshal(journal, &allowed) != nil {
+		return false
+	}
+	s, err := model.Unmarshal(text)
+	return err == nil && wiping.Continues(allowed, &wiping.Life{Cluster: s.Identity.ClusterID, Life: s.Life.ID})
 }
 
 // has reports whether a path exists on the host.

@@ -88,3 +88,42 @@ func TestAHostWhoseWipeDidNotEndTakesNoConfiguration(t *testing.T) {
 		}
 	}
 }
+
+// The permission of a wipe that was broken off early stayed on the host that went on, and months later
+// a wipe asked nothing. One of another life allows nothing.
+func TestAHostThatMayBeWipedTakesNoConfiguration(t *testing.T) {
+	for name, c := range map[string]struct {
+		journal, site string // site is the cluster of the host's own site.json
+		refused       bool
+	}{
+		"a wipe of this life":                     {`{"host":"w-1","cluster":"a"}`, "a", true},
+		"the same, and site.json is damaged":      {`{"host":"w-1","cluster":"a"}`, "", true},
+		"a wipe of another cluster":               {`{"host":"w-1","cluster":"b"}`, "a", false},
+		"a wipe of a former life":                 {`{"host":"w-1","cluster":"a","life":"1"}`, "a", false},
+		"a journal that cannot be read":           {`{"host":"w-1","clus`, "a", false},
+		"one of an earlier build, without a life": {`{"host":"w-1"}`, "a", false},
+	} {
+		for _, installed := range []bool{false, true} {
+			m := newMachine(t)
+			before, config := siteText(t, "a", state.RoleMaster)
+			if c.site == "" {
+				before = "{"
+			}
+			m.put(t, model.Path, before, 0o600)
+			m.put(t, wiping.JournalPath, c.journal, 0o600)
+			if installed {
+				m.put(t, state.InstalledPath, "", 0o644)
+			}
+			_, err := m.apply(t, config, nil)
+			_, wrong := errors.AsType[*InputError](err)
+			switch {
+			case !c.refused && err != nil:
+				t.Errorf("%s: %v", name, err)
+			case c.refused && (!wrong || !strings.Contains(err.Error(), "holdfast-agent wipe") || !strings.Contains(err.Error(), "rm "+wiping.JournalPath)):
+				t.Errorf("%s: %v", name, err)
+			case c.refused && m.read(t, model.Path) != before:
+				t.Errorf("%s: it changed the host", name)
+			}
+		}
+	}
+}
