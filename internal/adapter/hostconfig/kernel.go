@@ -143,8 +143,13 @@ func (w Writer) runLoader(ctx context.Context, name string, args ...string) ([]b
 // updateGrub is GRUB as Debian has it: a file beside the distribution's own.
 type updateGrub struct{ Writer }
 
-// grubPath is read after the distribution's files, by its name.
-const grubPath = "/etc/default/grub.d/99-holdfast-machineconfig.cfg"
+// grubPath is read after the files of packages and of administrators, such as kdump-tools.cfg and
+// local.cfg: grub-mkconfig takes them in the order of their names, in which digits come first.
+// An assignment in one that is read later would take our arguments away.
+const grubPath = "/etc/default/grub.d/zzz-holdfast-machineconfig.cfg"
+
+// grubFormerPath is that of earlier releases, which is read before those files.
+const grubFormerPath = "/etc/default/grub.d/99-holdfast-machineconfig.cfg"
 
 func (g updateGrub) set(ctx context.Context, _ [][]string, want []string) error {
 	path := filepath.Join(g.Files.Root, grubPath)
@@ -158,16 +163,19 @@ func (g updateGrub) set(ctx context.Context, _ [][]string, want []string) error 
 	if err != nil {
 		return err
 	}
+	// The new file is durable by now. A cut in between leaves both, and each argument twice.
+	if g.outdated() {
+		if err := g.Files.Remove(filepath.Join(g.Files.Root, grubFormerPath)); err != nil {
+			return err
+		}
+	}
 	_, err = g.runLoader(ctx, "update-grub")
 	return err
 }
 
 // outdated reports whether GRUB has our arguments from an earlier release, which put them before
-// the distribution's own.
-func (w Writer) outdated() bool {
-	text, err := os.ReadFile(filepath.Join(w.Files.Root, grubPath))
-	return err == nil && strings.Contains(string(text), "\nGRUB_CMDLINE_LINUX=")
-}
+// those of others.
+func (w Writer) outdated() bool { return w.any(grubFormerPath) != "" }
 
 func (updateGrub) loses(context.Context) ([]string, error) { return nil, nil }
 

@@ -368,24 +368,6 @@ func TestArgumentsThatSomebodyTookFromTheBootLoaderAreGivenOnceMore(t *testing.T
 	}
 }
 
-// TestGRUBIsToldOnceMoreWhatAnEarlierReleaseToldIt: that put the arguments before the distribution's own.
-func TestGRUBIsToldOnceMoreWhatAnEarlierReleaseToldIt(t *testing.T) {
-	m := newMachine(t)
-	m.has(t, "rendered-worker-1", first())
-	if err := m.write(t); err != nil {
-		t.Fatal(err)
-	}
-	told := m.read(t, grubPath)
-	m.put(t, grubPath, strings.ReplaceAll(told, "_DEFAULT", ""), 0o644)
-	for _, want := range []int{1, 0} {
-		m.commands = nil
-		err := m.write(t)
-		if n := len(slices.DeleteFunc(m.commands, func(c string) bool { return !strings.HasPrefix(c, "update-grub") })); err != nil || n != want || m.read(t, grubPath) != told {
-			t.Errorf("%d times, want %d, %v:\n%s", n, want, err, m.read(t, grubPath))
-		}
-	}
-}
-
 // TestWhatGrubbyReplacesIsGivenBackOnce, over a run that is cut at any effect. What could
 // not be given back is refused before anything is replaced.
 func TestWhatGrubbyReplacesIsGivenBackOnce(t *testing.T) {

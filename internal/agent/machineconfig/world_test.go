@@ -265,7 +265,7 @@ func (w *world) instrument(writer *hostconfig.Writer) {
 	f.Owner = func(fs.FileInfo) (int, int) { return 0, 0 }
 	f.Run = func(ctx context.Context, c host.Cmd) ([]byte, error) {
 		if c.Name == "update-grub" {
-			return nil, w.effect(func() error { w.menu = w.file("/etc/default/grub.d/99-holdfast-machineconfig.cfg"); return nil })
+			return nil, w.effect(func() error { w.menu = w.file("/etc/default/grub.d/zzz-holdfast-machineconfig.cfg"); return nil })
 		}
 		return w.systemctl(ctx, slices.DeleteFunc(slices.Clone(c.Args), func(a string) bool { return strings.HasPrefix(a, "--root") })...)
 	}
