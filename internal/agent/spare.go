@@ -92,18 +92,31 @@ func startAgain(ctx context.Context, files records.Files, start func(context.Con
 	return start(ctx, p.Value)
 }
 
+// keeperLimit bounds the question to the etcd keeper in a shutdown. A disk or a podman that hangs has
+// it answer late, and what the host gives up next has some seconds only.
+const keeperLimit = 2 * time.Second
+
 // mayHalt returns whether etcd of this host has to be stopped in the place of Pacemaker, and
 // the other host goes on.
 func (s spare) mayHalt(ctx context.Context) (state.Fact[bool], string) {
-	p := s.pacemaker()
+	const unseen = "nobody has looked lately"
+	p, name := s.pacemaker(), s.view().Host.NodeName
+	switch {
+	case s.now().Sub(p.At).Abs() > pacemakerstatus.Silence:
+		return state.Fact[bool]{}, unseen
+	case !rollout.LeftAlone(p.Status, name): // so in most shutdowns nobody waits for the keeper
+		return state.Known(false), "Pacemaker stops etcd"
+	}
+	ctx, stop := context.WithTimeout(ctx, keeperLimit)
+	defer stop()
 	r, err := s.keeper(ctx)
 	switch {
 	case err != nil:
 		return state.Fact[bool]{}, err.Error()
-	case s.now().Sub(p.At).Abs() > pacemakerstatus.Silence, s.now().Sub(r.At).Abs() > pacemakerstatus.Silence:
-		return state.Fact[bool]{}, "nobody has looked lately"
-	case !rollout.PairHalts(p.Status, s.view().Host.NodeName, r):
-		return state.Known(false), "the other control plane cannot go on without it, or Pacemaker stops etcd"
+	case s.now().Sub(r.At).Abs() > pacemakerstatus.Silence:
+		return state.Fact[bool]{}, unseen
+	case !rollout.PairHalts(p.Status, name, r):
+		return state.Known(false), "the other control plane cannot go on without it"
 	}
 	return state.Known(true), ""
 }

@@ -164,13 +164,14 @@ func TestAHostAsksItsKeeperWhetherEtcdHasToLeaveInAMaintenance(t *testing.T) {
 		looked, seen time.Duration
 		err          error
 		want         state.Fact[bool]
+		asks         bool
 	}{
-		"in maintenance":             {maintained, 0, 0, nil, state.Known(true)},
-		"Pacemaker stops etcd":       {pair(now, metav1.ConditionTrue)(), 0, 0, nil, state.Known(false)},
-		"the keeper looked long ago": {maintained, time.Hour, 0, nil, state.Fact[bool]{}},
-		"the agent looked long ago":  {maintained, 0, time.Hour, nil, state.Fact[bool]{}},
-		"the keeper does not answer": {maintained, 0, 0, errors.New("no answer"), state.Fact[bool]{}},
-		"Pacemaker was never read":   {pacemakerstatus.Report{}, 0, 0, nil, state.Fact[bool]{}},
+		"in maintenance":             {maintained, 0, 0, nil, state.Known(true), true},
+		"Pacemaker stops etcd":       {pair(now, metav1.ConditionTrue)(), 0, 0, errors.New("no answer"), state.Known(false), false},
+		"the keeper looked long ago": {maintained, time.Hour, 0, nil, state.Fact[bool]{}, true},
+		"the agent looked long ago":  {maintained, 0, time.Hour, nil, state.Fact[bool]{}, false},
+		"the keeper does not answer": {maintained, 0, 0, errors.New("no answer"), state.Fact[bool]{}, true},
+		"Pacemaker was never read":   {pacemakerstatus.Report{}, 0, 0, nil, state.Fact[bool]{}, false},
 	} {
 		s := spare{controlPlanes: 2, view: viewOf("cp-1", "cp-2"), now: func() time.Time { return now }}
 		s.pacemaker = func() pacemakerstatus.Report {
@@ -178,18 +179,23 @@ func TestAHostAsksItsKeeperWhetherEtcdHasToLeaveInAMaintenance(t *testing.T) {
 			p.At = p.At.Add(-c.seen)
 			return p
 		}
-		s.keeper = func(context.Context) (state.EtcdReport, error) {
+		asked := false
+		s.keeper = func(ctx context.Context) (state.EtcdReport, error) {
+			asked = true
+			if until, bounded := ctx.Deadline(); !bounded || time.Until(until) > keeperLimit {
+				t.Errorf("%s: the question ends at %s", name, until)
+			}
 			r := r
 			r.At = r.At.Add(-c.looked)
 			return r, c.err
 		}
-		if got, why := s.mayHalt(t.Context()); got != c.want || (why == "") != state.Is(c.want, true) {
-			t.Errorf("%s: %+v, %q", name, got, why)
+		if got, why := s.mayHalt(t.Context()); got != c.want || (why == "") != state.Is(c.want, true) || asked != c.asks {
+			t.Errorf("%s: %+v, %q, asks the keeper: %t", name, got, why, asked)
 		}
-		var asked, none machineconfig.Cluster
-		s.tell(&asked)
+		var tells, none machineconfig.Cluster
+		s.tell(&tells)
 		s.keeper = nil
-		if s.tell(&none); asked.MayHalt == nil || none.MayHalt != nil {
+		if s.tell(&none); tells.MayHalt == nil || none.MayHalt != nil {
 			t.Error("a host of two is not asked, or one without an etcd keeper is")
 		}
 	}

@@ -87,13 +87,13 @@ func PairHalts(s etcdv1.PacemakerClusterStatus, name string, r state.EtcdReport)
 	carries := state.Is(own.Pacemaker.Contact, true) && peer.Known && state.Is(peer.Value.Running, true) && !peer.Value.Leaving &&
 		peer.Value.Stalled == 0 && peer.Value.Sick == "" && inPair(state.Known(peer.Value.Record))
 	planned := own.Third.Coming || !own.Third.Word.Known
-	return leftAlone(s, name) && serves && carries && !planned
+	return LeftAlone(s, name) && serves && carries && !planned
 }
 
 func inPair(r state.Fact[state.EtcdRecord]) bool { return r.Known && r.Value.State == state.EtcdPair }
 
-// leftAlone reports whether Pacemaker does not stop etcd of a host.
-func leftAlone(s etcdv1.PacemakerClusterStatus, name string) bool {
+// LeftAlone reports whether Pacemaker does not stop etcd of a host.
+func LeftAlone(s etcdv1.PacemakerClusterStatus, name string) bool {
 	for _, n := range nodes(s) {
 		for _, r := range n.Resources {
 			if n.NodeName == name && r.Name == etcdv1.PacemakerClusterResourceNameEtcd {
