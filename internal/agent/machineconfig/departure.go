@@ -3,6 +3,7 @@ package machineconfig
 import (
 	"cmp"
 	"context"
+	"errors"
 	"strings"
 	"sync"
 	"time"
@@ -117,8 +118,6 @@ func (a *Agent) mayHalt(ctx context.Context) bool {
 	if a.cluster.MayHalt == nil {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(ctx, askLimit)
-	defer cancel()
 	may, _ := a.cluster.MayHalt(ctx)
 	return state.Is(may, true)
 }
@@ -191,16 +190,15 @@ func (a *Agent) watchShutdown(ctx context.Context) (loop.Result, error) {
 	if wished {
 		a.wake.Kick() // it takes its wish back, and tells the API
 	}
+	var notStarted, notUnhalted error
+	if a.out.ran { // first: the other step may take all the time and fail, and the next shutdown needs the unit
+		_, notStarted = a.Systemctl(ctx, "start", "--no-block", "--", unit.LeaveUnit)
+		a.out.ran = notStarted != nil && host.ExitCode(notStarted) != notLoaded
+	}
 	if a.out.halted != "" {
-		if err := a.cluster.Unhalt(ctx); err != nil {
-			return loop.Result{}, err
+		if notUnhalted = a.cluster.Unhalt(ctx); notUnhalted == nil {
+			a.out.halted = ""
 		}
-		a.out.halted = ""
 	}
-	if a.out.ran {
-		_, err := a.Systemctl(ctx, "start", "--no-block", "--", unit.LeaveUnit)
-		a.out.ran = err != nil && host.ExitCode(err) != notLoaded
-		return again, err
-	}
-	return again, nil
+	return again, errors.Join(notStarted, notUnhalted)
 }
