@@ -151,16 +151,18 @@ func Away(nodes []state.Node, but ...string) []string {
 }
 
 // away says for which work a control plane is away, or is about to be; empty for none. A host
-// that was just lost shows in etcd.
+// that was just lost shows in etcd. One that waits for a person's boot, maybe for weeks, does no
+// work: a person may boot any host at any time. It has its turn once it is wanted by a command.
 func away(n state.Node) string {
 	turn, unreadTurn := annotation.Decode[annotation.Turn](n.Annotations[annotation.TurnOf])
 	said, unread := annotation.Decode[annotation.Host](n.Annotations[annotation.HostOf])
+	wish := rollout.WishOf(n.Annotations)
 	switch {
 	case unreadTurn == nil && turn.Wish == parachute.Go && !state.Is(said.Facts.Release, turn.To), unread == nil && !said.Journal.Step.AtRest():
 		return "is on its way to another release"
-	case rollout.WishOf(n.Annotations).HasTurn():
-		return "has its turn to boot or for updates"
-	case n.Annotations[rollout.StateOf] == string(rollout.Working):
+	case wish.HasTurn():
+		return "has its turn to boot or for updates (to take that back: " + wish.Cancel(n.Name) + ")"
+	case n.Annotations[rollout.StateOf] == string(rollout.Working) && n.Annotations[rollout.StageAt] != string(rollout.WaitsForBoot):
 		return "is at work on its configuration"
 	case n.Annotations[drain.CordonedBy] != "":
 		return "is drained"

@@ -108,9 +108,12 @@ func TestControlPlanesThatAreAwayAreSeen(t *testing.T) {
 		"its turn in an upgrade":    {map[string]string{annotation.TurnOf: written(t, turn)}, "on its way to another release"},
 		"a turn that it has taken":  {map[string]string{annotation.TurnOf: written(t, turn), annotation.HostOf: written(t, annotation.Host{Facts: gate.Host{Release: state.Known("sha256:b")}})}, ""},
 		"on its way":                {map[string]string{annotation.HostOf: written(t, annotation.Host{Journal: parachute.Journal{Step: parachute.Proving}})}, "on its way to another release"},
-		"its turn to boot":          {map[string]string{rollout.RebootWanted: wish, rollout.RebootFrom: wish + " boot", rollout.RebootGiven: wish + " " + wish}, "its turn to boot"},
+		"its turn to boot":          {map[string]string{rollout.RebootWanted: wish, rollout.RebootFrom: wish + " boot", rollout.RebootGiven: wish + " " + wish}, "its turn to boot or for updates (to take that back: holdfast host reboot cp-2 --cancel)"},
 		"a boot that was not given": {map[string]string{rollout.RebootWanted: wish}, ""},
 		"at work":                   {map[string]string{rollout.StateOf: string(rollout.Working)}, "at work"},
+		"a boot by hand":            {map[string]string{rollout.StateOf: string(rollout.Working), rollout.StageAt: string(rollout.WaitsForBoot)}, ""},
+		"a boot by hand, in turn":   {map[string]string{rollout.StateOf: string(rollout.Working), rollout.StageAt: string(rollout.WaitsForBoot), rollout.RebootWanted: wish, rollout.RebootFrom: wish + " boot", rollout.RebootGiven: wish + " " + wish}, "its turn to boot"},
+		"a boot by hand, drained":   {map[string]string{rollout.StateOf: string(rollout.Working), rollout.StageAt: string(rollout.WaitsForBoot), drain.CordonedBy: "x"}, "drained"},
 		"drained":                   {map[string]string{drain.CordonedBy: "x"}, "drained"},
 		"what nobody can read":      {map[string]string{annotation.TurnOf: "{", annotation.HostOf: "{", Annotation: "{"}, ""},
 	} {

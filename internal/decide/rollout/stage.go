@@ -179,7 +179,7 @@ func withoutPool(now time.Time, hosts []Host, pools []PoolState) []Trouble {
 func (h Host) trouble(now time.Time) (Trouble, bool) {
 	t := Trouble{Host: h.Name, Config: h.Desired, Has: h.Current, Why: h.Reason, InTheWay: h.InTheWay, Since: h.asked()}
 	if h.rebooting() {
-		t.Cancel = h.Wish.cancel(h.Name)
+		t.Cancel = h.Wish.Cancel(h.Name)
 	}
 	if h.silent(now) {
 		t.Kind, t.Late = IsSilent, true

@@ -65,7 +65,7 @@ func (h Host) OfWishes(now time.Time) []Trouble {
 		if w.InWindow {
 			limit = WindowLateAfter
 		}
-		t := Trouble{Host: h.Name, Kind: WishWaits, Patch: w.Patch, Since: w.At, Why: of.why, Cancel: w.cancel(h.Name)}
+		t := Trouble{Host: h.Name, Kind: WishWaits, Patch: w.Patch, Since: w.At, Why: of.why, Cancel: w.Cancel(h.Name)}
 		t.Late = t.older(now, limit)
 		out = append(out, t)
 	}
@@ -82,8 +82,8 @@ func (h Host) OfWishes(now time.Time) []Trouble {
 	return out
 }
 
-// cancel is the command that takes a wish for a host back.
-func (w Wish) cancel(host string) string {
+// Cancel is the command that takes a wish for a host back.
+func (w Wish) Cancel(host string) string {
 	if w.Patch {
 		return "holdfast host patch " + host + " --cancel"
 	}
