@@ -311,6 +311,7 @@ func statementText(text string) string {
 		{st.SeenSeq != 0, fmt.Sprintf("has read %d", st.SeenSeq)},
 		{st.Data.Known, "data " + string(st.Data.Value.Copy)},
 		{st.Stalled != 0, "stalled " + st.Stalled.String()},
+		{st.Earlier != 0, "from before " + st.Earlier.String()},
 		{st.PeerStalled != 0, "peer stalled " + st.PeerStalled.String()},
 		{st.Sick != "", "sick: " + st.Sick},
 		{len(st.Addresses) > 0, fmt.Sprint("at ", st.Addresses)},

@@ -47,6 +47,8 @@ func leavingSentences() []sentence {
 		{"not while a restart may still end", like("who was stopped without leaving leaves once its peer commits nothing because of that", leavingFor(LeaveLimit)), state.EtcdIdle, "leave.stopped"},
 		{"nor beside a peer that stops too", like("who was stopped without leaving leaves once its peer commits nothing because of that", peerLeaves), state.EtcdIdle, "leave.stopped"},
 		{"nor beside a peer that was started a moment ago: both may be", like("who was stopped without leaving leaves once its peer commits nothing because of that", peerStalls(StallAfter-StallStep-1)), state.EtcdIdle, "leave.stopped"},
+		{"nor beside one that was started a moment ago, and stalled before that", like("who was stopped without leaving leaves once its peer commits nothing because of that", peerStalls(StallAfter+StallStep), peerStalledBefore(StallAfter)), state.EtcdIdle, "leave.stopped"},
+		{"a stall before that does not count, and does no harm", like("who was stopped without leaving leaves once its peer commits nothing because of that", peerStalls(2*StallAfter-StallStep), peerStalledBefore(StallAfter)), state.EtcdWriteRecord, "leave.depart-stopped"},
 		{"nor beside one that has a leader", like("who was stopped without leaving leaves once its peer commits nothing because of that", at(func(s *state.EtcdSnapshot) { s.Statement.Value.Leaderless = false })), state.EtcdIdle, "leave.stopped"},
 		{"nor beside one whose etcd is down", like("who was stopped without leaving leaves once its peer commits nothing because of that", peerStopped), state.EtcdIdle, "leave.stopped"},
 		{"nor beside one whose etcd cannot work", like("who was stopped without leaving leaves once its peer commits nothing because of that", at(func(s *state.EtcdSnapshot) { s.Statement.Value.Sick = "its disk hangs" })), state.EtcdIdle, "leave.stopped"},
@@ -64,6 +66,11 @@ func staysStopped(s *state.EtcdSnapshot) {
 	leaves(s)
 	s.Pacemaker.LeavingFor = LeaveLimit + 1
 	s.Statement.Value.Leaderless, s.Statement.Value.Stalled = true, StallAfter-StallStep
+}
+
+// peerStalledBefore makes the peer state which part of that is from before it knew no leader.
+func peerStalledBefore(d time.Duration) change {
+	return func(s *state.EtcdSnapshot) { s.Statement.Value.Earlier = d }
 }
 
 // peerStalls makes the peer state for how long it has committed nothing.

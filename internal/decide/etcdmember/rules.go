@@ -35,10 +35,11 @@ func (v *view) mayYield() bool {
 // staysStopped reports whether this host was stopped without leaving, longer than a restart
 // takes, while the peer is to run and states for about StallAfter that it has no leader: both
 // were started, or the peer never stopped. It knows of a peer only what that states, so a stop
-// of both, and a start of both, are over by then.
+// of both, and a start of both, are over by then. A stall of the peer's former run does not count:
+// the peer may have been started a moment ago, and the start of this host be on its way.
 func (v *view) staysStopped() bool {
 	return v.s.Pacemaker.LeavingFor > LeaveLimit && v.standIn() == 0 && v.mayYield() && v.peerIn(state.EtcdPair) && v.peerCarries() &&
-		!v.peer.Leaving && v.peer.Leaderless && v.peer.Stalled >= StallAfter-StallStep
+		!v.peer.Leaving && v.peer.Leaderless && v.peer.Stalled-v.peer.Earlier >= StallAfter-StallStep
 }
 
 var leavingRules = []rule{

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -26,6 +27,25 @@ func TestWhatAHostTellsItsPeer(t *testing.T) {
 	}
 	if Statement(host()).Leaderless || !Statement(host(noLeader)).Leaderless {
 		t.Error("whether etcd knows a leader is told wrongly")
+	}
+	for sentence, c := range map[string]struct {
+		stalled, leaderless, earlier time.Duration
+		leads                        bool
+	}{
+		"a stall of this run":                {stalled: 16 * time.Second, leaderless: 16*time.Second + time.Millisecond},
+		"one that carries over":              {stalled: 25 * time.Second, leaderless: 5*time.Second - time.Millisecond, earlier: StallAfter},
+		"or a moment less":                   {stalled: 25 * time.Second, leaderless: 5*time.Second + time.Millisecond, earlier: StallAfter},
+		"one that has a leader tells none":   {stalled: 25 * time.Second, leads: true},
+		"one that does not stall tells none": {leaderless: time.Minute},
+	} {
+		s := host()
+		if !c.leads {
+			s = host(noLeader)
+		}
+		s.Local.Stalled, s.Local.Leaderless = c.stalled, c.leaderless
+		if got := Statement(s).Earlier; got != c.earlier {
+			t.Errorf("%s: %s from before", sentence, got)
+		}
 	}
 	for sentence, s := range map[string]state.EtcdSnapshot{
 		"of a peer that is gone there is no membership to name":      host(gonePeer),

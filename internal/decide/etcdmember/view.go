@@ -337,6 +337,9 @@ func Statement(s state.EtcdSnapshot) state.EtcdStatement {
 		Leads: v.iLead(), StandIn: s.Local.StandIn, Members: v.toldMembers(), Leaving: s.Pacemaker.Leaving,
 		Stalled: s.Local.Stalled.Truncate(StallStep), Sick: s.Local.Sick, Leaderless: v.leaderless(), Addresses: s.Addresses, Hardware: s.Hardware,
 	}
+	if out.Leaderless { // the two times are not read at once: rounded, their difference stays the same
+		out.Earlier = max(s.Local.Stalled-s.Local.Leaderless, 0).Round(StallStep)
+	}
 	out.Data.Value.Reason = "" // a statement is short
 	if v.said {
 		out.SeenSeq, out.PeerStalled = v.peer.Record.Seq, v.peer.Stalled

@@ -166,6 +166,9 @@ type EtcdStatement struct {
 	PeerStalled time.Duration `json:"peerStalled,omitempty"`
 	// Leaderless is true if the author's etcd runs and knows no leader.
 	Leaderless bool `json:"leaderless,omitempty"`
+	// Earlier is the part of Stalled from before it knew no leader, such as a stall of
+	// etcd's former run, rounded. Authors of earlier releases tell none.
+	Earlier time.Duration `json:"earlier,omitempty"`
 	// Addresses are the author's, on all its networks. Hardware holds the hardware
 	// addresses of its NICs there; authors of earlier releases tell none.
 	Addresses []netip.Addr `json:"addresses,omitempty"`
