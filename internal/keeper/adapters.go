@@ -388,6 +388,10 @@ func (c copies) Backup(ctx context.Context) error {
 	return err
 }
 
+func (c copies) SetAside(precious bool) (string, error) {
+	return c.setAside(c.dir, c.parameters.BackupDir, c.parameters.Backups, precious)
+}
+
 func (c copies) Empty(context.Context) error {
 	err := c.empty(c.dir)
 	if err == nil {

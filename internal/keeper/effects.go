@@ -48,7 +48,9 @@ type effects struct {
 	inspect func(ctx context.Context, dir string) (state.EtcdData, error)
 	settle  func(ctx context.Context, dir string) error
 	backup  func(ctx context.Context, dir, backupDir string, keep int, maxBytes int64) (string, error)
-	empty   func(dir string) error
+	// setAside keeps the data of a folder in another one.
+	setAside func(dir, backupDir string, keep int, precious bool) (string, error)
+	empty    func(dir string) error
 
 	standIn      func() (etcd.StandIn, error)
 	startStandIn func(etcd.StandInRequest) (pid int, err error)
@@ -96,7 +98,7 @@ func hostEffects() effects {
 		boot: observe.Boot, freeSpace: host.FreeSpace, restrictOOM: observe.RestrictOOM, awaitEnd: host.AwaitEnd,
 		watchFiles: watchFiles, writeBlock: writeBlock,
 		run: podman.Run, look: podman.State, adopt: podman.Adopt, blocked: podman.Blocked, stop: podman.Stop, kill: podman.Kill,
-		open: openEtcd, applied: etcd.Applied, locked: etcd.Locked, inspect: etcd.Inspect, settle: etcd.Settle, backup: etcd.Backup, empty: etcd.Empty,
+		open: openEtcd, applied: etcd.Applied, locked: etcd.Locked, inspect: etcd.Inspect, settle: etcd.Settle, backup: etcd.Backup, setAside: etcd.SetAside, empty: etcd.Empty,
 		standIn: etcd.StandInState, startStandIn: etcd.StartStandIn, stopStandIn: etcd.StopStandIn,
 		watchMembers: pacemaker.Watch, publish: pacemaker.Publish, attributes: pacemaker.PrivateAttributes,
 		shutsDown: pacemaker.ShutdownRequested, fencingAllowed: pacemaker.FencingAllowed, fence: pacemaker.Fence,

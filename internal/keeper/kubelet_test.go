@@ -10,9 +10,10 @@ import (
 
 type copyOf struct{ *world }
 
-func (copyOf) There() (bool, error)           { return true, nil }
-func (c copyOf) Backup(context.Context) error { return c.do("backup") }
-func (c copyOf) Empty(context.Context) error  { return c.do("empty") }
+func (copyOf) There() (bool, error)            { return true, nil }
+func (c copyOf) Backup(context.Context) error  { return c.do("backup") }
+func (c copyOf) SetAside(bool) (string, error) { return "", c.do("set aside") }
+func (c copyOf) Empty(context.Context) error   { return c.do("empty") }
 
 // The host was fenced before its hand-over: kubelet starts its removed etcd
 // again and again, and on the first host an empty folder would become a new

@@ -67,6 +67,10 @@ func (p *play) effects() effects {
 			p.note(loop, "backs %s up to %s, keeps %d of at most %d GiB", dir, to, keep, most>>30)
 			return "", nil
 		},
+		setAside: func(dir, to string, _ int, _ bool) (string, error) {
+			p.note(loop, "sets %s aside below %s", dir, to)
+			return to, nil
+		},
 		empty: func(dir string) error {
 			p.note(loop, "empties %s", dir)
 			p.data = state.EtcdData{Copy: state.CopyNone}

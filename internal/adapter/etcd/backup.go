@@ -1,11 +1,13 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,10 +24,12 @@ const unfinished = ".unfinished"
 // of the context.
 const chunk = 8 << 20
 
+// dated is the name of a backup's folder.
+const dated = "20060102T150405.000Z"
+
 // Backup copies the data of an etcd that is down into a dated folder below
-// backupDir, and keeps only the newest backups. It returns the folder, or "" if
-// there was nothing to copy. A backup is optional: whoever empties the data
-// next logs the error and goes on.
+// backupDir, and then keeps only the newest backups. It returns the folder, or "" if
+// there was nothing to copy. Whoever empties the data next sets them aside if it fails.
 func Backup(ctx context.Context, dataDir, backupDir string, keep int, maxBytes int64) (string, error) {
 	member := filepath.Join(dataDir, "member")
 	files, size, err := measure(member)
@@ -38,17 +42,30 @@ func Backup(ctx context.Context, dataDir, backupDir string, keep int, maxBytes i
 	if size > maxBytes {
 		return "", wrap(dataDir, fmt.Errorf("skipped: it holds %d bytes, more than the %d that are allowed", size, maxBytes))
 	}
-	if err := errors.Join(prune(backupDir, keep-1), room(backupDir, size)); err != nil {
+	places := []string{backupDir, aside(dataDir)}
+	if err := prune(everyOne, places...); err != nil { // a copy may be cut: those of before stay until it is whole
 		return "", wrap(dataDir, err)
 	}
-	dir := filepath.Join(backupDir, time.Now().UTC().Format("20060102T150405.000Z"))
+	err = room(backupDir, size)
+	if err != nil { // the oldest ones make room, and one stays
+		err = errors.Join(prune(max(keep-1, 1), places...), room(backupDir, size))
+	}
+	if err != nil {
+		return "", wrap(dataDir, err)
+	}
+	dir := filepath.Join(backupDir, time.Now().UTC().Format(dated))
 	if err := copyAll(ctx, files, dataDir, dir+unfinished); err != nil {
 		return "", errors.Join(wrap(dataDir, err), os.RemoveAll(dir+unfinished))
 	}
 	if err := os.Rename(dir+unfinished, dir); err != nil {
 		return "", wrap(dataDir, err)
 	}
-	return dir, wrap(dataDir, host.SyncDir(backupDir))
+	if err := host.SyncDir(backupDir); err != nil {
+		return "", wrap(dataDir, err)
+	}
+	// The copy is whole, whether or not older ones can be removed: the next one tries that again.
+	_ = prune(keep, places...)
+	return dir, nil
 }
 
 func wrap(dataDir string, err error) error {
@@ -90,32 +107,39 @@ func room(dir string, size int64) error {
 	return nil
 }
 
-// prune removes unfinished backups, and all but the newest finished ones.
-func prune(dir string, keep int) error {
-	entries, err := os.ReadDir(dir) // sorted by name, and so by date
-	if err != nil {
-		return err
-	}
+// everyOne has prune keep all finished backups.
+const everyOne = math.MaxInt
+
+// prune removes unfinished backups, and all but the newest finished ones of all folders. A folder
+// may be missing.
+func prune(keep int, dirs ...string) error {
 	var whole []string
-	for _, e := range entries {
-		path := filepath.Join(dir, e.Name())
-		switch _, dated := time.Parse("20060102T150405.000Z", strings.TrimSuffix(e.Name(), unfinished)); {
-		case dated != nil: // not ours
-		case strings.HasSuffix(e.Name(), unfinished):
-			if err := os.RemoveAll(path); err != nil {
-				return err
+	var failed error
+	for _, dir := range dirs {
+		entries, err := os.ReadDir(dir)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			failed = errors.Join(failed, err) // the other folder is not to fill up for that
+		}
+		for _, e := range entries {
+			path := filepath.Join(dir, e.Name())
+			switch _, err := time.Parse(dated, strings.TrimSuffix(e.Name(), unfinished)); {
+			case err != nil: // not ours
+			case strings.HasSuffix(e.Name(), unfinished):
+				if err := os.RemoveAll(path); err != nil {
+					return err
+				}
+			default:
+				whole = append(whole, path)
 			}
-		default:
-			whole = append(whole, path)
 		}
 	}
-	slices.Reverse(whole)
+	slices.SortFunc(whole, func(a, b string) int { return cmp.Compare(filepath.Base(b), filepath.Base(a)) }) // the newest first
 	for _, old := range whole[min(max(keep, 0), len(whole)):] {
 		if err := os.RemoveAll(old); err != nil {
 			return err
 		}
 	}
-	return nil
+	return failed
 }
 
 // copyAll copies files and makes the copy durable, its folders with it. It does not

@@ -200,6 +200,77 @@ func TestABackupThatCannotBeMadeLeavesNothing(t *testing.T) {
 	}
 }
 
+// TestABackupThatIsCutLeavesThoseOfBefore: the only good copy goes once another one is whole.
+func TestABackupThatIsCutLeavesThoseOfBefore(t *testing.T) {
+	dir, to := copyOf(t, "member/snap/db"), t.TempDir()
+	old := filepath.Join(to, "20200101T000000.000Z")
+	must(t, os.MkdirAll(old, 0o700))
+	ctx, cancel := contextThatEnded(t)
+	defer cancel()
+	if _, err := Backup(ctx, dir, to, 1, 1<<20); err == nil || !host.Exists(old) {
+		t.Errorf("%v, and the old copy is there: %t", err, host.Exists(old))
+	}
+	if made, err := Backup(t.Context(), dir, to, 1, 1<<20); err != nil || host.Exists(old) || !host.Exists(made) {
+		t.Errorf("%s, %v, and the old copy is there: %t", made, err, host.Exists(old))
+	}
+}
+
+// TestDataThatAreSetAsideCountAsABackup, below the backups or, where that is not possible, beside
+// etcd's data.
+func TestDataThatAreSetAsideCountAsABackup(t *testing.T) {
+	for name, beside := range map[string]bool{"below the backups": false, "beside the data": true} {
+		t.Run(name, func(t *testing.T) {
+			dir, to := copyOf(t, "member/snap/db", "member/wal/0.wal"), filepath.Join(t.TempDir(), "backups")
+			place := to
+			if beside {
+				place = aside(dir)
+				must(t, os.WriteFile(to, nil, 0o600)) // no folder, as if it were on another file system
+				to = filepath.Join(to, "x")
+			}
+			older := filepath.Join(place, "20200101T000000.000Z")
+			must(t, os.MkdirAll(older, 0o700))
+			made, err := SetAside(dir, to, 1, false)
+			if err != nil || filepath.Dir(made) != place || host.Exists(older) || host.Exists(filepath.Join(dir, "member")) {
+				t.Fatalf("%s, %v, the older one is there: %t", made, err, host.Exists(older))
+			}
+			if got := held(t, made); !slices.Equal(got, []string{"member/snap/db", "member/wal/0.wal"}) {
+				t.Errorf("it holds %v", got)
+			}
+			must(t, Empty(dir))
+			if nothing, err := SetAside(dir, to, 1, false); nothing != "" || err != nil {
+				t.Errorf("of nothing: %s, %v", nothing, err)
+			}
+			old := filepath.Join(place, "20210101T000000.000Z") // nothing else has its name, however fast the test is
+			must(t, os.Rename(made, old))
+			must(t, os.MkdirAll(filepath.Join(dir, "member"), 0o700))
+			must(t, os.WriteFile(filepath.Join(dir, "member/x"), nil, 0o600))
+			if _, err := Backup(t.Context(), dir, t.TempDir(), 1, 1<<20); err != nil || beside && host.Exists(old) {
+				t.Errorf("%v, and a newer backup leaves it: %t", err, host.Exists(old))
+			}
+		})
+	}
+}
+
+// TestDataAreSetAsideWithRoomForNewOnesOrIfTheyArePrecious, and never while etcd runs on them.
+func TestDataAreSetAsideWithRoomForNewOnesOrIfTheyArePrecious(t *testing.T) {
+	dir, to := copyOf(t, "member/snap/db"), t.TempDir()
+	db := filepath.Join(dir, "member/snap/db")
+	must(t, os.Truncate(db, 1<<42)) // holds nothing, and no disk of a test has room for it twice
+	if made, err := SetAside(dir, to, 1, false); err == nil || made != "" || !host.Exists(db) {
+		t.Errorf("without room: %s, %v", made, err)
+	}
+	f, err := os.Open(db)
+	must(t, err)
+	must(t, unix.Flock(int(f.Fd()), unix.LOCK_EX))
+	if _, err := SetAside(dir, to, 1, true); !errors.Is(err, ErrRuns) {
+		t.Errorf("while etcd runs: %v", err)
+	}
+	must(t, f.Close())
+	if made, err := SetAside(dir, to, 1, true); err != nil || !host.Exists(filepath.Join(made, "member/snap/db")) {
+		t.Errorf("precious: %s, %v", made, err)
+	}
+}
+
 // TestABackupIsDurableAndStopsAtTheNextChunk: the disk decides how long a copy takes, and
 // the context for how long somebody waits.
 func TestABackupIsDurableAndStopsAtTheNextChunk(t *testing.T) {

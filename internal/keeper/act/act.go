@@ -38,6 +38,9 @@ type Copy interface {
 	// There reports whether data exist from which etcd can start.
 	There() (bool, error)
 	Backup(ctx context.Context) error
+	// SetAside keeps the data in another folder, which it returns, in no time. Without
+	// precious it needs room for new data beside them.
+	SetAside(precious bool) (string, error)
 	Empty(ctx context.Context) error
 }
 
@@ -94,7 +97,7 @@ const (
 	askTime    = time.Second // to begin a step that goes on beside the loop
 	startTime  = 20 * time.Second
 	stopTime   = 25 * time.Second
-	copyTime   = 40 * time.Second // a copy of 2 GB at 50 MB/s; what takes longer is emptied without one
+	copyTime   = 40 * time.Second // a copy of 2 GB at 50 MB/s; what takes longer is set aside without one
 	emptyTime  = 10 * time.Second
 	fenceTime  = 260 * time.Second // longer than Pacemaker's stonith-timeout
 	// recordTime is the time that a disk gets to make a record durable. Nothing
@@ -139,7 +142,7 @@ func (d *Doer) Do(ctx context.Context, s state.EtcdSnapshot, v state.EtcdVerdict
 	case state.EtcdStopStandIn:
 		return bounded(ctx, stopTime, d.StandIn.Stop)
 	case state.EtcdEmpty:
-		return d.empty(ctx)
+		return d.empty(ctx, s)
 	case state.EtcdRemove, state.EtcdAddLearner, state.EtcdPromote, state.EtcdMark, state.EtcdMoveLeader:
 		return d.change(ctx, s, v)
 	case state.EtcdGrantQuorum:
@@ -198,16 +201,27 @@ func (d *Doer) stop(ctx context.Context, s state.EtcdSnapshot) error {
 	return errors.Join(bounded(ctx, stopTime, d.StandIn.Stop), bounded(ctx, stopTime, end))
 }
 
-// empty backs the data up if it can: a backup that fails or takes too long must not
-// keep the host from joining, since the living cluster holds everything that these
-// data held. If ctx ends, the data stay: whoever ended it wants no new data either.
-func (d *Doer) empty(ctx context.Context) error {
+// empty backs the data up. A backup that fails or takes too long must not keep the host
+// from joining, so its data are set aside then. Without room for that they are removed: the living
+// cluster holds everything that these data held, unless an administrator forced the peer to lead.
+// Then nothing is removed without a copy. If ctx ends, the data stay: whoever ended it wants no new
+// data either.
+func (d *Doer) empty(ctx context.Context, s state.EtcdSnapshot) error {
 	err := bounded(ctx, copyTime, d.Copy.Backup)
 	if ctx.Err() != nil {
 		return fmt.Errorf("the data directory is not emptied now: %w", context.Cause(ctx))
 	}
 	if err != nil {
-		d.Log.Warn("no backup of the data directory before it is emptied", "err", err)
+		precious := s.Statement.Known && s.Statement.Value.Record.Forced.Who != ""
+		path, kept := d.Copy.SetAside(precious)
+		switch {
+		case kept != nil && precious:
+			return fmt.Errorf("the data directory is not emptied, because the peer was forced to lead and there is no copy: %w", errors.Join(err, kept))
+		case kept != nil:
+			d.Log.Warn("no backup of the data directory before it is emptied", "err", errors.Join(err, kept))
+		case path != "":
+			d.Log.Warn("no backup of the data directory, so the data were set aside as they are", "path", path, "err", err)
+		}
 	}
 	return bounded(ctx, emptyTime, d.Copy.Empty)
 }

@@ -71,6 +71,12 @@ func (f *fake) There() (bool, error) { return !f.gone, nil }
 func (f *fake) Backup(context.Context) error {
 	return errors.Join(f.do("back up"), errors.New("disk full"))
 }
+func (f *fake) SetAside(precious bool) (string, error) {
+	if precious {
+		return "/backups/x", f.do("set aside at any rate")
+	}
+	return "/backups/x", f.do("set aside")
+}
 func (f *fake) Empty(context.Context) error { return f.do("empty") }
 
 type fakeProcess struct{ *fake }
@@ -107,6 +113,8 @@ func TestEachStepHasItsEffects(t *testing.T) {
 	standing.Local.StandIn = state.Known(state.MemberID(0xb))
 	stalling := snapshot()
 	stalling.Local.Stalled = 21 * time.Second
+	forced := snapshot()
+	forced.Statement = state.Known(state.EtcdStatement{Record: state.EtcdRecord{Forced: state.EtcdForced{Who: "ops"}}})
 	inert := snapshot()
 	inert.Pacemaker.Inert = state.Known(true)
 	verdict := func(a state.EtcdAction) state.EtcdVerdict { return state.EtcdVerdict{Action: a, Member: 0xb, Seq: 9} }
@@ -126,7 +134,8 @@ func TestEachStepHasItsEffects(t *testing.T) {
 		"a learner is promoted":                   {snapshot(), verdict(state.EtcdPromote), []string{"promote b"}},
 		"a marker names the record":               {snapshot(), verdict(state.EtcdMark), []string{"mark b 9"}},
 		"leadership is moved":                     {snapshot(), verdict(state.EtcdMoveLeader), []string{"move to b"}},
-		"a failed backup does not hold up":        {snapshot(), verdict(state.EtcdEmpty), []string{"back up", "empty"}},
+		"a failed backup does not hold up":        {snapshot(), verdict(state.EtcdEmpty), []string{"back up", "set aside", "empty"}},
+		"nor one of data that the peer may lack":  {forced, verdict(state.EtcdEmpty), []string{"back up", "set aside at any rate", "empty"}},
 		"quorum is granted":                       {inert, verdict(state.EtcdGrantQuorum), []string{"grant quorum"}},
 		"a lone host only confirms":               {inert, verdict(state.EtcdAskFence), []string{"confirm off"}},
 		"a host that lost its peer has it fenced": {snapshot(), verdict(state.EtcdAskFence), []string{"fence"}},
@@ -259,6 +268,7 @@ func (hanging) ConfirmOff(ctx context.Context) error                   { return 
 func (hanging) GrantQuorum(ctx context.Context) error                  { return wait(ctx) }
 func (hanging) There() (bool, error)                                   { return true, nil }
 func (hanging) Backup(ctx context.Context) error                       { return wait(ctx) }
+func (hanging) SetAside(bool) (string, error)                          { return "", nil }
 func (hanging) Empty(ctx context.Context) error                        { return wait(ctx) }
 
 type hangingProcess struct{}

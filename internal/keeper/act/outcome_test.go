@@ -256,11 +256,36 @@ func TestABackupThatFailsIsLoggedAndOneThatSucceedsIsNot(t *testing.T) {
 		if err := d.Do(t.Context(), snapshot(), state.EtcdVerdict{Action: state.EtcdEmpty}); err != nil {
 			t.Error(err)
 		}
-		if logged := strings.Contains(log.String(), "no backup of the data directory"); logged != (fail != nil) || <-f.did != "empty" {
-			t.Errorf("a backup with %v: %q", fail, log.String())
+		did := []string{<-f.did}
+		if fail != nil {
+			did = append(did, <-f.did)
+		}
+		if logged := strings.Contains(log.String(), "no backup of the data directory") && strings.Contains(log.String(), "path=/backups/x"); logged != (fail != nil) || did[0] == "empty" != (fail == nil) || did[len(did)-1] != "empty" {
+			t.Errorf("a backup with %v: did %q, %q", fail, did, log.String())
 		}
 	}
 }
+
+// TestDataThatCannotBeKeptAreRemovedUnlessThePeerMayLackThem: a person has overruled them then.
+func TestDataThatCannotBeKeptAreRemovedUnlessThePeerMayLackThem(t *testing.T) {
+	for _, forced := range []string{"", "ops"} {
+		var log bytes.Buffer
+		d, f := newDoer()
+		d.Log = slog.New(slog.NewTextHandler(&log, nil))
+		d.Copy = full{f}
+		s := snapshot()
+		s.Statement = state.Known(state.EtcdStatement{Record: state.EtcdRecord{Forced: state.EtcdForced{Who: forced}}})
+		err := d.Do(t.Context(), s, state.EtcdVerdict{Action: state.EtcdEmpty})
+		if kept := len(f.did) == 1; kept != (forced != "") || kept != (err != nil) || kept == strings.Contains(log.String(), "no room") {
+			t.Errorf("forced by %q: %v, %d steps, %q", forced, err, len(f.did), log.String())
+		}
+	}
+}
+
+// full is a copy that nothing can keep.
+type full struct{ *fake }
+
+func (full) SetAside(bool) (string, error) { return "", errors.New("no room") }
 
 // TestABackupThatIsBrokenOffLeavesTheData: Pacemaker stops etcd, or the keeper ends.
 // One that only takes too long does not.
@@ -276,7 +301,7 @@ func TestABackupThatIsBrokenOffLeavesTheData(t *testing.T) {
 			t.Errorf("%v after %s, and it did %d things", err, time.Since(began), len(f.did))
 		}
 		began = time.Now()
-		if err := d.Do(t.Context(), snapshot(), state.EtcdVerdict{Action: state.EtcdEmpty}); err != nil || <-f.did != "empty" || time.Since(began) != copyTime {
+		if err := d.Do(t.Context(), snapshot(), state.EtcdVerdict{Action: state.EtcdEmpty}); err != nil || <-f.did != "set aside" || <-f.did != "empty" || time.Since(began) != copyTime {
 			t.Errorf("%v after %s", err, time.Since(began))
 		}
 	})
