@@ -44,8 +44,9 @@ type Facts struct {
 	// Running is the digest to which the switch leads. Previous is the one to which a
 	// return would lead; empty once the old release was removed.
 	Running, Previous string
-	// Unreadable is true if the journal could not be read.
-	Unreadable bool
+	// Unreadable is true if the journal could not be read. Then Kept is true if the units of the
+	// parachute that leads back to Previous lie on the host: only a host on a way has them.
+	Unreadable, Kept bool
 	// Whole is true if everything of the old release lies on the host and was
 	// compared.
 	Whole state.Fact[bool]
@@ -66,6 +67,9 @@ type Facts struct {
 	// without this host. Few is true if only one other has a Node. Both are asked of OfMore alone.
 	Spare state.Fact[bool]
 	Few   bool
+	// Apart is when Corosync was last known to have no other host, zero if nobody saw that. It is
+	// asked of OfTwo alone, between its switch and its end.
+	Apart time.Time
 	// PeerGone is true once the other one of two control planes was taken out for good, until
 	// another machine has its place.
 	PeerGone bool

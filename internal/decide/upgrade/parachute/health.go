@@ -53,7 +53,7 @@ type Criterion struct {
 func Criteria() []Criterion {
 	// The agent of a loaded lab host needed 26 s after its switch to speak at all
 	// (docs/facts/upgrades.md), so a criterion leaves three times that.
-	const soon, late = 90 * time.Second, 2 * time.Minute
+	const soon, late = 90 * time.Second, judged
 	return []Criterion{
 		{"etcd", soon, Return, server, "its etcd votes, is of the release, and keeps up with the others"},
 		{"api-server", late, Return, server, "its API server is of the release, and is ready for ten seconds without a restart"},
@@ -67,6 +67,9 @@ func Criteria() []Criterion {
 		{"peer-view", late, Pause, withPeer, "its peer sees the same"},
 	}
 }
+
+// judged is when each criterion has had its time.
+const judged = 2 * time.Minute
 
 // whole is how long after the switch a host returns that is not accepted.
 const whole = 5 * time.Minute

@@ -101,7 +101,7 @@ func (d decision) to(s Step, act Act, why string) (Action, bool) {
 }
 
 // unreadable sends a host with a torn journal to its old release, unless that was
-// removed or a veto speaks.
+// removed, a veto speaks, or the host was at rest: then nothing leads it back.
 func (d decision) unreadable() (Action, bool) {
 	if !d.f.Unreadable {
 		return Action{}, false
@@ -111,6 +111,9 @@ func (d decision) unreadable() (Action, bool) {
 	if d.f.Previous == "" || d.f.Previous == d.f.Running {
 		d.j.From = d.f.Running
 		return d.to(Returned, Hold, why+"; the host stays on its release")
+	}
+	if !d.f.Kept {
+		return d.wasAtRest(why)
 	}
 	return d.giveUp(why, false)
 }
@@ -123,6 +126,9 @@ func (d decision) crashedAtSwitch() (Action, bool) {
 		return d.to(Switched, Start, "the host was cut off right after its switch")
 	case (d.j.Step == Switched || d.j.Step == Started || d.j.Step == Proving) && !switched && d.f.Boot != d.j.Boot:
 		d.j.Boot, d.j.Why = d.f.Boot, "the power was cut before the switch"
+		if d.j.Step != Switched { // it ran the new release, so a person has led the link back
+			d.j.Failed, d.j.Why = true, "somebody has led the host back by hand"
+		}
 		return d.to(Returned, Undo, d.j.Why)
 	}
 	return Action{}, false
@@ -229,6 +235,8 @@ func (d decision) reason() (why string, failed bool, open []Criterion) {
 		return fmt.Sprintf("the agent of the new release hung %d times", d.f.Watchdog), true, open
 	case len(bad) > 0:
 		return "not accepted" + notShown(bad), true, open
+	case d.late() && d.cutOff(): // the next attempt may show more
+		return "not accepted in time: Corosync had no other host", false, open
 	case d.late():
 		return "not accepted in time" + notShown(open), true, open
 	}
@@ -442,13 +450,24 @@ func (d decision) wants(w Wish) bool {
 func (d decision) person() bool { return d.wants(GoBack) || d.j.Step == Returning && d.j.Person }
 
 // age is for how long the new release could show itself. The clock may go either way after a boot: it
-// never counts for longer than the boot lasts, and one that went back counts from the boot.
+// never counts for longer than the boot lasts, and one that went back counts from the boot. Nor does
+// the time count in which one of two hosts is apart: without its peer etcd has no quorum, whatever
+// the release is like.
 func (d decision) age() time.Duration {
+	age := min(d.now.Sub(d.j.Switched), d.f.Up)
 	if d.now.Before(d.j.Switched) {
-		return d.f.Up
+		age = d.f.Up
 	}
-	return min(d.now.Sub(d.j.Switched), d.f.Up)
+	if d.wasApart() {
+		age = min(age, max(0, d.now.Sub(d.f.Apart)))
+	}
+	return age
 }
+
+func (d decision) wasApart() bool { return d.kind() == OfTwo && !d.f.Apart.IsZero() }
+
+// cutOff reports whether the new release could not show itself for long enough beside its peer.
+func (d decision) cutOff() bool { return d.wasApart() && d.age() < judged }
 
 // late reports whether the deadline has passed.
 func (d decision) late() bool {

@@ -124,6 +124,7 @@ func TestWhatAHostDoesNext(t *testing.T) {
 		{Switched, "the switch has not followed the journal", func(_ *Journal, f *Facts) { f.Running = "old" }},
 		{Switched, "the switch has not followed the journal, and the host booted", func(_ *Journal, f *Facts) { f.Running, f.Boot = "old", "b2" }},
 		{Switched, "the switch leads there", nil},
+		{Started, "somebody has led the link back, and the host booted", func(_ *Journal, f *Facts) { f.Running, f.Boot = "old", "b2" }},
 		{Started, "daemons start", func(_ *Journal, f *Facts) { f.Daemons = false }},
 		{Started, "daemons do not start, and the deadline has passed", func(j *Journal, f *Facts) {
 			f.Daemons, f.Proof, f.Serves, j.Deadline = false, nil, state.Known(false), noon
@@ -143,6 +144,11 @@ func TestWhatAHostDoesNext(t *testing.T) {
 		}},
 		{Proving, "etcd does not answer after 90 s", func(j *Journal, f *Facts) {
 			f.Proof["etcd"], j.Switched = state.Known(false), noon.Add(-90*time.Second)
+		}},
+		{Proving, "etcd does not answer after 90 s, and Corosync has no other host", func(_ *Journal, f *Facts) { f.Proof["etcd"], f.Apart = state.Known(false), noon }},
+		{Proving, "etcd does not answer, and Corosync has had another host for 90 s", func(_ *Journal, f *Facts) { f.Proof["etcd"], f.Apart = state.Known(false), noon.Add(-90*time.Second) }},
+		{Proving, "the deadline has passed, and Corosync has no other host", func(j *Journal, f *Facts) {
+			f.Proof["etcd"], f.Apart, f.Serves, f.PeerServes, j.Deadline = state.Known(false), noon, state.Known(false), state.Known(false), noon
 		}},
 		{Proving, "nobody knows whether etcd answers after 90 s", func(_ *Journal, f *Facts) { delete(f.Proof, "etcd") }},
 		{Proving, "the peer sees something else", func(_ *Journal, f *Facts) { f.Proof["peer-view"] = state.Known(false) }},
@@ -171,7 +177,9 @@ func TestWhatAHostDoesNext(t *testing.T) {
 		}},
 		{Proving, "late, and etcd's data are newer", func(j *Journal, f *Facts) { f.Proof, j.Deadline, f.Newer = nil, noon, state.Known("etcd's data") }},
 		{Proving, "late, and the old images are gone", func(j *Journal, f *Facts) { f.Proof, j.Deadline, f.Whole = nil, noon, state.Known(false) }},
-		{Proving, "the journal was torn", func(_ *Journal, f *Facts) { f.Unreadable = true }},
+		{Proving, "the journal was torn", func(_ *Journal, f *Facts) { f.Unreadable, f.Kept = true, true }},
+		{Accepted, "the journal was torn, and nothing leads back", func(_ *Journal, f *Facts) { f.Unreadable = true }},
+		{Returned, "the journal was torn, and nothing leads back", func(_ *Journal, f *Facts) { f.Unreadable, f.Previous = true, "new" }},
 		{Proving, "the journal was torn, and there is no old release", func(_ *Journal, f *Facts) { f.Unreadable, f.Previous = true, "" }},
 		{Accepted, "it rests", nil},
 		{Accepted, "the way back is closed", func(_ *Journal, f *Facts) { f.Closed = state.Known(true) }},
