@@ -121,6 +121,8 @@ type Host struct {
 	// Held is what the host says if it holds and a person should look; empty if it goes
 	// on.
 	Held string
+	// Said is when it last said anything; zero if nobody knows.
+	Said time.Time
 	// Raised is true once it works at the functional level of its release, Servers once
 	// its API server does; a worker has none.
 	Raised, Servers state.Fact[bool]

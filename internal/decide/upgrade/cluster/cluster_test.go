@@ -142,6 +142,16 @@ func TestTheNextStepOfAnUpgradeIsApproved(t *testing.T) {
 		{"the first one holds", aSite(0), func(s *Site) {
 			s.Record.Turns, s.Hosts[0].Journal.Step, s.Hosts[0].Held = []string{"cp-2"}, parachute.Proving, "would return, and does not: this host serves, and no other one is known to serve"
 		}},
+		{"the first one has been silent in its step for 15 min", aSite(0), func(s *Site) {
+			s.Record.Turns, s.Hosts[0].Journal.Step, s.Hosts[0].Said = []string{"cp-2"}, parachute.Leave, noon.Add(-15*time.Minute)
+		}},
+		{"the first one has been silent in its step for longer", aSite(0), func(s *Site) {
+			s.Record.Turns, s.Hosts[0].Journal.Step, s.Hosts[0].Said = []string{"cp-2"}, parachute.Leave, noon.Add(-16*time.Minute)
+		}},
+		{"it is silent, and goes back", aSite(0), func(s *Site) {
+			s.Record.Turns, s.Hosts[0].Journal.Step, s.Hosts[0].Said = []string{"cp-2"}, parachute.Proving, noon.Add(-16*time.Minute)
+			s.Record.Returning, s.Wish.Release = true, "R1"
+		}},
 		{"the peer of who has its turn is not known to be well", aSite(0), func(s *Site) { s.Record.Turns, s.Hosts[1].Well = []string{"cp-2"}, state.Fact[bool]{} }},
 		{"the first one has arrived", aSite(1), func(s *Site) { s.Record.Turns = []string{"cp-2"} }},
 		{"the second one is next", aSite(1), nil},

@@ -189,6 +189,9 @@ func (s Site) finishTurns() (Step, bool) {
 		if slices.Contains(busy, h.Name) && !state.Is(h.Present, true) {
 			return s.step(Pause, h.Name+" does not answer in the middle of its step: bring it back; it goes on, or returns, by itself"+s.forGood(h.Name), h.Name)
 		}
+		if slices.Contains(busy, h.Name) && s.silent(h) {
+			return s.step(Pause, s.mute(h), h.Name)
+		}
 		if slices.Contains(busy, h.Name) && h.Held != "" {
 			return s.step(Pause, h.Name+": "+h.Held, h.Name)
 		}

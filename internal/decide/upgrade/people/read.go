@@ -264,7 +264,7 @@ func (u Upgrade) site() cluster.Site {
 	to := cmp.Or(s.Offers(), u.Record.To)
 	for _, h := range u.Hosts {
 		told := h.Told.Value
-		host := cluster.Host{Name: h.Name, Worker: h.Worker, VIP: h.VIP, Present: h.Ready, Well: h.Ready, Running: h.running(), Journal: told.Journal, Held: told.Held, Raised: told.Raised}
+		host := cluster.Host{Name: h.Name, Worker: h.Worker, VIP: h.VIP, Present: h.Ready, Well: h.Ready, Running: h.running(), Journal: told.Journal, Held: told.Held, Said: told.At, Raised: told.Raised}
 		if told.Facts.Whole.Known {
 			host.Whole = state.Known(slices.ContainsFunc(told.Facts.Whole.Value, func(d string) bool { return Digest(d) == to }))
 			host.Old = state.Known(slices.ContainsFunc(told.Facts.Whole.Value, func(d string) bool { return Digest(d) == u.Record.From }))

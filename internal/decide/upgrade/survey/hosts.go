@@ -161,7 +161,7 @@ func failed(n etcdv1.PacemakerClusterNodeStatus) state.Fact[[]string] {
 func (h host) site(s Seen, to string) cluster.Host {
 	out := cluster.Host{
 		Name: h.node.Name, Worker: h.worker, VIP: h.node.Annotations[vrrp.HoldsAnnotation] != "",
-		Present: h.present(s), Well: h.well(s), Running: h.facts.Release, Journal: h.said.Journal, Held: h.said.Held,
+		Present: h.present(s), Well: h.well(s), Running: h.facts.Release, Journal: h.said.Journal, Held: h.said.Held, Said: h.said.At,
 	}
 	if h.facts.Whole.Known {
 		out.Whole = state.Known(slices.Contains(h.facts.Whole.Value, to))
