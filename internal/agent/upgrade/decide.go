@@ -16,38 +16,83 @@ import (
 // gather returns what a decision about a journal needs.
 type gather func(ctx context.Context, j parachute.Journal) (parachute.Facts, error)
 
+// rounds is how often facts are gathered for one decision. Each time another program has decided
+// meanwhile.
+const rounds = 3
+
+// errMoved says that another program has decided, or has switched, since the facts were gathered.
+var errMoved = errors.New("the way of this host went on meanwhile")
+
 // decide reads the journal, decides, and makes the journal durable before anybody acts.
 // A program that may not take that action gets a rest. It returns the journal of
-// before.
+// before. Facts are gathered before the lock is taken: whoever hangs in that keeps nobody else
+// from the journal.
 func (h Host) decide(ctx context.Context, now time.Time, facts gather, may func(parachute.Journal, parachute.Action) bool) (parachute.Journal, parachute.Action, error) {
+	for range rounds {
+		at, err := h.reading()
+		if err != nil {
+			return at.j, parachute.Action{}, err
+		}
+		f, err := facts(ctx, at.j)
+		if err != nil {
+			return at.j, parachute.Action{}, err
+		}
+		if f.Unreadable = at.torn; at.torn {
+			f.Kept = h.Kept(f.Previous)
+		}
+		if a, err := h.commit(at, f, now.UTC().Round(0), may); !errors.Is(err, errMoved) {
+			return at.j, a, err
+		}
+	}
+	return parachute.Journal{}, parachute.Action{}, ErrBusy
+}
+
+// commit decides and writes, if the journal and the switch still are as the facts have them.
+func (h Host) commit(at reading, f parachute.Facts, now time.Time, may func(parachute.Journal, parachute.Action) bool) (parachute.Action, error) {
 	unlock, err := h.Journal.Lock()
 	if err != nil {
-		return parachute.Journal{}, parachute.Action{}, err
+		return parachute.Action{}, err
 	}
 	defer unlock()
-	j, number, err := h.Journal.Read()
-	torn := errors.Is(err, parachute.ErrUnreadable)
-	if err != nil && !torn {
-		return j, parachute.Action{}, err
-	}
-	f, err := facts(ctx, j)
+	is, err := h.reading()
 	if err != nil {
-		return j, parachute.Action{}, err
+		return parachute.Action{}, err
 	}
-	f.Unreadable = torn
-	a := parachute.Next(j, f, now.UTC().Round(0))
-	if !may(j, a) {
-		return j, parachute.Action{Act: parachute.Rest, Journal: j, Held: a.Held}, nil
+	running, err := h.Running()
+	if err != nil {
+		return parachute.Action{}, fmt.Errorf("which release runs: %w", err)
 	}
-	if reflect.DeepEqual(j, a.Journal) && !torn {
-		return j, a, nil
+	if !reflect.DeepEqual(at, is) || running != f.Running {
+		return parachute.Action{}, errMoved
 	}
-	return j, a, h.Journal.Write(a.Journal, number+1)
+	a := parachute.Next(at.j, f, now)
+	if !may(at.j, a) {
+		return parachute.Action{Act: parachute.Rest, Journal: at.j, Held: a.Held}, nil
+	}
+	if reflect.DeepEqual(at.j, a.Journal) && !at.torn {
+		return a, nil
+	}
+	return a, h.Journal.Write(a.Journal, at.number+1)
+}
+
+// reading is a journal as it was read. It is empty where both of its files are torn.
+type reading struct {
+	j      parachute.Journal
+	number int
+	torn   bool
+}
+
+func (h Host) reading() (reading, error) {
+	j, number, err := h.Journal.Read()
+	if errors.Is(err, parachute.ErrUnreadable) {
+		return reading{torn: true}, nil
+	}
+	return reading{j: j, number: number}, err
 }
 
 // common gathers what the agent and the parachute both know. taken is true if an administrator takes
 // the host back.
-func (h Host) common(ctx context.Context, j parachute.Journal, kind parachute.Kind, releases Releases, taken bool) (f parachute.Facts, err error) {
+func (h Host) common(ctx context.Context, j parachute.Journal, kind parachute.Kind, releases Releases, now time.Time, taken bool) (f parachute.Facts, err error) {
 	f.Kind = kind
 	if f.Boot, f.Up, err = h.Boot(); err != nil {
 		return f, fmt.Errorf("which boot this is: %w", err)
@@ -60,7 +105,7 @@ func (h Host) common(ctx context.Context, j parachute.Journal, kind parachute.Ki
 	}
 	f.Daemons = true
 	if !j.Step.AtRest() || h.Journal.Down() {
-		if f.Daemons, err = h.Daemons(f.Running); err != nil {
+		if f.Daemons, err = h.Daemons(ctx, f.Running); err != nil {
 			return f, fmt.Errorf("which daemons run: %w", err)
 		}
 	}
@@ -81,6 +126,9 @@ func (h Host) common(ctx context.Context, j parachute.Journal, kind parachute.Ki
 		f.Spare, f.Few = h.Spare(ctx)
 	}
 	f.PeerGone = kind == parachute.OfTwo && h.PeerGone()
+	if kind == parachute.OfTwo && j.Step.Trying() && h.Apart(ctx) {
+		f.Apart = now
+	}
 	return f, nil
 }
 
@@ -126,13 +174,23 @@ func (a *Agent) away(serves bool) (away time.Duration, back bool) {
 	return away, true
 }
 
+// wasApart notes when Corosync had no other host. It returns when that was last so on this way: the
+// peer that has come back needs its time, too.
+func (a *Agent) wasApart(j parachute.Journal, apart time.Time) time.Time {
+	if !apart.IsZero() || !j.Step.Trying() {
+		a.apart = apart
+	}
+	return a.apart
+}
+
 // facts returns what the agent decides from.
 func (a *Agent) facts(turn state.Fact[annotation.Turn]) gather {
 	return func(ctx context.Context, j parachute.Journal) (parachute.Facts, error) {
-		f, err := a.common(ctx, j, a.Kind, a.Releases, turn.Value.Wish == parachute.GoBack)
+		f, err := a.common(ctx, j, a.Kind, a.Releases, a.Now(), turn.Value.Wish == parachute.GoBack)
 		if err != nil {
 			return f, err
 		}
+		f.Apart = a.wasApart(j, f.Apart)
 		if a.Kind != parachute.Alone { // it has no peer that could come back
 			f.PeerAway, f.PeerBack = a.away(state.Is(f.PeerServes, true))
 		}

@@ -200,7 +200,7 @@ func proves() (*Prover, map[string]etcd.MemberStatus) {
 		Pacemaker: func() pacemakerstatus.Report {
 			return pacemakerstatus.Report{At: now, Status: etcdv1.PacemakerClusterStatus{Nodes: &[]etcdv1.PacemakerClusterNodeStatus{{NodeName: self, Conditions: conditions}}}}
 		},
-		Daemons: func(string) (bool, error) { return true, nil }, Serves: yes, PeerServes: yes,
+		Daemons: func(context.Context, string) (bool, error) { return true, nil }, Serves: yes, PeerServes: yes,
 		Service: netip.MustParseAddr("127.0.0.1"), DNS: netip.MustParseAddr("127.0.0.1"), Name: "x.",
 		Keepalived: func() (bool, error) { return true, nil }, Servers: func() ([]int, error) { return []int{7}, nil },
 		Well: func(context.Context, string) state.Fact[bool] { return state.Known(true) },
@@ -279,7 +279,7 @@ func TestEachCriterionHasAProbeThatCanFail(t *testing.T) {
 			p.Kubelet = func(context.Context) bool { return false }
 		}, []string{"kubelet"}},
 		"a daemon is of the old one": {func(p *Prover, _ map[string]etcd.MemberStatus) {
-			p.Daemons = func(string) (bool, error) { return false, nil }
+			p.Daemons = func(context.Context, string) (bool, error) { return false, nil }
 		}, []string{"kubelet"}},
 		"the API does not know": {func(p *Prover, _ map[string]etcd.MemberStatus) {
 			p.NodeReady = func(context.Context, string) (bool, error) { return false, errors.New("x") }

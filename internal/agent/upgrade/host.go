@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -76,16 +77,12 @@ type machine struct {
 	members func(ctx context.Context) state.Fact[state.Membership]
 	// remove deletes a file durably.
 	remove func(path string) error
-	// itself is true for the agent: the process counts as the daemon.
-	itself bool
 }
 
 // ThisHost returns the effects on the running host that need no API. Add PeerServes,
 // Serves, Prove, GiveLead, Newer and Emulates.
 func ThisHost(kind parachute.Kind, releases Releases) Host {
-	m := newMachine(kind, releases)
-	m.itself = true
-	return m.host()
+	return newMachine(kind, releases).host()
 }
 
 func newMachine(kind parachute.Kind, releases Releases) machine {
@@ -112,12 +109,18 @@ func (m machine) host() Host {
 		Journal: m.store, Boot: observe.Boot,
 		Running:  func() (string, error) { return release.Current("/") },
 		Previous: func() (string, error) { return release.Previous("/") },
-		PeerGone: m.peerGone,
-		Held:     m.held, Low: m.pods.Low, Rise: m.pods.Rise, RaiseKubelet: m.raiseKubelet,
+		PeerGone: m.peerGone, Kept: m.kept,
+		Apart: func(ctx context.Context) bool {
+			now := m.members(ctx)
+			return now.Known && len(now.Value.Members) < 2
+		},
+		Held: m.held, Low: m.pods.Low, Rise: m.pods.Rise, RaiseKubelet: m.raiseKubelet,
 		Daemons: m.daemons, Quiet: m.quiet, Armed: m.armed, Hangs: m.store.Hangs,
 		Stop: m.stop, Ready: m.ready, Arm: m.arm, Disarm: m.disarm, Start: m.start,
 		Switch: func(ctx context.Context) error { return m.systemctl(ctx, "start", unit.SwitchUnit) },
-		Return: func(ctx context.Context) error { return m.systemctl(ctx, "start", "--no-block", unit.ParachuteUnit) },
+		Return: func(ctx context.Context) error { // the timer, too: somebody may have ended it
+			return m.systemctl(ctx, "start", "--no-block", unit.ParachuteTimer, unit.ParachuteUnit)
+		},
 	}
 }
 
@@ -134,26 +137,54 @@ func (m machine) systemctl(ctx context.Context, args ...string) error {
 }
 
 // running returns which daemons run from the files of a release. A kubelet that is held is
-// expected to run from those of its own.
-func (m machine) running(digest string) (map[string]bool, error) {
+// expected to run from those of its own. Of a program that others start too, such as a backup, or a
+// monitor of Pacemaker's, the process counts that systemd has for its unit: a leftover of the release
+// is no daemon.
+func (m machine) running(ctx context.Context, digest string) (map[string]bool, error) {
 	held, err := m.held()
 	if err != nil {
 		return nil, err
 	}
-	files := map[string]string{}
+	files, out := map[string]string{}, map[string]bool{}
 	for _, d := range daemonsOf(m.kind) {
 		of := digest
 		if d.path == payload.Kubelet && held != "" {
 			of = held
 		}
-		files[d.name] = filepath.Join(m.root, payload.ReleasesDir, strings.TrimPrefix(of, "sha256:"), d.path)
+		path := filepath.Join(m.root, payload.ReleasesDir, strings.TrimPrefix(of, "sha256:"), d.path)
+		if d.unit != unit.AgentUnit && d.unit != unit.EtcdUnit {
+			files[d.name] = path
+			continue
+		}
+		if out[d.name], err = m.main(ctx, d.unit, path); err != nil {
+			return nil, err
+		}
 	}
-	return m.among(files)
+	others, err := among(files)
+	maps.Copy(out, others)
+	return out, err
+}
+
+// main reports whether the main process of a unit runs a file. A unit that is not there has none.
+func (m machine) main(ctx context.Context, name, path string) (bool, error) {
+	own, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	pid, err := m.systemd(ctx, "show", "--property=MainPID", "--value", "--", name)
+	if err != nil {
+		return false, fmt.Errorf("ask systemd for %s: %w", name, err)
+	}
+	info, err := os.Stat(filepath.Join("/proc", cmp.Or(strings.TrimSpace(string(pid)), "0"), "exe"))
+	return err == nil && os.SameFile(info, own), nil //nolint:nilerr // it does not run, or has ended
 }
 
 // among returns which programs run, by the names of their processes, from their files.
 // A process is known by its file: its path may be a link, or that of an earlier link.
-func (m machine) among(files map[string]string) (map[string]bool, error) {
+func among(files map[string]string) (map[string]bool, error) {
 	out, own := map[string]bool{}, map[string]fs.FileInfo{}
 	for name, path := range files {
 		info, err := os.Stat(path)
@@ -170,8 +201,7 @@ func (m machine) among(files map[string]string) (map[string]bool, error) {
 		return nil, err
 	}
 	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil || pid == os.Getpid() && !m.itself {
+		if _, err := strconv.Atoi(e.Name()); err != nil {
 			continue
 		}
 		comm, err := os.ReadFile(filepath.Join("/proc", e.Name(), "comm"))
@@ -186,11 +216,11 @@ func (m machine) among(files map[string]string) (map[string]bool, error) {
 	return out, nil
 }
 
-func (m machine) daemons(digest string) (bool, error) {
+func (m machine) daemons(ctx context.Context, digest string) (bool, error) {
 	if digest == "" {
 		return true, nil // nothing was ever switched here
 	}
-	run, err := m.running(digest)
+	run, err := m.running(ctx, digest)
 	if err != nil {
 		return false, err
 	}
@@ -283,7 +313,7 @@ func (m machine) start(ctx context.Context) error {
 	}
 	run := map[string]bool{}
 	if digest != "" {
-		if run, err = m.running(digest); err != nil {
+		if run, err = m.running(ctx, digest); err != nil {
 			return err
 		}
 	}
@@ -379,6 +409,24 @@ func (m machine) armed(ctx context.Context, from string) (bool, error) {
 		return word == "active", nil
 	}
 	return false, err
+}
+
+// kept reports whether what arm wrote for a release still lies here: the units name its program, and
+// its pods are there. disarm takes them away in the opposite order.
+func (m machine) kept(from string) bool {
+	if from == "" || !host.Exists(filepath.Join(m.root, Folder, podsFolder, strings.TrimPrefix(from, "sha256:"))) && m.kind != parachute.Worker {
+		return false
+	}
+	for _, f := range unit.Parachute(from, "") {
+		base := filepath.Base(f.Path)
+		if base != unit.ParachuteUnit && base != unit.SwitchUnit {
+			continue
+		}
+		if have, err := os.ReadFile(filepath.Join(m.root, f.Path)); err != nil || !strings.Contains(string(have), unit.ReleaseAgent(from)+" ") {
+			return false
+		}
+	}
+	return true
 }
 
 // disarm removes what arm wrote. First goes what does something by itself: static pods of the day

@@ -317,7 +317,7 @@ func TestADaemonKubeletIsThatOfTheReleaseThatIsHeld(t *testing.T) {
 	}
 	program := filepath.Join(m.root, links[payload.Kubelet])
 	runs(t, program)
-	if got, err := m.running(next); err != nil || !got["kubelet"] {
+	if got, err := m.running(t.Context(), next); err != nil || !got["kubelet"] {
 		t.Errorf("the kubelet that is held runs: %v %v", got, err)
 	}
 	if err := symlink(filepath.Join(m.root, payload.Kubelet), payload.CurrentRelease+payload.Kubelet); err != nil {
@@ -326,7 +326,7 @@ func TestADaemonKubeletIsThatOfTheReleaseThatIsHeld(t *testing.T) {
 	if held, err := m.held(); err != nil || held != "" {
 		t.Errorf("nothing is held, and: %q %v", held, err)
 	}
-	if got, err := m.running(next); err != nil || got["kubelet"] {
+	if got, err := m.running(t.Context(), next); err != nil || got["kubelet"] {
 		t.Errorf("the kubelet of an older release runs, and is taken for that of the current one: %v %v", got, err)
 	}
 	before := files(t, m.root)

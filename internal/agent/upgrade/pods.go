@@ -27,6 +27,9 @@ var podFiles = []string{
 	manifestsDir + "etcd.yaml", state.EtcdPodManifest,
 }
 
+// podsFolder is that of the pods of releases, below Folder.
+const podsFolder = "pods"
+
 // podsMode is that of kubeadm's manifests.
 const podsMode = 0o600
 
@@ -49,7 +52,7 @@ type Pods struct {
 }
 
 func (p Pods) at(digest, path string) string {
-	return filepath.Join(p.Root, Folder, "pods", strings.TrimPrefix(digest, "sha256:"), path)
+	return filepath.Join(p.Root, Folder, podsFolder, strings.TrimPrefix(digest, "sha256:"), path)
 }
 
 // Prepare makes the folders of two releases, one of which is the current one. The pods of
@@ -160,7 +163,7 @@ func (p Pods) Settle() error {
 // Forget removes the folders, once the way has ended: another part of Holdfast may
 // change a pod after that.
 func (p Pods) Forget() error {
-	return forget(p.Root, "pods")
+	return forget(p.Root, podsFolder)
 }
 
 // forget removes a folder of a way, durably.

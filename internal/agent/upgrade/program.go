@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/adapter/probe"
 	"github.com/holdfast/holdfast/internal/agent/network/nodes"
 	"github.com/holdfast/holdfast/internal/decide/apilb"
@@ -118,9 +119,30 @@ func NewParachute(s *site.Site, self string, releases Releases, event func(state
 	h.Newer = NewerBy(releases)
 	return Parachute{
 		Host: h, Kind: m.kind, Now: time.Now, Releases: releases, Event: event,
+		Turn:       func(ctx context.Context) state.Fact[parachute.Turn] { return turnOf(ctx, self) },
 		StopAgent:  func(ctx context.Context) error { return m.systemctl(ctx, "stop", unit.AgentUnit) },
 		SwitchBack: func(context.Context) error { return m.switchBack() },
 	}
+}
+
+// turnLimit bounds the question what the cluster wants.
+const turnLimit = 3 * time.Second
+
+// turnOf asks the API server of this host what the cluster wants of it, by the account of kubelet, as
+// the agent does. It is unknown where that does not answer.
+func turnOf(ctx context.Context, self string) state.Fact[parachute.Turn] {
+	ctx, cancel := context.WithTimeout(ctx, turnLimit)
+	defer cancel()
+	client, err := kube.OpenAt(state.KubeletKubeconfig, "https://"+serverAt("127.0.0.1"))
+	if err != nil {
+		return state.Fact[parachute.Turn]{}
+	}
+	node, err := client.Node(ctx, self)
+	if err != nil || node == nil {
+		return state.Fact[parachute.Turn]{}
+	}
+	turn := turnIn(node.Annotations)
+	return state.Fact[parachute.Turn]{Known: turn.Known, Value: turn.Value.Of()}
 }
 
 // switchBack has the one link lead to the old release, if the journal says so. First it gives

@@ -39,7 +39,7 @@ type Prover struct {
 	// Pacemaker is the report of this host; nil on a host without it.
 	Pacemaker func() pacemakerstatus.Report
 	// Daemons, Serves and PeerServes are those of Host.
-	Daemons            func(release string) (bool, error)
+	Daemons            func(ctx context.Context, release string) (bool, error)
 	Serves, PeerServes func(ctx context.Context) state.Fact[bool]
 	// Service is the address of the API's Service, DNS that of the cluster's name
 	// server, and Name a name of the cluster that the latter knows.
@@ -115,7 +115,7 @@ func (p *Prover) nodeReady(ctx context.Context) state.Fact[bool] {
 }
 
 func (p *Prover) kubelet(ctx context.Context, release string, ready state.Fact[bool]) state.Fact[bool] {
-	return all(state.Known(p.Kubelet(ctx)), known(p.Daemons(release)), ready)
+	return all(state.Known(p.Kubelet(ctx)), known(p.Daemons(ctx, release)), ready)
 }
 
 // etcd: this host's member serves as a voter, is of the release, knows the cluster

@@ -70,13 +70,15 @@ type Host struct {
 	// Running is the release to which the link leads, empty without one. Previous is
 	// the one to which a return would lead.
 	Running, Previous func() (string, error)
-	// Daemons reports whether all daemons of this host are those of a release, the
-	// process that asks among them.
-	Daemons func(release string) (bool, error)
+	// Daemons reports whether all daemons of this host are those of a release.
+	Daemons func(ctx context.Context, release string) (bool, error)
 	// Quiet reports whether etcd has left and the daemons have ended.
 	Quiet func(ctx context.Context) (bool, error)
 	// Armed reports whether the parachute of a release is ready, and runs at boot.
 	Armed func(ctx context.Context, release string) (bool, error)
+	// Kept reports whether the parachute of a release still lies here, with the pods of its way,
+	// whoever wrote it. Its units may have another text than this release would write.
+	Kept func(release string) bool
 	// Hangs counts how often the agent was killed because it hung, since Arm.
 	Hangs func() (int, error)
 	// Serves reports whether this host's API server answers and its etcd commits,
@@ -88,6 +90,8 @@ type Host struct {
 	// PeerGone reports whether the other one of two control planes was taken out for good, and
 	// no other machine has its place.
 	PeerGone func() bool
+	// Apart reports whether Corosync is known to have no other host. It is asked of one of two.
+	Apart func(ctx context.Context) bool
 	// Newer names what of the data of this host a release cannot read.
 	Newer func(release, now string) state.Fact[string]
 	// Held is the release whose kubelet this host starts, if that is not the running one.
@@ -168,6 +172,8 @@ type Agent struct {
 	// missed is when no other control plane was known to serve last, and missing since when none
 	// has been, zero while one is. Only the loop that acts uses them.
 	missed, missing time.Time
+	// apart is when Corosync had no other host on this way. Only the loop that acts uses it.
+	apart time.Time
 	// rising is what was last said of a raise. failing is the act that failed last. Only the
 	// loop that acts uses it.
 	rising  string
@@ -228,8 +234,16 @@ func (a *Agent) node() (state.Node, bool) {
 // not heard, and where a later release wrote it.
 func (a *Agent) turn() state.Fact[annotation.Turn] {
 	n, heard := a.node()
-	t, err := annotation.Decode[annotation.Turn](n.Annotations[annotation.TurnOf])
-	if !heard || err != nil {
+	if !heard {
+		return state.Fact[annotation.Turn]{}
+	}
+	return turnIn(n.Annotations)
+}
+
+// turnIn reads it from the annotations of the node.
+func turnIn(annotations map[string]string) state.Fact[annotation.Turn] {
+	t, err := annotation.Decode[annotation.Turn](annotations[annotation.TurnOf])
+	if err != nil {
 		return state.Fact[annotation.Turn]{}
 	}
 	if t.Wish == "" {
@@ -380,8 +394,13 @@ func (a *Agent) makeWay(ctx context.Context) {
 	_, _ = a.GiveLead(ctx)
 }
 
-// arm makes the parachute ready, where it is not: after the end of a way it is gone.
+// arm makes the parachute ready, where it is not: after the end of a way it is gone. One that lies
+// there is left alone: the release to which the host returns has written it, and this one may write
+// other texts, or know less of the files of both.
 func (a *Agent) arm(ctx context.Context, j parachute.Journal) error {
+	if a.Kept(j.From) {
+		return nil
+	}
 	armed, err := a.Armed(ctx, j.From)
 	if err != nil || armed {
 		return err

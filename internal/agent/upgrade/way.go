@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/upgrade/parachute"
@@ -21,6 +23,9 @@ type Parachute struct {
 	// StopAgent ends the agent of the new release, which may do something else at
 	// the same moment. SwitchBack has the one link lead to the old release.
 	StopAgent, SwitchBack func(ctx context.Context) error
+	// Turn asks the API server of this host what the cluster wants of it. It is asked where a
+	// person alone can take the host back.
+	Turn func(ctx context.Context) state.Fact[parachute.Turn]
 	// Event takes in that the host goes back and why, for reports of incidents: the agent
 	// that would tell it ends on the way.
 	Event func(state.Event)
@@ -28,16 +33,60 @@ type Parachute struct {
 
 // Run makes one decision and carries it out. It says what it did, empty for nothing.
 func (p Parachute) Run(ctx context.Context) (string, error) {
-	facts := func(ctx context.Context, j parachute.Journal) (parachute.Facts, error) {
-		return p.common(ctx, j, p.Kind, p.Releases, false)
-	}
-	before, a, err := p.decide(ctx, p.Now(), facts, back)
+	before, a, err := p.decide(ctx, p.Now(), p.facts, back)
 	if errors.Is(err, ErrBusy) {
-		return "", nil // the agent decides; the timer comes again
+		return p.barred(ctx)
 	}
 	if err != nil {
 		return "", err
 	}
+	return p.act(ctx, before, a)
+}
+
+// barred lets whoever has the journal decide: the timer comes again. Where nobody has decided for long,
+// the agent hangs with it, and ends.
+func (p Parachute) barred(ctx context.Context) (string, error) {
+	j, _, unread := p.Journal.Read()
+	_, up, err := p.Boot()
+	if err := errors.Join(unread, err); err != nil || !parachute.Barred(j, up, p.Now()) {
+		return ErrBusy.Error(), err
+	}
+	before, a, err := p.decide(ctx, p.Now(), p.facts, back) // perhaps that was one moment
+	said := ""
+	if errors.Is(err, ErrBusy) {
+		said = "the agent has kept the journal of the upgrade for long, and is ended"
+		if err := p.StopAgent(ctx); err != nil {
+			return said, err
+		}
+		before, a, err = p.decide(ctx, p.Now(), p.facts, back)
+	}
+	if err != nil && said != "" {
+		return said, errors.Join(err, p.Start(ctx))
+	}
+	if err != nil {
+		return "", err
+	}
+	did, err := p.act(ctx, before, a)
+	if said != "" && a.Act != parachute.SwitchBack {
+		err = errors.Join(err, p.Start(ctx)) // the agent, which goes on
+	}
+	return strings.Join(slices.DeleteFunc([]string{said, did}, func(s string) bool { return s == "" }), "; "), err
+}
+
+// facts are what the parachute knows. It asks the cluster only where an administrator alone can take
+// the host back, since the agent that should have heard of that may never run.
+func (p Parachute) facts(ctx context.Context, j parachute.Journal) (parachute.Facts, error) {
+	f, err := p.common(ctx, j, p.Kind, p.Releases, p.Now(), false)
+	if err == nil && parachute.Unheard(j, f, p.Now()) {
+		if turn := p.Turn(ctx); turn.Known && turn.Value.Wish == parachute.GoBack {
+			f.Turn = turn
+		}
+	}
+	return f, err
+}
+
+// act carries an action out.
+func (p Parachute) act(ctx context.Context, before parachute.Journal, a parachute.Action) (string, error) {
 	switch a.Act {
 	case parachute.SwitchBack:
 		return "goes back: " + a.Why, p.goBack(ctx, a.Journal)

@@ -62,6 +62,10 @@ type world struct {
 	mute bool
 	// fails: acts of the agent that fail, by their names in acts, and "ready".
 	fails map[string]error
+	// otherText is true if the release that runs would write another parachute.
+	otherText bool
+	// apart is true while Corosync has no other host.
+	apart bool
 	// peerGone is true once the other control plane was taken out for good.
 	peerGone    bool
 	leads, left bool
@@ -190,7 +194,7 @@ func (w *world) effects() Host {
 		Boot:     func() (string, time.Duration, error) { return fmt.Sprint("b", w.boot), w.now.Sub(w.up), nil },
 		Running:  func() (string, error) { return w.current, nil },
 		Previous: func() (string, error) { return w.previous, nil },
-		Daemons: func(release string) (bool, error) {
+		Daemons: func(_ context.Context, release string) (bool, error) {
 			for name, of := range w.daemons {
 				if of != release && (name != "kubelet" || of != w.held) {
 					return false, nil
@@ -199,7 +203,9 @@ func (w *world) effects() Host {
 			return len(w.daemons) == 3, nil
 		},
 		Quiet:      func(context.Context) (bool, error) { _, runs := w.daemons["kubelet"]; return !runs, nil },
-		Armed:      func(_ context.Context, release string) (bool, error) { return w.armed == release, nil },
+		Armed:      func(_ context.Context, release string) (bool, error) { return w.armed == release && !w.otherText, nil },
+		Kept:       func(release string) bool { return w.armed != "" && w.armed == release },
+		Apart:      func(context.Context) bool { return w.apart },
 		Hangs:      func() (int, error) { return w.hangs, nil },
 		Serves:     func(context.Context) state.Fact[bool] { return state.Known(w.serves()) },
 		PeerServes: func(context.Context) state.Fact[bool] { return w.peer }, PeerGone: func() bool { return w.peerGone },
@@ -297,6 +303,10 @@ func (w *world) parachute() Parachute {
 		StopAgent:  func(context.Context) error { return w.does("stop agent", func() { delete(w.daemons, "agent") }) },
 		SwitchBack: func(context.Context) error { return w.does("switch back", func() { w.link(oldOne) }) },
 		Event:      func(e state.Event) { w.events = append(w.events, e) },
+		Turn: func(context.Context) state.Fact[parachute.Turn] {
+			turn := turnIn(w.annotations)
+			return state.Fact[parachute.Turn]{Known: w.serves() && turn.Known, Value: turn.Value.Of()}
+		},
 	}
 }
 
