@@ -46,3 +46,17 @@ func TestThePressureOfAMachineIsRead(t *testing.T) {
 		t.Error("a text without the line is no error")
 	}
 }
+
+func TestTheRequestsOfATypeAreReadOfTheLabsLog(t *testing.T) {
+	log := "time=2026-11-30T10:00:00Z level=INFO msg=reset bmc=cp-1 type=ForceOff from=10.99.0.12:4711 status=204\n" +
+		"time=2026-11-30T10:00:01Z level=INFO msg=reset bmc=cp-1 type=On from=10.99.0.12:4712 status=204\n" +
+		"time=2026-11-30T10:00:02Z level=INFO msg=power host=cp-2 action=cut\n" +
+		"time=2026-11-30T10:00:03Z level=INFO msg=reset bmc=cp-2 type=ForceOff from=10.99.0.11:4713 status=500\n"
+	got := resetsIn([]byte(log), ForceOff)
+	if len(got) != 2 || got[0].Host != "cp-1" || got[1].Host != "cp-2" || !strings.HasSuffix(got[1].Line, "status=500") {
+		t.Errorf("%+v", got)
+	}
+	if got := resetsIn([]byte(log), "On"); len(got) != 1 {
+		t.Errorf("%+v", got)
+	}
+}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/decide/standing"
 	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/test/labsite"
 )
 
 // noticed is the time within which a deletion must be noticed, and mended or told.
@@ -152,9 +153,7 @@ func TestAHostThatSomebodyRemovesFromCorosyncIsNeverTakenForOff(t *testing.T) {
 			return nil
 		})
 		tr.Trial.Took("until it is told", time.Since(since))
-		if list, err := tr.Fenced(tr.Context(), since); err != nil || slices.Contains(list, removed) {
-			tr.Errorf("%s, which was removed and runs, was fenced: %v %v", removed, list, err)
-		}
+		tr.spared(removed, since)
 		tr.Eventually(5*time.Minute, typed+" says that its list is another one", func() error { return tr.misses(typed, "corosync.conf lists "+typed) })
 		tr.remains("no second etcd takes writes", func() error {
 			r, err := tr.Etcd(tr.Context(), typed)
@@ -172,8 +171,21 @@ func TestAHostThatSomebodyRemovesFromCorosyncIsNeverTakenForOff(t *testing.T) {
 		tr.On(typed, "holdfast-agent two-node put-back")
 		tr.Eventually(5*time.Minute, "the site is whole again", func() error { return tr.Whole(tr.Context()) })
 		tr.Eventually(time.Minute, "nothing is missing any more", func() error { return tr.misses(typed, "") })
+		tr.spared(removed, since) // the other one may have been off before, and tells now
 		tr.outages(since)
 	})
+}
+
+// spared checks that nobody fenced a host since a moment, nor asked its BMC to.
+func (tr *trial) spared(host string, since time.Time) {
+	tr.Helper()
+	if list, err := tr.Fenced(tr.Context(), since); err != nil || slices.Contains(list, host) {
+		tr.Errorf("%s, which runs, was fenced: %v %v", host, list, err)
+	}
+	cuts, err := tr.Resets(tr.log, labsite.ForceOff)
+	if err != nil || slices.ContainsFunc(cuts, func(r labsite.Reset) bool { return r.Host == host }) {
+		tr.Errorf("the BMC of %s, which runs, was asked to cut its power: %v %v", host, cuts, err)
+	}
 }
 
 // TestAnEmptiedConfigurationOfPacemakerIsSetBackByItself erases Pacemaker's

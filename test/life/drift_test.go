@@ -24,7 +24,8 @@ const byHand = "by hand"
 
 // TestADriftIsToldAndNotPutRight has a person edit a file of the configuration on a
 // host. Its node, its pool and two commands tell it with the path, and the file stays
-// as it is. Once the person has put it back, it is no longer told.
+// as it is. Once the person has put it back, it is no longer told. Changed once more, it
+// is put right when a person asks for that.
 //
 // It takes about 25 minutes.
 func TestADriftIsToldAndNotPutRight(t *testing.T) {
@@ -64,6 +65,9 @@ func TestADriftIsToldAndNotPutRight(t *testing.T) {
 		if told := tr.found(standing.ConfigChanged, host); told != "" {
 			tr.Errorf("the status still says: %s", told)
 		}
+		tr.On(host, "echo "+byHand+" >> "+filePath)
+		tr.On(host, "systemctl restart holdfast-configure.service")
+		tr.Eventually(time.Minute, "it is put right where a person asks for that", func() error { return tr.has(host, "ours") })
 		tr.Noticed("", since)
 		tr.NothingFailed("changed by hand and put back", since, application)
 		tr.noWriteGapAbove(busyGap)

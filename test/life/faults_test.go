@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/upgrade/cluster"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/parachute"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/people"
+	"github.com/holdfast/holdfast/test/labsite"
 )
 
 // takenOverWithin is the longest time in which nobody may write where a control plane takes
@@ -160,6 +161,9 @@ func (tr *trial) struck(s strike, w ways) {
 	if err != nil {
 		tr.Errorf("fenced: %v: %v", list, err)
 	}
+	if cuts, err := tr.Resets(tr.log, labsite.ForceOff); err != nil || s.tooMany(cuts, victim) {
+		tr.Errorf("BMCs were asked to cut the power: %v (%v)", cuts, err)
+	}
 	tr.homeAgain(end, w)
 }
 
@@ -182,6 +186,22 @@ func (tr *trial) noGapSince(at time.Time, most time.Duration) {
 	if gap := h.Gap("", tr.rec.At(at), h.End()); gap.Length > most {
 		tr.Errorf("nobody could write for %.1f s after the fault, want at most %s", gap.Length.Seconds(), most)
 	}
+}
+
+// tooMany reports whether BMCs were asked to cut the power of more hosts than may be fenced:
+// a fence that fails is asked for too.
+func (s strikes) tooMany(cuts []labsite.Reset, victim string) bool {
+	asked, most := map[string]bool{}, 0
+	for _, r := range cuts {
+		asked[r.Host] = true
+	}
+	switch {
+	case s.pair:
+		delete(asked, victim)
+	case s.silences:
+		most = 1
+	}
+	return len(asked) > most
 }
 
 func nobody(fenced []string, _ string) error {

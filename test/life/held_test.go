@@ -47,6 +47,7 @@ func TestWhatEtcdRunsOnIsUpdatedUnderLoad(t *testing.T) {
 func (tr *trial) patchHeld(host string) {
 	tr.Helper()
 	tr.offersHeld(host)
+	tr.movesPods(host)
 	before, since := tr.boot(host), tr.Now()
 	tr.says(0, "host", "patch", host, "--reason", "the test wants all else")
 	if got := tr.version(host, heldName); got != heldNow || tr.boot(host) != before {

@@ -1,20 +1,29 @@
 package life_test
 
 import (
+	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"net"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/decide/encryption"
 	"github.com/holdfast/holdfast/internal/lab"
 	model "github.com/holdfast/holdfast/internal/model/site"
@@ -30,8 +39,10 @@ func TestTheEncryptionKeyIsReplacedUnderLoad(t *testing.T) {
 	play(t, "encryption key replaced", func(tr *trial) {
 		tr.hides()
 		since := tr.Now()
+		read := tr.keepsReading()
 		tr.says(0, "encryption", "rotate", "--without-backup")
 		tr.Trial.Took("until it is replaced", time.Since(since))
+		read()
 		tr.readable()
 		tr.Noticed("", since)
 		tr.NothingFailed("replaced", since, tr.Clients()...)
@@ -64,6 +75,7 @@ func (tr *trial) cutWhenKeys(is func(encryption.Keys) bool) {
 		before = had.String()
 	}
 	since := tr.Now()
+	read := tr.keepsReading()
 	command := tr.starts("encryption", "rotate", "--without-backup")
 	tr.Eventually(10*time.Minute, "the step begins", func() error {
 		k, err := tr.wantedKeys()
@@ -77,6 +89,7 @@ func (tr *trial) cutWhenKeys(is func(encryption.Keys) bool) {
 	tr.Logf("%s loses its power", victim)
 	command.ends(0)
 	tr.Trial.Took("until it is replaced", time.Since(since))
+	read()
 	tr.readable()
 	tr.Noticed("", since)
 	tr.outages(since)
@@ -104,6 +117,80 @@ func (tr *trial) hides() {
 	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: hidden}, StringData: map[string]string{"text": hidesIt}}
 	tr.Cleanup(func() { tr.Remove(tr.T, s) })
 	tr.create(s)
+}
+
+// readEvery is the pause between two reads of the Secret by one API server.
+const readEvery = 2 * time.Second
+
+// keepsReading reads the Secret through each API server until the returned function is called,
+// which fails the test if one answered with anything else. One that starts anew, or is off,
+// answers nothing.
+func (tr *trial) keepsReading() (stop func()) {
+	tr.Helper()
+	ctx, end := context.WithCancel(tr.Context())
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	right, silent, wrong := map[string]int{}, map[string]int{}, map[string]string{}
+	for _, h := range tr.ControlPlanes() {
+		api, err := tr.serverOf(h)
+		if err != nil {
+			tr.Fatal(err)
+		}
+		all.Go(func() {
+			for ctx.Err() == nil {
+				var s corev1.Secret
+				err := api.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: hidden}, &s)
+				_, answered := errors.AsType[apierrors.APIStatus](err)
+				mu.Lock()
+				switch {
+				case err == nil && string(s.Data["text"]) == hidesIt:
+					right[h]++
+				case err == nil:
+					wrong[h] = fmt.Sprintf("%q", s.Data["text"])
+				case answered && !starting(err):
+					wrong[h] = err.Error()
+				default:
+					silent[h]++
+				}
+				mu.Unlock()
+				_ = host.Sleep(ctx, readEvery)
+			}
+		})
+	}
+	return func() {
+		tr.Helper()
+		end()
+		all.Wait()
+		tr.Logf("the Secret was read so many times by API server: %v; without an answer: %v", right, silent)
+		for _, h := range tr.ControlPlanes() {
+			if wrong[h] != "" || right[h] == 0 {
+				tr.Errorf("the API server of %s read the Secret %d times, and once it answered %s", h, right[h], wrong[h])
+			}
+		}
+	}
+}
+
+// starting reports whether an API server says that it cannot serve now: it starts, it ends,
+// it knows no roles yet, or its etcd does not answer. One that lacks a key says InternalError.
+func starting(err error) bool {
+	return apierrors.IsServiceUnavailable(err) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) || apierrors.IsTooManyRequests(err) ||
+		apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) ||
+		slices.ContainsFunc([]string{"etcdserver:", "rpc error:", "context deadline exceeded", "context canceled"}, func(words string) bool {
+			return strings.Contains(err.Error(), words)
+		})
+}
+
+// serverOf returns a client of the API server of one host. It asks nobody which kinds there are.
+func (tr *trial) serverOf(name string) (client.Client, error) {
+	cfg := rest.CopyConfig(tr.access)
+	address := net.JoinHostPort(tr.Address(name, lab.V4).String(), "6443")
+	cfg.NextProtos, cfg.Timeout = []string{"http/1.1"}, 5*time.Second
+	cfg.Dial = func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return tr.Lab.Dial(ctx, network, address)
+	}
+	kinds := meta.NewDefaultRESTMapper(nil)
+	kinds.Add(corev1.SchemeGroupVersion.WithKind("Secret"), meta.RESTScopeNamespace)
+	return client.New(cfg, client.Options{Scheme: scheme.Scheme, Mapper: kinds})
 }
 
 // readable checks that each API server reads the Secret, and that all have one key alone.

@@ -110,8 +110,11 @@ const (
 	application = "application"
 )
 
-// hello is the name of the application.
-const hello = "hello"
+// hello is the name of the application, which has replicas.
+const (
+	hello    = "hello"
+	replicas = 2
+)
 
 // trial is a case with writers beside its clients.
 type trial struct {
@@ -124,6 +127,8 @@ type trial struct {
 	rec, etcdRec         *client.Recorder
 	writers, etcdWriters *client.Load
 	began                time.Time
+	// log is where the lab's log ended when it began.
+	log int64
 }
 
 // play plays a scenario once, while clients send requests and others write.
@@ -131,7 +136,7 @@ func play(t *testing.T, scenario string, do func(*trial)) {
 	t.Helper()
 	s := open(t)
 	app := s.Deploy(t, labsite.App{
-		Name: hello, Host: "hello.apps." + s.Lab.Layout.ClusterDomain(), Controller: ingress.DefaultName, Replicas: 2, Graceful: true,
+		Name: hello, Host: "hello.apps." + s.Lab.Layout.ClusterDomain(), Controller: ingress.DefaultName, Replicas: replicas, Graceful: true,
 	})
 	plan := labsite.Plan{Scenario: scenario, Times: 1, Families: "v4", Output: *output}
 	labsite.Play(t, s.Site, plan, func(c *labsite.Case) {
@@ -147,6 +152,7 @@ func play(t *testing.T, scenario string, do func(*trial)) {
 		tr.write()
 		do(tr)
 		c.Steady("after")
+		c.Eventually(labsite.WholeWithin, "the site is whole while clients still write", func() error { return s.Whole(t.Context()) })
 		tr.endWriters()
 	})
 }
@@ -179,6 +185,10 @@ func (tr *trial) write() {
 		return nil
 	})
 	tr.began = time.Now()
+	var err error
+	if tr.log, err = tr.LogEnd(); err != nil {
+		tr.Fatal(err)
+	}
 }
 
 func (tr *trial) writeAPI(run string) {
@@ -268,10 +278,15 @@ func (tr *trial) noWriteGapAbove(most time.Duration) {
 	}
 }
 
-// nobodyFenced checks that no host was fenced since the beginning.
+// nobodyFenced checks that no host was fenced since the beginning, and that no BMC was
+// asked to cut a power: a host that is off now tells of no fence, and a fence that failed
+// is none. A power cut of the lab asks no BMC.
 func (tr *trial) nobodyFenced() {
 	tr.Helper()
 	if list, err := tr.Fenced(tr.Context(), tr.began); err != nil || len(list) > 0 {
 		tr.Errorf("fenced: %v (%v), want nobody", list, err)
+	}
+	if cuts, err := tr.Resets(tr.log, labsite.ForceOff); err != nil || len(cuts) > 0 {
+		tr.Errorf("BMCs were asked to cut the power: %v (%v), want none", cuts, err)
 	}
 }

@@ -39,6 +39,7 @@ func (tr *trial) patch(host string) {
 	pair := len(tr.ControlPlanes()) == 2
 	tr.offersUpdates(host, pair)
 	held := tr.version(host, belowEtcd)
+	tr.movesPods(host)
 	before, since := tr.boot(host), tr.Now()
 
 	tr.says(0, "host", "patch", host, "--dry-run")

@@ -120,6 +120,8 @@ func (c cut) String() string {
 // SCENARIOS='PowerCuts/other host: draining'.
 func TestMachineConfigSurvivesPowerCuts(t *testing.T) {
 	alone := len(open(t).ControlPlanes()) == 1
+	var missed misses
+	defer func() { missed.tell(t) }()
 	for _, m := range moments() {
 		for _, other := range []bool{false, true} {
 			c := cut{m, other}
@@ -129,14 +131,15 @@ func TestMachineConfigSurvivesPowerCuts(t *testing.T) {
 			case other && alone:
 				leaveOut(t, c.String(), "there is one control plane")
 			default:
-				play(t, c.String(), func(tr *trial) { tr.cutAt(c) })
+				missed.aim(t, c.String(), func(hit *bool) { play(t, c.String(), func(tr *trial) { *hit = tr.cutAt(c) }) })
 			}
 		}
 	}
 }
 
-// cutAt has a configuration rolled out, and cuts the power once at a moment.
-func (tr *trial) cutAt(c cut) {
+// cutAt has a configuration rolled out, and cuts the power once at a moment. It returns false
+// if the moment was over by then.
+func (tr *trial) cutAt(c cut) (hit bool) {
 	tr.Helper()
 	if !c.boots {
 		tr.withoutBootFile()
@@ -154,6 +157,7 @@ func (tr *trial) cutAt(c cut) {
 	}
 	tr.Inject(lab.Fault{Host: victim, Kind: lab.FaultReset})
 	tr.Logf("%s loses its power, %s is %s", victim, onTheWay, c.name)
+	hit = tr.hits(onTheWay, victim, c.onDisk)
 	if c.back != "" {
 		tr.failed(onTheWay, c.back)
 		if c.boots {
@@ -174,6 +178,22 @@ func (tr *trial) cutAt(c cut) {
 	})
 	tr.Trial.Took("until all control planes have it", time.Since(began))
 	tr.Noticed("", began)
+	return hit
+}
+
+// onDisk returns nil if the journal of a host below root is at the moment. Of a moment that
+// only the node tells it says where the journal is, and no more.
+func (m moment) onDisk(root string) error {
+	j, err := journalBelow(root)
+	switch {
+	case err != nil:
+		return err
+	case m.asks:
+		return fmt.Errorf("its disk does not tell; its journal is %+v", j)
+	case !m.is(seen{Journal: j}):
+		return fmt.Errorf("%w: its journal is %+v", errOver, j)
+	}
+	return nil
 }
 
 // withoutBootFile takes the configuration back if it has the file for which hosts boot:

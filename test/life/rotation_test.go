@@ -133,6 +133,14 @@ func (tr *trial) cutInPhase(a rotation.Authority, phase rotation.Phase, code int
 	turn := tr.turnIn(a, phase)
 	tr.Inject(lab.Fault{Host: turn, Kind: lab.FaultReset})
 	tr.Logf("%s loses its power in phase %s", turn, phase)
+	// The wish is in the API, which is away for a while and then goes on: this tells, and proves nothing.
+	tr.Eventually(2*time.Minute, "the API tells of the rotation", func() error {
+		w, err := wishOf(tr.Context(), tr.API, a)
+		if err == nil {
+			tr.Logf("once the API answers, the phase is %s, the turn has %q", w.Phase, w.Turn)
+		}
+		return err
+	})
 	command.ends(code)
 	tr.Trial.Took("until it is replaced", time.Since(since))
 	tr.Noticed("", since)

@@ -205,18 +205,23 @@ func (c upgradeCut) String() string {
 // host's way, there and back. The upgrade ends at one of the two releases on all hosts,
 // or says why it waits and then goes back; no acknowledged write is lost.
 func TestAnUpgradeSurvivesPowerCuts(t *testing.T) {
+	var missed misses
+	defer func() { missed.tell(t) }()
 	for _, other := range []bool{false, true} {
 		for _, step := range upgradeSteps {
 			c := upgradeCut{step, other}
 			if t.Failed() {
 				return
 			}
-			playUpgrade(t, c.String(), func(tr *trial, w ways) { tr.cutUpgrade(c, w) })
+			missed.aim(t, c.String(), func(hit *bool) {
+				playUpgrade(t, c.String(), func(tr *trial, w ways) { *hit = tr.cutUpgrade(c, w) })
+			})
 		}
 	}
 }
 
-func (tr *trial) cutUpgrade(c upgradeCut, w ways) {
+// cutUpgrade cuts the power once at a step. It returns false if the step was over by then.
+func (tr *trial) cutUpgrade(c upgradeCut, w ways) (hit bool) {
 	tr.Helper()
 	began := tr.Now()
 	atWork := tr.onItsWay(c.step, w)
@@ -227,11 +232,19 @@ func (tr *trial) cutUpgrade(c upgradeCut, w ways) {
 	tr.Inject(lab.Fault{Host: victim, Kind: lab.FaultReset})
 	tr.Logf("%s loses its power, %s is at %s", victim, atWork, c.step)
 	cut := time.Now()
+	hit = tr.hits(atWork, victim, func(root string) error {
+		j, _, err := upgrade.NewStore(root).Read()
+		if err == nil && j.Step != c.step {
+			err = fmt.Errorf("%w: it was at %s", errOver, j.Step)
+		}
+		return err
+	})
 	end := tr.outcome(w, c.step == parachute.Returning, cut)
 	tr.Trial.Took("until it "+end, time.Since(cut))
 	tr.Logf("%.0f s after the cut the upgrade %s", time.Since(cut).Seconds(), end)
 	tr.Noticed("", began)
 	tr.homeAgain(end, w)
+	return hit
 }
 
 // onItsWay begins an upgrade, and waits until a control plane is at a step of it, or of the

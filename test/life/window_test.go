@@ -33,6 +33,7 @@ func TestTurnsBeginInTheMaintenanceWindow(t *testing.T) {
 		tr.rolled("before")
 		planes, given, since := tr.ControlPlanes(), tr.given(), tr.Now()
 		host := planes[len(planes)-1]
+		tr.movesPods(host)
 		before := tr.boot(host)
 
 		opens := time.Now().UTC().Truncate(time.Minute).Add(4 * time.Minute)
@@ -81,6 +82,7 @@ func TestARebootThatTheDistributionWants(t *testing.T) {
 	play(t, "a reboot that the distribution wants", func(tr *trial) {
 		planes := tr.ControlPlanes()
 		host := planes[len(planes)-1]
+		tr.movesPods(host)
 		before := tr.boot(host)
 		tr.On(host, "echo life >/run/reboot-required.pkgs; echo '*** System restart required ***' >/run/reboot-required; systemctl restart holdfast-agent")
 		tr.Eventually(2*time.Minute, "the status tells that it wants a reboot", func() error {

@@ -41,13 +41,20 @@ func TestASiteGetsTheSecondFamily(t *testing.T) {
 	s.giveFile(first, file, "/root/both.yaml")
 	began := time.Now()
 	s.on(first, asAdmin+"holdfast site dual-stack apply --install-config /root/both.yaml --yes --by test --timeout 1s || [ $? = 3 ]")
-	for _, stages := range []string{`served written over`, `written over`} {
+	const served, written = "served", "written"
+	at := ""
+	for _, stages := range []string{served + " " + written, written} {
+		if at == written {
+			t.Logf("NOT SHOWN: a cut while %s serves both and has written nothing; its files had both at the first cut, whose boot was the one that it waits for", first)
+			break
+		}
 		s.eventually(5*time.Minute, first+" is "+stages, func() error {
 			ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
 			defer stop()
 			out, err := s.Sh(ctx, first, "cat /var/lib/holdfast/dualstack/plan.json")
 			for stage := range strings.FieldsSeq(stages) {
 				if err == nil && strings.Contains(out, `"stage": "`+stage+`"`) {
+					at = stage
 					return nil
 				}
 			}

@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/lab"
 	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/test/labsite"
 	"github.com/holdfast/holdfast/test/twonode/client"
 )
 
@@ -61,6 +62,10 @@ func (s site) replaces(lost, name string) {
 	s.burns(lost)
 	s.eventually(5*time.Minute, stays+" goes on alone", func() error { return s.confirm(stays, lost) })
 	began := time.Now()
+	log, err := s.LogEnd()
+	if err != nil {
+		s.Fatal(err)
+	}
 	w := s.write(stays)
 
 	next, wakes := s.other(lost, name)
@@ -91,6 +96,8 @@ func (s site) replaces(lost, name string) {
 	s.on(stays, "holdfast fencing verify")
 	fenced, err := s.Fenced(s.Context(), began)
 	s.Logf("fenced since the confirmation: %v, %v", fenced, err) // a full machine may have cost a token
+	cuts, err := s.Resets(log, labsite.ForceOff)
+	s.Logf("BMCs were asked to cut the power since then: %v, %v", cuts, err)
 
 	w.paused("while a lost host was replaced", replacePause)
 	s.wakes(wakes)

@@ -31,6 +31,9 @@ func TestCertificatesAreRenewed(t *testing.T) {
 		tr.noGapAbove(busyGap)
 		tr.healthyAgain()
 		tr.kept(members)
+		for _, h := range tr.hosts() {
+			tr.sameProcess(h) // etcd reads certificates with each connection
+		}
 		tr.fenced(0)
 	})
 }
@@ -46,10 +49,23 @@ func TestCABundle(t *testing.T) {
 		tr.noGapAbove(busyGap)
 		pause(tr.Context(), 30*time.Second)
 		tr.noGapAbove(busyGap)
+		for _, h := range tr.hosts() {
+			tr.eventually(2*time.Minute, "etcd of "+h+" takes a client of the other authority", func() error { return tr.takesAnother(h) })
+		}
 		tr.healthyAgain()
 		tr.kept(members)
 		tr.fenced(0)
 	})
+}
+
+// takesAnother returns nil if the etcd of a host takes a client whose certificate the
+// authority signed that was added to its bundle.
+func (tr *trial) takesAnother(host string) error {
+	_, err := tr.Sh(tr.Context(), host, `cd /root && openssl req -newkey rsa:2048 -nodes -subj /O=system:masters/CN=another-client -keyout client.key -out client.csr 2>/dev/null &&
+		printf 'extendedKeyUsage=clientAuth\n' >client.ext &&
+		openssl x509 -req -in client.csr -CA another.crt -CAkey another.key -set_serial 2 -days 1 -extfile client.ext -out client.crt 2>/dev/null &&
+		curl -sS --fail --max-time 5 --cacert /etc/kubernetes/pki/etcd/ca.crt --cert client.crt --key client.key -d '{"key":"YQ=="}' https://127.0.0.1:2379/v3/kv/range`)
+	return err
 }
 
 // serial returns the serial number of the certificate that a host's etcd shows.

@@ -12,6 +12,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/holdfast/holdfast/internal/lab"
+	"github.com/holdfast/holdfast/test/labsite"
 	"github.com/holdfast/holdfast/test/twonode/evidence"
 )
 
@@ -112,7 +113,7 @@ func (tr *trial) fencedOnly(h held) {
 	if h.sick != "" && slices.ContainsFunc(tr.result.Fenced, func(target string) bool { return target != h.sick }) {
 		tr.Errorf("fenced were %v, and sick is %s", tr.result.Fenced, h.sick)
 	}
-	if cuts, err := tr.resets(tr.log, "ForceOff"); err != nil || len(cuts) > h.most {
+	if cuts, err := tr.Resets(tr.log, labsite.ForceOff); err != nil || len(cuts) > h.most {
 		tr.Errorf("BMCs were asked to cut the power %d times, want at most %d: %v (%v)", len(cuts), h.most, cuts, err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/lab"
 	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/test/labsite"
 )
 
 func TestPowerCutOfTheLeader(t *testing.T) {
@@ -210,7 +211,7 @@ func (tr *trial) degrade() (survivor, lost string) {
 	tr.fault(lab.Fault{Kind: lab.FaultPowerCut, Host: lost})
 	tr.writable(survivor, backWithin)
 	tr.eventually(time.Minute, "the fence of "+lost+" has switched it on again", func() error {
-		on, err := tr.resets(tr.log, "On")
+		on, err := tr.Resets(tr.log, "On")
 		if err == nil && len(on) == 0 {
 			err = errors.New("its BMC was not asked to")
 		}
@@ -290,7 +291,7 @@ func TestMainsOfOneHostAreLost(t *testing.T) {
 // BMC is back. It may find the host off and switch it on.
 func (tr *trial) spared() {
 	tr.Helper()
-	if cuts, err := tr.resets(tr.log, "ForceOff"); err != nil || len(cuts) > 0 {
+	if cuts, err := tr.Resets(tr.log, labsite.ForceOff); err != nil || len(cuts) > 0 {
 		tr.Errorf("a host whose mains were back was switched off: %v (%v)", cuts, err)
 	}
 }

@@ -73,20 +73,26 @@ func TestEtcdFrozen(t *testing.T) {
 	scenario(t, "etcd frozen, the follower", 1, func(tr *trial) { tr.frozen(tr.other(tr.leads)) })
 }
 
-// frozen freezes etcd and expects that it is restarted in place.
+// frozen freezes etcd and expects that it is restarted in place: another process runs
+// before anybody thaws the frozen one.
 func (tr *trial) frozen(host string) {
 	members := tr.members()
 	tr.survivor = tr.other(host)
 	tr.fault(lab.Fault{Kind: lab.FaultProcessStop, Host: host, Process: "etcd"})
 	tr.writable(tr.other(host), 3*time.Minute)
+	tr.eventually(2*time.Minute, "another etcd runs on "+host, func() error {
+		if now := tr.processes(host, "etcd"); len(now) == 0 || fmt.Sprint(now) == fmt.Sprint(tr.etcd[host]) {
+			return fmt.Errorf("etcd: %v", now)
+		}
+		return nil
+	})
 	if _, err := tr.Power.Clear(tr.Context(), lab.ClearRequest{Host: host}); err != nil {
 		tr.Fatal(err)
 	}
 	tr.healthyAgain()
-	if after := tr.members(); fmt.Sprint(after) != fmt.Sprint(members) {
-		tr.Logf("a copy was given up: members are %x, were %x", after, members)
-	}
+	tr.kept(members)
 	tr.sameProcess(tr.other(host))
+	tr.fenced(0)
 }
 
 func TestEtcdDataDamaged(t *testing.T) {
@@ -116,11 +122,14 @@ func TestEtcdDiskFull(t *testing.T) {
 		tr.fault(lab.Fault{Kind: lab.FaultDiskFull, Host: host})
 		// The log's files are made in advance, so only a restart needs space.
 		_ = tr.Power.Inject(tr.Context(), lab.Fault{Kind: lab.FaultProcessKill, Host: host, Process: "etcd"})
-		pause(tr.Context(), 30*time.Second)
+		full := time.Now()
+		tr.writable(tr.survivor, backWithin)
+		pause(tr.Context(), time.Until(full.Add(30*time.Second)))
 		tr.mend(host, lab.FaultDiskFull)
 		tr.writable(tr.survivor, backWithin)
 		tr.healthyAgain()
 		tr.sameProcess(tr.survivor)
+		tr.fenced(0)
 	})
 	scenario(t, "etcd's disk slow, 300 ms", 1, func(tr *trial) {
 		host := tr.other(tr.leads)

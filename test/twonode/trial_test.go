@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/lab"
 	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/test/labsite"
 	"github.com/holdfast/holdfast/test/twonode/client"
 	"github.com/holdfast/holdfast/test/twonode/evidence"
 )
@@ -123,7 +124,7 @@ func (tr *trial) play(play func(*trial)) {
 // remember records the state that must be the same afterwards.
 func (tr *trial) remember() {
 	var err error
-	if tr.log, err = tr.logEnd(); err != nil {
+	if tr.log, err = tr.LogEnd(); err != nil {
 		tr.Fatal(err)
 	}
 	tr.etcd = map[string][]lab.Process{}
@@ -210,20 +211,20 @@ func (tr *trial) on(host, script string) string {
 	return out
 }
 
-// writable waits until a write through a host is acknowledged that began after
-// the first effect of the fault.
+// writable waits until writes through a host's etcd, through its API server and at the
+// virtual address are acknowledged that began after the first effect of the fault. All of
+// it counts from the call: some callers wait for a person's word first.
 func (tr *trial) writable(host string, within time.Duration) {
 	tr.Helper()
 	after := tr.rec.Since() // earlier writes may already have been in progress
-	tr.eventually(within, "etcd of "+host+" takes writes", func() error {
+	tr.eventually(within, "etcd of "+host+" and the API take writes", func() error {
 		if last := tr.rec.Last(host); last < after+200*time.Millisecond {
-			return fmt.Errorf("the last one was acknowledged %s after the fault", last-tr.rec.At(tr.at))
+			return fmt.Errorf("etcd: the last one was acknowledged %s after the fault", last-tr.rec.At(tr.at))
 		}
-		return nil
-	})
-	tr.eventually(within, "the API takes writes", func() error {
-		if last := tr.apiRec.Last(host); last < tr.apiRec.At(tr.at)+500*time.Millisecond {
-			return fmt.Errorf("the last one was acknowledged %s after the fault", last-tr.apiRec.At(tr.at))
+		for _, way := range []string{host, apiVIP} {
+			if last := tr.apiRec.Last(way); last < tr.apiRec.At(tr.at)+500*time.Millisecond {
+				return fmt.Errorf("the API by %s: the last one was acknowledged %s after the fault", way, last-tr.apiRec.At(tr.at))
+			}
 		}
 		return nil
 	})
@@ -326,7 +327,7 @@ func (tr *trial) sameProcess(host string) {
 func (tr *trial) fenced(want int) {
 	tr.Helper()
 	tr.proven(want)
-	cuts, err := tr.resets(tr.log, "ForceOff")
+	cuts, err := tr.Resets(tr.log, labsite.ForceOff)
 	if err != nil || len(cuts) > want {
 		tr.Errorf("BMCs were asked to cut the power %d times, want at most %d: %v (%v)", len(cuts), want, cuts, err)
 	}

@@ -1,12 +1,9 @@
 package twonode_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -113,39 +110,6 @@ func (s *site) sameHash(ctx context.Context) error {
 		return fmt.Errorf("the members differ at revision %d: %v", at, hashes)
 	}
 	return nil
-}
-
-// logEnd returns the current end of the lab's log.
-func (s *site) logEnd() (int64, error) {
-	st, err := os.Stat(s.Lab.LogPath())
-	if err != nil {
-		return 0, err
-	}
-	return st.Size(), nil
-}
-
-// resets returns the requests of a type for a reset that BMCs got since an
-// offset in the lab's log, one line each.
-func (s *site) resets(from int64, kind string) ([]string, error) {
-	f, err := os.Open(s.Lab.LogPath())
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }()
-	if _, err := f.Seek(from, io.SeekStart); err != nil {
-		return nil, err
-	}
-	data, err := io.ReadAll(f)
-	if err != nil {
-		return nil, err
-	}
-	var out []string
-	for line := range bytes.Lines(data) {
-		if text := string(line); strings.Contains(text, "msg=reset ") && strings.Contains(text, "type="+kind+" ") {
-			out = append(out, strings.TrimSpace(text))
-		}
-	}
-	return out, nil
 }
 
 // fences returns the fences that the hosts carried out since a moment, as they

@@ -40,6 +40,12 @@ type Loss struct {
 	// Requests counts those that began in that time, or were not over at its
 	// beginning.
 	Requests, Failed, FailedNew, FailedKept int
+	// Ended counts those of FailedKept whose connection ended. It happens once for each
+	// connection, since no client uses it again.
+	Ended int
+	// Wrong counts the failed requests whose answer was another one, or whose server showed
+	// a certificate that is not its own.
+	Wrong int
 	// Gap is the longest time without an answer.
 	Gap time.Duration
 	// Until is the time from the first moment to the beginning of the last
@@ -55,8 +61,8 @@ type Loss struct {
 // String describes the loss on one line.
 func (l Loss) String() string {
 	var words strings.Builder
-	fmt.Fprintf(&words, "%d of %d requests failed (%d new, %d kept), the last %s after the fault; longest time without an answer %s",
-		l.Failed, l.Requests, l.FailedNew, l.FailedKept, l.Until.Round(time.Millisecond), l.Gap.Round(time.Millisecond))
+	fmt.Fprintf(&words, "%d of %d requests failed (%d new, %d kept, of which %d by the connection's end), the last %s after the fault; longest time without an answer %s",
+		l.Failed, l.Requests, l.FailedNew, l.FailedKept, l.Ended, l.Until.Round(time.Millisecond), l.Gap.Round(time.Millisecond))
 	for _, why := range slices.Sorted(maps.Keys(l.Why)) {
 		fmt.Fprintf(&words, "; %d× %s", l.Why[why], why)
 	}
@@ -85,6 +91,12 @@ func (h History) Loss(from, until time.Duration) Loss {
 			out.FailedNew++
 		} else {
 			out.FailedKept++
+		}
+		if r.ended() {
+			out.Ended++
+		}
+		if r.wrong() {
+			out.Wrong++
 		}
 		out.Until = max(out.Until, r.Start-from)
 	}

@@ -210,10 +210,13 @@ func (l *Load) right(resp *http.Response) error {
 	case resp.StatusCode != l.shape.Status:
 		return fmt.Errorf("status %d, want %d", resp.StatusCode, l.shape.Status)
 	case !strings.Contains(string(body), l.shape.Body):
-		return fmt.Errorf("the answer lacks %q", l.shape.Body)
+		return fmt.Errorf(lacks+"%q", l.shape.Body)
 	}
 	return nil
 }
+
+// lacks begins the error of a wrong answer.
+const lacks = "the answer lacks "
 
 // Since returns the time since the beginning of the history.
 func (l *Load) Since() time.Duration { return time.Since(l.began) }

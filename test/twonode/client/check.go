@@ -177,6 +177,12 @@ func checkWatches(h History) error {
 	for _, e := range h.Events {
 		byWatch[e.Watch] = append(byWatch[e.Watch], e)
 	}
+	// Each endpoint that served has its watch, also one that never saw anything.
+	for _, o := range h.Ops {
+		if _, saw := byWatch[o.Endpoint]; !saw && o.Endpoint != "" && o.Outcome == OK {
+			byWatch[o.Endpoint] = nil
+		}
+	}
 	for name, list := range byWatch {
 		seen := map[string]int64{}
 		last := int64(0)

@@ -16,14 +16,14 @@ func sound() History {
 	ms := func(n int) time.Duration { return time.Duration(n) * time.Millisecond }
 	return History{
 		Ops: []Op{
-			{Client: 0, Kind: Write, Key: "k", Value: "a", Start: ms(0), End: ms(5), Outcome: OK, Revision: 10},
-			{Client: 1, Kind: Read, Key: "k", Value: "a", Start: ms(6), End: ms(8), Outcome: OK, Revision: 10},
-			{Client: 0, Kind: Write, Key: "k", Value: "b", Start: ms(9), End: ms(12), Outcome: OK, Revision: 11},
-			{Client: 0, Kind: Write, Key: "k", Value: "c", Start: ms(20), End: ms(1020), Outcome: Unknown},
-			{Client: 1, Kind: Write, Key: "k", Value: "never", Start: ms(21), End: ms(900), Outcome: Unknown},
-			{Client: 1, Kind: Write, Key: "k", Value: "refused", Start: ms(910), End: ms(911), Outcome: Failed},
-			{Client: 2, Kind: Read, Key: "k", Value: "c", Start: ms(1100), End: ms(1101), Outcome: OK, Revision: 12},
-			{Client: 0, Kind: Write, Key: "k", Value: "d", Start: ms(1200), End: ms(1210), Outcome: OK, Revision: 13},
+			{Endpoint: "w", Client: 0, Kind: Write, Key: "k", Value: "a", Start: ms(0), End: ms(5), Outcome: OK, Revision: 10},
+			{Endpoint: "w", Client: 1, Kind: Read, Key: "k", Value: "a", Start: ms(6), End: ms(8), Outcome: OK, Revision: 10},
+			{Endpoint: "w", Client: 0, Kind: Write, Key: "k", Value: "b", Start: ms(9), End: ms(12), Outcome: OK, Revision: 11},
+			{Endpoint: "w", Client: 0, Kind: Write, Key: "k", Value: "c", Start: ms(20), End: ms(1020), Outcome: Unknown},
+			{Endpoint: "w", Client: 1, Kind: Write, Key: "k", Value: "never", Start: ms(21), End: ms(900), Outcome: Unknown},
+			{Endpoint: "w", Client: 1, Kind: Write, Key: "k", Value: "refused", Start: ms(910), End: ms(911), Outcome: Failed},
+			{Endpoint: "w", Client: 2, Kind: Read, Key: "k", Value: "c", Start: ms(1100), End: ms(1101), Outcome: OK, Revision: 12},
+			{Endpoint: "w", Client: 0, Kind: Write, Key: "k", Value: "d", Start: ms(1200), End: ms(1210), Outcome: OK, Revision: 13},
 		},
 		Events: []Event{
 			{Watch: "w", Key: "k", Value: "a", Revision: 10},
@@ -73,6 +73,9 @@ func TestEachBrokenPromiseIsFound(t *testing.T) {
 		"a watch sees a write at another revision": {func(h *History) {
 			h.Events[3].Revision = 14
 		}, "acknowledged was 13"},
+		"a watch sees nothing at all": {func(h *History) {
+			h.Ops[0].Endpoint = "mute"
+		}, "watch mute: the write of k=a at revision 10 is missing"},
 		"the end lacks the newest write": {func(h *History) { h.Final["k"] = "b" }, "in the end"},
 		"the end has lost the key":       {func(h *History) { delete(h.Final, "k") }, "in the end"},
 	}
