@@ -23,7 +23,7 @@ var etcdChecks = []Check{
 		ID: "etcd-space", Title: "etcd is far from its quota", For: Everywhere, judge: judgeSpace,
 		Meaning: "A database that reaches its quota takes no more writes: the cluster stands still although all hosts are healthy. The agents defragment it if enough of it is free; otherwise objects have to be deleted.",
 		Lines: []string{
-			"kubectl get --raw /metrics | grep apiserver_storage_objects | sort -t' ' -k2 -n | tail     # what fills it",
+			"kubectl get --raw /metrics | grep '^apiserver_resource_objects{' | sort -t' ' -k2 -g | tail     # what fills it",
 			"holdfast etcd status -o wide     # what the agents do by themselves, and what they would do for you",
 			"holdfast etcd defragment         # has one do it now, if nothing is in the way; never by etcdctl, which the etcd keeper takes for an etcd that hangs",
 		},

@@ -55,7 +55,7 @@ var spaceWords = map[etcdspace.Kind]func(t etcdspace.Trouble) finding.Finding{
 		f := finding.Finding{
 			ID: EtcdShort, Severity: finding.Warning, Problem: "etcd on " + t.Subject + " is at " + t.Why,
 			Meaning:  "At the quota the cluster takes no writes. The agents find nothing to do: " + t.Next + ". Find out what fills it.",
-			Commands: finding.Anywhere("kubectl get --raw /metrics | grep apiserver_storage_objects | sort -t' ' -k2 -n | tail"),
+			Commands: finding.Anywhere("kubectl get --raw /metrics | grep '^apiserver_resource_objects{' | sort -t' ' -k2 -g | tail"),
 		}
 		switch {
 		case t.Mends:

@@ -48,8 +48,8 @@ func TestTheSpaceOfEtcdHasItsFindings(t *testing.T) {
 		says     string
 		command  string
 	}{
-		"short":                    {short, EtcdShort, finding.Warning, "The agents find nothing to do: no member has enough to gain.", "apiserver_storage_objects"},
-		"nearly full":              {nearly, EtcdShort, finding.Critical, "Find out what fills it.", "apiserver_storage_objects"},
+		"short":                    {short, EtcdShort, finding.Warning, "The agents find nothing to do: no member has enough to gain.", "grep '^apiserver_resource_objects{' | sort -t' ' -k2 -g"},
+		"nearly full":              {nearly, EtcdShort, finding.Critical, "Find out what fills it.", "grep '^apiserver_resource_objects{' | sort -t' ' -k2 -g"},
 		"short, and it is mended":  {both(nearly, due), EtcdShort, finding.Note, "Cp-2 is next to be defragmented, which gives space back.", "holdfast etcd status"},
 		"full":                     {both(nearly, alarm), EtcdFull, finding.Critical, "The agents wait: no member has enough to gain. Delete what nobody needs; it passes.", "sudo holdfast etcd status"},
 		"full, and it is mended":   {both(nearly, both(alarm, due)), EtcdFull, finding.Critical, "by themselves, which takes some ten minutes: cp-2 is next to be defragmented.", "sudo holdfast etcd status"},
