@@ -34,7 +34,7 @@ var stays = map[string]string{
 		"and kernel arguments in `/boot` and `/efi`, for which GRUB's tools read disks and volumes (no `PrivateDevices`, `CAP_SYS_ADMIN`). It has no network.",
 	PatchUnit:     "It runs as root, only when somebody wants updates of the distribution and the host has its turn: scripts of packages do what they do anywhere else.",
 	LeaveUnit:     "It runs once in each shutdown. It reads the agent's access to the API as root (`CAP_DAC_READ_SEARCH`), talks to systemd, to the API and to the agent's socket, and writes nothing.",
-	LifeUnit:      "It runs once at each boot of a control plane. It reads the site's authorities as root (`CAP_DAC_READ_SEARCH`), asks other control planes, and may write one file below `/var/lib/holdfast` and ask systemd to switch the host off.",
+	LifeUnit:      "It runs once at each boot of a control plane. It reads the site's authorities as root (`CAP_DAC_READ_SEARCH`), asks other control planes, may write one file below `/var/lib/holdfast` and ask systemd to switch the host off, and starts on a full disk (no `PrivateTmp` and `PrivateDevices`).",
 	TrustUnit:     "It runs once at each boot, and after a change of the authorities that the site adds, as root over `/etc`, `/var` and `/usr/local/share`. It has no network.",
 	ParachuteUnit: "It is there only while a host is on its way to another release, and runs the program of the old one: it writes where programs lie, ends and starts daemons through systemd, and asks API servers whether they serve.",
 	BringUnit:     "It runs for minutes, only on the control plane that brings a part of a release to the cluster. It reads the administrator's access to the API as root (`CAP_DAC_READ_SEARCH`), talks to the API, and writes how it ended below `/run`.",
@@ -155,12 +155,13 @@ func recorded(t *testing.T, section, unit string) float64 {
 }
 
 // A killed agent must restart on a full disk too: it decides who holds a virtual
-// IP.
+// IP. A former control plane must ask at its boot: the cluster starts there if the
+// question does not.
 func TestTheAgentStartsWithoutRoomOnADisk(t *testing.T) {
 	for _, u := range everyUnit(t) {
 		for _, writes := range []string{"PrivateTmp=", "PrivateDevices=", "StateDirectory=", "CacheDirectory=", "LogsDirectory=", "DynamicUser="} {
-			if u.Name == AgentUnit && strings.Contains(u.Contents, "\n"+writes) {
-				t.Errorf("%s has systemd make folders on a disk", writes)
+			if (u.Name == AgentUnit || u.Name == LifeUnit) && strings.Contains(u.Contents, "\n"+writes) {
+				t.Errorf("%s: %s has systemd make folders on a disk", u.Name, writes)
 			}
 		}
 	}

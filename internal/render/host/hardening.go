@@ -94,13 +94,14 @@ SystemCallErrorNumber=EPERM
 `
 
 // lifeConfinement is for a program that reads what a host knows of its site, asks control planes, and
-// may write one file and ask systemd to switch the host off.
+// may write one file and ask systemd to switch the host off. Like the agent it must start on a host with
+// a full disk: the cluster starts whatever this unit ends with.
 const lifeConfinement = `NoNewPrivileges=yes
 ProtectSystem=strict
 ReadWritePaths=/var/lib/holdfast
 ProtectHome=yes
-PrivateTmp=yes
-PrivateDevices=yes
+TemporaryFileSystem=/tmp /var/tmp
+DevicePolicy=closed
 ProtectKernelModules=yes
 ProtectKernelTunables=yes
 ProtectKernelLogs=yes
