@@ -48,7 +48,8 @@ that one. It sends it nowhere. 'holdfast restore' makes a new site of it.`,
   sudo journalctl -u holdfast-backup
 
   # two of three control planes are lost for good: take what the last one has
-  sudo mv /etc/kubernetes/manifests/etcd.yaml /root/etcd.yaml
+  ` + etcdStays + `
+  ` + etcdStops + `
   sudo holdfast-agent backup --stopped-etcd`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

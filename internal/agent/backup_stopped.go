@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/agent/takebackup"
 	"github.com/holdfast/holdfast/internal/cli/command"
+	"github.com/holdfast/holdfast/internal/decide/deleted"
 	"github.com/holdfast/holdfast/internal/model/backup"
 	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -25,6 +26,16 @@ const (
 	stoppedCopy = "/var/lib/holdfast/stopped-etcd"
 	// copyName is the name of the member that the copy starts as. Nobody asks it for its address.
 	copyName = "copy"
+)
+
+// What a person types to stop this host's etcd. The agent puts a manifest back that is gone for some
+// seconds, unless it is in the list of files that stay away.
+const (
+	etcdStays = "echo /etc/kubernetes/manifests/etcd.yaml | sudo tee -a " + deleted.LeavePath
+	etcdStops = "sudo mv /etc/kubernetes/manifests/etcd.yaml /root/etcd.yaml"
+
+	whileEtcdRuns = "etcd of this host runs. If it serves, take a usual backup: holdfast backup now. " +
+		"If all others are lost for good, stop it first: " + etcdStays + " && " + etcdStops + ", and wait some seconds"
 )
 
 // backupStopped takes a backup of the data of this host's etcd, which does not run: of a control plane
@@ -43,8 +54,7 @@ func backupStopped(ctx context.Context, streams command.Streams, s *site.Site) (
 	}, stoppedCopy)
 	defer func() { err = errors.Join(err, os.RemoveAll(stoppedCopy)) }()
 	if errors.Is(err, etcd.ErrRuns) {
-		return refused("etcd of this host runs. If it serves, take a usual backup: holdfast backup now. " +
-			"If all others are lost for good, stop it first: sudo mv /etc/kubernetes/manifests/etcd.yaml /root/etcd.yaml, and wait some seconds")
+		return refused(whileEtcdRuns)
 	}
 	if err != nil {
 		return err

@@ -69,22 +69,36 @@ func settle(ctx context.Context, how, dataDir string) error {
 // releases it at once. An etcd that starts meanwhile loses at most 50 ms: it
 // tries again after that.
 func Locked(dataDir string) (bool, error) {
-	f, err := os.Open(filepath.Join(dataDir, "member/snap/db"))
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
-		return false, nil
+	free, err := hold(dataDir)
+	if errors.Is(err, ErrRuns) {
+		return true, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("ask whether etcd runs: %w", err)
+		return false, err
 	}
-	defer func() { _ = f.Close() }()
-	switch err := unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB); {
-	case err == nil:
-		return false, nil
-	case errors.Is(err, unix.EWOULDBLOCK):
-		return true, nil
-	default:
-		return false, fmt.Errorf("ask whether etcd runs: lock %s: %w", f.Name(), err)
+	free()
+	return false, nil
+}
+
+// hold takes a shared lock on the data of an etcd that is down. An etcd that starts takes an exclusive
+// one before it reads or writes anything, so it waits until the lock is given free.
+func hold(dataDir string) (free func(), err error) {
+	f, err := os.Open(filepath.Join(dataDir, "member/snap/db"))
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
+		return func() {}, nil
 	}
+	if err != nil {
+		return nil, fmt.Errorf("ask whether etcd runs: %w", err)
+	}
+	free = func() { _ = f.Close() }
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB); err != nil {
+		free()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, ErrRuns
+		}
+		return nil, fmt.Errorf("ask whether etcd runs: lock %s: %w", f.Name(), err)
+	}
+	return free, nil
 }
 
 // Empty removes etcd's data from a data folder and leaves other files there.

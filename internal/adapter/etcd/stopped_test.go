@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"golang.org/x/sys/unix"
 
 	"github.com/holdfast/holdfast/internal/testkit/builttest"
 )
@@ -55,6 +56,35 @@ func TestAMemberThatLostAllOthersStillGivesWhatItHas(t *testing.T) {
 	s.DataDir = t.TempDir()
 	if _, err := OpenStopped(t.Context(), s, folder); !errors.Is(err, ErrNoData) {
 		t.Errorf("without data: %v", err)
+	}
+}
+
+// TestAnEtcdThatStartsWaitsUntilItsDataAreCopied: the agent may put the manifest of a stopped etcd back
+// at any moment. A torn copy would pass, since it is only compared with itself.
+func TestAnEtcdThatStartsWaitsUntilItsDataAreCopied(t *testing.T) {
+	was, onDisk := program, syncFile
+	t.Cleanup(func() { program, syncFile = was, onDisk })
+	program = "/nowhere" // no etcd is started over the copy
+	dir := copyOf(t, "member/snap/db", "member/wal/0.wal")
+	starts := func() error { // as bbolt does for etcd
+		db, err := os.OpenFile(filepath.Join(dir, "member/snap/db"), os.O_RDWR, 0)
+		must(t, err)
+		defer func() { must(t, db.Close()) }()
+		return unix.Flock(int(db.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	}
+	copied := 0
+	syncFile = func(*os.File) error {
+		copied++
+		if err := starts(); !errors.Is(err, unix.EWOULDBLOCK) {
+			t.Errorf("an etcd started while its data were copied: %v", err)
+		}
+		return nil
+	}
+	if _, err := OpenStopped(t.Context(), Scratch{DataDir: dir}, t.TempDir()); err == nil || copied != 2 {
+		t.Errorf("%d files are copied: %v", copied, err)
+	}
+	if err := starts(); err != nil {
+		t.Errorf("after the copy: %v", err)
 	}
 }
 
