@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/decide/deleted"
 	"github.com/holdfast/holdfast/internal/decide/vrrp"
 	"github.com/holdfast/holdfast/internal/model/state"
 	render "github.com/holdfast/holdfast/internal/render/keepalived"
@@ -71,16 +72,16 @@ func (f files) prune(wanted []string) error {
 }
 
 // configure writes the configuration, and the static pod once there is something
-// to hold. It tells keepalived to read a configuration other than the one that it
-// was last told of. This covers an earlier run that wrote the file and was
-// killed, or failed, before it could tell.
+// to hold, unless an administrator keeps it away. It tells keepalived to read a
+// configuration other than the one that it was last told of. This covers an
+// earlier run that wrote the file and was killed, or failed, before it could tell.
 func (f files) configure(conf, pod []byte, wanted bool) (told bool, err error) {
 	before, err := f.known()
 	if err != nil {
 		return false, err
 	}
 	list := []state.File{{Path: render.ConfigPath, Data: conf}}
-	if _, err := os.Stat(f.path(render.PodPath)); pod != nil && (wanted || err == nil) {
+	if there := host.Exists(f.path(render.PodPath)); pod != nil && (there || wanted && !f.left()) {
 		list = append(list, state.File{Path: render.PodPath, Data: pod, Mode: state.SecretFileMode})
 	}
 	if _, err := host.WriteFiles(f.root, list); err != nil {
@@ -94,6 +95,13 @@ func (f files) configure(conf, pod []byte, wanted bool) (told bool, err error) {
 		return false, err
 	}
 	return true, host.WriteFileAtomic(f.path(toldPath), now, state.DefaultFileMode)
+}
+
+// left reports whether an administrator listed the static pod among the files that stay away. A list
+// that cannot be read keeps nothing away: without keepalived this host holds no virtual IP.
+func (f files) left() bool {
+	list, err := os.ReadFile(f.path(deleted.LeavePath))
+	return err == nil && slices.Contains(strings.Fields(string(list)), render.PodPath)
 }
 
 // known returns the hash of the configuration that keepalived has: the one it was

@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/adapter/keepalived"
 	"github.com/holdfast/holdfast/internal/agent/network"
+	"github.com/holdfast/holdfast/internal/decide/deleted"
 	"github.com/holdfast/holdfast/internal/decide/vrrp"
 	"github.com/holdfast/holdfast/internal/model/state"
 	render "github.com/holdfast/holdfast/internal/render/keepalived"
@@ -127,6 +128,28 @@ func TestAHostThatHoldsNothingGetsNoPodUnlessItHasOne(t *testing.T) {
 	b.reconcile(v)
 	if b.read(render.PodPath) != "pod" || strings.Contains(b.read(render.ConfigPath), "vrrp_instance") || b.track("api") != "-254" {
 		t.Errorf("pod %q, api %s:\n%s", b.read(render.PodPath), b.track("api"), b.read(render.ConfigPath))
+	}
+}
+
+// docs/runbook/vip.md: a host that nobody reaches, and that hears nobody, must not hold a VIP.
+func TestAPodThatAnAdministratorKeepsAwayStaysAway(t *testing.T) {
+	b := newBench(t, "pod")
+	b.reconcile(viewOf(3))
+	pod, list := filepath.Join(b.Root, render.PodPath), filepath.Join(b.Root, deleted.LeavePath)
+	for _, step := range []struct {
+		what, list string
+		back       bool
+	}{
+		{"not in the list", "/etc/kubernetes/manifests/haproxy.yaml\n", true},
+		{"in the list", "/etc/kubernetes/manifests/haproxy.yaml\n" + render.PodPath + "\n", false},
+		{"out of it again", "\n", true},
+	} {
+		if err := errors.Join(os.RemoveAll(pod), os.MkdirAll(filepath.Dir(list), 0o755), os.WriteFile(list, []byte(step.list), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		if b.reconcile(viewOf(3)); (b.read(render.PodPath) == "pod") != step.back {
+			t.Errorf("%s: %q", step.what, b.read(render.PodPath))
+		}
 	}
 }
 
