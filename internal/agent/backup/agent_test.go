@@ -439,20 +439,31 @@ func TestAnAgentThatIsStartedAnewFollowsTheRunningUnit(t *testing.T) {
 }
 
 func TestBackupsHaveTheirMetrics(t *testing.T) {
-	w := newWorld(t)
-	w.secret = secretText
-	registry := prometheus.NewPedanticRegistry()
-	registry.MustRegister(w.a)
-	if got, err := registry.Gather(); err != nil || len(got) > 0 {
-		t.Errorf("before the first look: %v, %v", got, err)
-	}
-	w.run(time.Hour)
-	got, err := registry.Gather()
-	var names []string
-	for _, f := range got {
-		names = append(names, f.GetName())
-	}
-	if want := "holdfast_backup_failures holdfast_backup_good_timestamp_seconds holdfast_backup_period_seconds holdfast_backup_sent_timestamp_seconds holdfast_backup_since_timestamp_seconds"; err != nil || strings.Join(names, " ") != want {
-		t.Errorf("%q, %v", names, err)
+	const sent = "holdfast_backup_sent_timestamp_seconds "
+	const all = "holdfast_backup_aimed_timestamp_seconds holdfast_backup_failures holdfast_backup_good_timestamp_seconds holdfast_backup_period_seconds " + sent + "holdfast_backup_since_timestamp_seconds"
+	for what, c := range map[string]struct {
+		away bool
+		want string
+	}{
+		"each copy was read back": {false, all},
+		// A host that has just joined must not say that the target has something new.
+		"no copy was read back yet": {true, strings.Replace(all, sent, "", 1)},
+	} {
+		w := newWorld(t)
+		w.secret, w.noRoute = secretText, c.away
+		registry := prometheus.NewPedanticRegistry()
+		registry.MustRegister(w.a)
+		if got, err := registry.Gather(); err != nil || len(got) > 0 {
+			t.Errorf("before the first look: %v, %v", got, err)
+		}
+		w.run(time.Hour)
+		got, err := registry.Gather()
+		var names []string
+		for _, f := range got {
+			names = append(names, f.GetName())
+		}
+		if err != nil || strings.Join(names, " ") != c.want {
+			t.Errorf("%s: %q, %v", what, names, err)
+		}
 	}
 }

@@ -1,8 +1,6 @@
 package backup
 
 import (
-	"time"
-
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/holdfast/holdfast/internal/adapter/metric"
@@ -14,12 +12,13 @@ var (
 	since    = metric.Describe("backup_since_timestamp_seconds", "Since when this host takes backups.")
 	periods  = metric.Describe("backup_period_seconds", "The longest time between two backups of the schedule.")
 	failures = metric.Describe("backup_failures", "How many tries in a row made no good backup.")
-	sent     = metric.Describe("backup_sent_timestamp_seconds", "When the newest good backup was taken whose copy was read back at a target; before the first copy, when the target was configured.", "target")
+	sent     = metric.Describe("backup_sent_timestamp_seconds", "When the newest good backup was taken whose copy was read back at a target.", "target")
+	aimed    = metric.Describe("backup_aimed_timestamp_seconds", "Since when this host is to send its backups to a target.", "target")
 )
 
 // Describe implements prometheus.Collector.
 func (a *Agent) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{good, since, periods, failures, sent} {
+	for _, d := range []*prometheus.Desc{good, since, periods, failures, sent, aimed} {
 		out <- d
 	}
 }
@@ -43,19 +42,9 @@ func (a *Agent) Collect(out chan<- prometheus.Metric) {
 		n = s.Failed.Times
 	}
 	send.Gauge(failures, float64(n))
-	for name, at := range sentAt(s, a.Now()) {
-		send.Time(sent, at, name)
-	}
-}
-
-// sentAt returns for each target the time that its metric has.
-func sentAt(s decide.Summary, now time.Time) map[string]time.Time {
-	out := map[string]time.Time{}
-	site := decide.Site{Now: now, Hosts: []decide.Host{{Summary: s}}}
+	site := decide.Site{Now: a.Now(), Hosts: []decide.Host{{Summary: s}}}
 	for _, name := range s.Targets {
-		if at := site.SentSince(name); !at.IsZero() {
-			out[name] = at
-		}
+		send.Time(sent, site.Sent(name), name)
+		send.Time(aimed, s.Aimed[name], name) // a host that has just joined says nothing about the site's copies
 	}
-	return out
 }

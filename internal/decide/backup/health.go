@@ -232,7 +232,7 @@ func (s Site) atTargets() []Trouble {
 	var out []Trouble
 	for _, name := range s.targets() {
 		at, why := s.atTarget(name)
-		from := s.SentSince(name)
+		from := later(at, s.aimedAt(name))
 		if s.limit() == 0 || from.IsZero() || s.Now.Sub(from) <= s.limit() {
 			continue
 		}
@@ -248,11 +248,10 @@ func (s Site) atTargets() []Trouble {
 	return out
 }
 
-// SentSince returns the time at which the newest good backup was taken that a target has, or since
-// when the target is configured, whichever is later; zero if neither is known.
-func (s Site) SentSince(target string) time.Time {
+// Sent returns the time at which the newest good backup was taken that a target has; zero if it has none.
+func (s Site) Sent(target string) time.Time {
 	at, _ := s.atTarget(target)
-	return later(at, s.aimedAt(target))
+	return at
 }
 
 // targets lists the names of all targets.

@@ -157,7 +157,7 @@ func ofYears() []row {
 			{title: "Age of the newest good backup", about: "A restore loses what was written since.", kind: number, unit: "s", width: 6, queries: []query{
 				{`time() - max by (instance) (holdfast_backup_good_timestamp_seconds)`, "{{instance}}"},
 			}},
-			{title: "Age of the newest copy", about: "Read back at the target. Empty: there is no target, and all backups are lost with the hosts.", kind: number, unit: "s", width: 6, queries: []query{
+			{title: "Age of the newest copy", about: "Read back at the target. Empty: no target has one, and all backups are lost with the hosts.", kind: number, unit: "s", width: 6, queries: []query{
 				{`time() - max by (target) (holdfast_backup_sent_timestamp_seconds)`, "{{target}}"},
 			}, rare: true},
 			{title: "What fails again and again", about: "Tries in a row.", kind: curve, width: 6, queries: []query{
