@@ -200,7 +200,7 @@ func TestAFencedHostIsOffAndTheEvidenceSaysSo(t *testing.T) {
 		t.Errorf("evidence %+v, want %+v", got, want)
 	}
 	r := b.records(t)
-	if len(r) != 1 || !r[0].Off || r[0].Requests != 1 || r[0].Phases.PowerOff == 0 {
+	if len(r) != 1 || !r[0].Off || r[0].Requests != 1 || r[0].Phases.PowerOff == 0 || r[0].BMC != b.dev.Address {
 		t.Errorf("history %+v", r)
 	}
 }

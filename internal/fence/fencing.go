@@ -321,6 +321,7 @@ func (f *attempt) record(o options, failed error) error {
 	r := state.FenceEntry{
 		Time: f.Now().UTC(), Target: f.dev.Target, By: hostname(), Action: o.action,
 		Off: failed == nil, Requests: len(f.requests), Phases: f.phases, Detail: "the BMC says Off",
+		BMC: f.dev.Address,
 	}
 	if failed != nil {
 		r.Detail = failed.Error()

@@ -21,7 +21,7 @@ var (
 	fenceSeconds = metric.Describe("fence_last_seconds", "How long the last proven fence by this host took, from its start to the proof.", "host")
 	fencePhase   = metric.Describe("fence_last_phase_seconds", "How long the parts of the last proven fence by this host took.", "host", "phase")
 	fenceWorst   = metric.Describe("fence_worst_seconds", "How long the slowest of the last ten fences by this host that cut the power took, without its delay.", "host")
-	fenceProven  = metric.Describe("fence_proven_timestamp_seconds", "When a fence by this host last cut the power; 0 for never.", "host")
+	fenceProven  = metric.Describe("fence_proven_timestamp_seconds", "When a fence by this host last cut the power by the present BMC; 0 for never.", "host")
 	fenceDelay   = metric.Describe("fence_delay_seconds", "How long this host waits before it fences, so that of two hosts one is off before the other begins.", "host")
 )
 
@@ -36,10 +36,12 @@ func collectFences(out metric.Send) {
 		return
 	}
 	for _, target := range targets {
+		total := totals[target]
 		if device, err := fenceFiles.Device(target); err == nil {
 			out.Gauge(fenceDelay, device.Delay.Seconds(), target)
+			total = total.At(device.Address)
 		}
-		collectFencesOf(out, target, totals[target])
+		collectFencesOf(out, target, total)
 	}
 }
 

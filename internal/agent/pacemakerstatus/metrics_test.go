@@ -25,9 +25,11 @@ func TestMetricsTellWhatThisHostSees(t *testing.T) {
 			`{"time":"1970-01-01T00:02:00Z","target":"cp-3","off":true}` + "\n" +
 			`{"time":"2026-11-20T11:00:00Z","target":"cp-2","off":true,"phases":{"identify":15000000000,"total":15000000000}}` + "\n" +
 			`{"time":"2026-11-20T12:00:00Z","target":"cp-2","off":true,"requests":1,"phases":{"identify":1000000000,"hold":9000000000,"powerOff":2000000000,"total":12000000000}}` + "\n" +
-			`{"time":"2026-11-20T12:10:00Z","target":"cp-2","off":false}` + "\n",
+			`{"time":"2026-11-20T12:10:00Z","target":"cp-2","off":false}` + "\n" +
+			`{"time":"2026-11-20T12:20:00Z","target":"cp-4","off":true,"requests":1,"bmc":"https://10.99.0.4","phases":{"powerOff":2000000000}}` + "\n",
 		state.FencingDir + "/cp-2.json": `{"target":"cp-2","delay":20000000000,"password":"hush"}`,
-		state.FencingDir + "/cp-3.json": `{"tar`, // its fences still count
+		state.FencingDir + "/cp-3.json": `{"tar`,                                           // its fences still count
+		state.FencingDir + "/cp-4.json": `{"target":"cp-4","address":"https://10.99.0.9"}`, // the BMC that fenced it is gone
 	}
 	for name, text := range files {
 		if err := host.WriteFileAtomic(fenceFiles.Path(name), []byte(text), 0o600); err != nil {
@@ -74,7 +76,7 @@ func TestMetricsTellWhatThisHostSees(t *testing.T) {
 		"holdfast_pacemaker_cluster_condition FencingEnabled 1s", "holdfast_pacemaker_node_condition Online cp-2 1s",
 		"holdfast_pacemaker_resource_condition Healthy cp-1 etcd 1s", "holdfast_pacemaker_fence_agent_condition cp-2_redfish Started cp-2 1s",
 		"holdfast_etcd_record pair 1s", "holdfast_etcd_take_overs_total 3s", "holdfast_fences_total cp-2 true 2s", "holdfast_fences_total cp-2 false 1s", "holdfast_fences_total cp-3 false 0s",
-		"holdfast_fence_proven_timestamp_seconds cp-3 1m0s",
+		"holdfast_fence_proven_timestamp_seconds cp-3 1m0s", "holdfast_fence_proven_timestamp_seconds cp-4 0s", "holdfast_fences_total cp-4 true 1s",
 		"holdfast_fence_last_seconds cp-2 12s", "holdfast_fence_worst_seconds cp-2 3s", "holdfast_fence_delay_seconds cp-2 20s", "holdfast_pacemaker_status_writer 1s",
 		"holdfast_fence_last_phase_seconds cp-2 power-off 2s", "holdfast_etcd_step ask-human 1s", "holdfast_etcd_members voter 1s",
 		"holdfast_etcd_members learner 1s", "holdfast_etcd_has_leader 1s", "holdfast_etcd_stalled_seconds 20s", "holdfast_etcd_take_over_last_seconds 9s",
@@ -85,6 +87,9 @@ func TestMetricsTellWhatThisHostSees(t *testing.T) {
 		if !strings.Contains(text.String(), want+"\n") {
 			t.Errorf("%q is missing in\n%s", want, text.String())
 		}
+	}
+	if strings.Contains(text.String(), "holdfast_fence_worst_seconds cp-4") {
+		t.Error("a BMC that is gone says how slow the present one is")
 	}
 	if strings.Contains(text.String(), "hush") {
 		t.Error("a password")

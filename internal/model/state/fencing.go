@@ -95,6 +95,8 @@ type FenceEntry struct {
 	// at first.
 	Requests int         `json:"requests"`
 	Phases   FencePhases `json:"phases"`
+	// BMC is the address of the BMC that was asked, as in its device. Entries of older releases lack it.
+	BMC string `json:"bmc,omitempty"`
 }
 
 // FenceTotal sums up all fences of a target by one host.
@@ -109,6 +111,9 @@ type FenceTotal struct {
 	Cuts []time.Duration `json:"cuts,omitempty"`
 	// Cut is the time of the last proven fence that had to cut the power.
 	Cut time.Time `json:"cut"`
+	// CutBy is the address of the BMC that did so, which did all of Cuts too. It is empty if an older
+	// release wrote down that fence.
+	CutBy string `json:"cutBy,omitempty"`
 }
 
 // cutsCounted is the number of fences by which the delay is judged.
@@ -133,9 +138,21 @@ func (all FenceTotals) Add(e FenceEntry) {
 
 // add counts a fence that had to cut the power.
 func (t *FenceTotal) add(e FenceEntry) {
-	t.Cut = e.Time
+	if e.BMC != "" {
+		*t = t.At(e.BMC)
+	}
+	t.Cut, t.CutBy = e.Time, e.BMC
 	cuts := append(slices.Clone(t.Cuts), e.Phases.Took())
 	t.Cuts = cuts[max(0, len(cuts)-cutsCounted):]
+}
+
+// At returns the total with the cuts of power by the BMC at an address alone: a BMC that is gone proves
+// nothing about the one in its place. Where nobody knows which BMC it was, the cuts count.
+func (t FenceTotal) At(bmc string) FenceTotal {
+	if t.CutBy != "" && t.CutBy != bmc {
+		t.Cut, t.CutBy, t.Cuts = time.Time{}, "", nil
+	}
+	return t
 }
 
 // Slowest returns the longest of Cuts, zero if there is none.

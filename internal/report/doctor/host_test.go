@@ -274,6 +274,14 @@ func TestAHostOfTwoSaysWhatItIsLike(t *testing.T) {
 	}
 }
 
+func TestABMCThatIsGoneProvesNothingAboutTheOneInItsPlace(t *testing.T) {
+	f := newFakeHost(t)
+	f.write(t, "/var/lib/holdfast/fencing/history.jsonl", `{"time":"2026-10-01T00:00:00Z","target":"cp-2","by":"cp-1","off":true,"requests":1,"bmc":"redfish://10.99.0.3/redfish/v1/Systems/1","phases":{"powerOff":2000000000}}`)
+	if got := f.eyes().Observe(t.Context()).BMCs.Value; len(got) != 1 || !got[0].Proven.IsZero() || got[0].Slowest != 0 {
+		t.Errorf("%+v", got)
+	}
+}
+
 // docs/facts/life.md#certificates, L-C23 and L-C25.
 func TestAHostSaysWhichCertificatesItCannotRenewAndHowManyAFileHas(t *testing.T) {
 	f := newFakeHost(t)

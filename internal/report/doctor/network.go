@@ -207,7 +207,8 @@ func (l *observation) bmcs(ctx context.Context, switches map[string][]string) ([
 			Target: target, Delay: dev.Delay, Verified: !dev.Insecure || dev.Fingerprint != "", Pinned: dev.Fingerprint != "",
 			Fingerprint: redfish.PlainFingerprint(dev.Fingerprint), FirstSight: dev.FirstSight,
 		}
-		b.Proven, b.Slowest = totals[target].Cut, totals[target].Slowest()
+		total := totals[target].At(dev.Address)
+		b.Proven, b.Slowest = total.Cut, total.Slowest()
 		l.way(ctx, &b, dev.Address, switches)
 		out = append(out, b)
 	}
