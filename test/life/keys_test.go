@@ -140,7 +140,7 @@ func (tr *trial) keepsReading() (stop func()) {
 			for ctx.Err() == nil {
 				var s corev1.Secret
 				err := api.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: hidden}, &s)
-				_, answered := errors.AsType[apierrors.APIStatus](err)
+				_, answered := errors.AsType[*apierrors.StatusError](err)
 				mu.Lock()
 				switch {
 				case err == nil && string(s.Data["text"]) == hidesIt:
