@@ -79,9 +79,8 @@ func letGo(ctx context.Context, dir, image string) error {
 	}
 }
 
-// plugged makes etcd's disk ready for a boot: a daemon that was killed in the middle of a power
-// cut leaves it shut down, or not mounted. Only a sync tells the former: the kernel still lists
-// the directory from its memory.
+// plugged makes etcd's disk ready for a boot, after a power cut or for the first time. Only a sync
+// tells that it is shut down: the kernel still lists the directory from its memory.
 func (m *machine) plugged(ctx context.Context) error {
 	dir := m.lab.etcdDir(m.host)
 	switch {
@@ -95,16 +94,15 @@ func (m *machine) plugged(ctx context.Context) error {
 	return nil
 }
 
-// forget makes etcd's disk of a host that loses its power lose what nobody has synced, and
-// reports whether it did. A disk that a fault holds frozen keeps it, since the fault has it open.
-func (m *machine) forget() bool {
+// forget makes etcd's disk of a host that loses its power lose what nobody has synced. The disk is
+// mounted anew by the next boot, so that a BMC is as quick as ever to say that the host is off. A disk
+// that a fault holds frozen keeps everything, since the fault has it open.
+func (m *machine) forget() {
 	dir := m.lab.etcdDir(m.host)
 	if !mounted(dir) || m.holdsDisk(m.host) {
-		return false
+		return
 	}
 	if err := loseUnwritten(dir); err != nil {
 		m.log.Warn("etcd's disk keeps what nobody synced", "host", m.host.Name, "error", err)
-		return false
 	}
-	return true
 }

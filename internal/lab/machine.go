@@ -282,7 +282,7 @@ func (m *machine) PowerOff(ctx context.Context) error {
 		return nil
 	}
 	err := portsDown(m.lab.Layout, m.host)
-	forgot := m.forget()
+	m.forget()
 	if killErr := m.init.signal(unix.SIGKILL); killErr != nil {
 		return errors.Join(err, fmt.Errorf("kill host %s: %w", m.host.Name, killErr))
 	}
@@ -290,11 +290,7 @@ func (m *machine) PowerOff(ctx context.Context) error {
 		return errors.Join(err, fmt.Errorf("host %s has not stopped within %s: one of its processes hangs in the kernel", m.host.Name, cutPatience))
 	}
 	m.log.Info("cut", "host", m.host.Name)
-	err = errors.Join(err, m.ended(ctx))
-	if forgot {
-		err = errors.Join(err, m.lab.replug(ctx, m.host))
-	}
-	return err
+	return errors.Join(err, m.ended(ctx))
 }
 
 // ended cleans up after a host whose processes are gone. The caller holds mu.
