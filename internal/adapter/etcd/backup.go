@@ -31,6 +31,11 @@ const dated = "20060102T150405.000Z"
 // backupDir, and then keeps only the newest backups. It returns the folder, or "" if
 // there was nothing to copy. Whoever empties the data next sets them aside if it fails.
 func Backup(ctx context.Context, dataDir, backupDir string, keep int, maxBytes int64) (string, error) {
+	return backup(ctx, dataDir, backupDir, keep, maxBytes, backupDir, aside(dataDir))
+}
+
+// backup is Backup for the backups in some places, of which backupDir is one.
+func backup(ctx context.Context, dataDir, backupDir string, keep int, maxBytes int64, places ...string) (string, error) {
 	member := filepath.Join(dataDir, "member")
 	files, size, err := measure(member)
 	if err != nil || len(files) == 0 {
@@ -42,7 +47,6 @@ func Backup(ctx context.Context, dataDir, backupDir string, keep int, maxBytes i
 	if size > maxBytes {
 		return "", wrap(dataDir, fmt.Errorf("skipped: it holds %d bytes, more than the %d that are allowed", size, maxBytes))
 	}
-	places := []string{backupDir, aside(dataDir)}
 	if err := prune(everyOne, places...); err != nil { // a copy may be cut: those of before stay until it is whole
 		return "", wrap(dataDir, err)
 	}

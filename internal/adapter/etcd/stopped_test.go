@@ -11,6 +11,7 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"golang.org/x/sys/unix"
 
+	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/testkit/builttest"
 )
 
@@ -32,6 +33,7 @@ func TestAMemberThatLostAllOthersStillGivesWhatItHas(t *testing.T) {
 		t.Errorf("while it runs: %v", err)
 	}
 	alpha.kill()
+	must(t, os.MkdirAll(filepath.Join(aside(alpha.dir), "20200101T000000.000Z", "member"), 0o700))
 	before := contents(t, alpha.dir)
 	a, err := OpenStopped(t.Context(), s, folder)
 	must(t, err)
@@ -50,8 +52,8 @@ func TestAMemberThatLostAllOthersStillGivesWhatItHas(t *testing.T) {
 		t.Errorf("it has %q, and its snapshot: %v", got, err)
 	}
 	must(t, a.Close())
-	if after := contents(t, alpha.dir); after != before {
-		t.Error("the data of the member were changed")
+	if after := contents(t, alpha.dir); after != before || !host.Exists(filepath.Join(aside(alpha.dir), "20200101T000000.000Z")) {
+		t.Error("the data of the member, or what was set aside beside them, were changed")
 	}
 	s.DataDir = t.TempDir()
 	if _, err := OpenStopped(t.Context(), s, folder); !errors.Is(err, ErrNoData) {

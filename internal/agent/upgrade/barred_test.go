@@ -63,14 +63,36 @@ func TestFactsAreGatheredWithoutTheLock(t *testing.T) {
 		return parachute.Facts{Running: w.current, Daemons: true}, nil
 	}
 	all := func(parachute.Journal, parachute.Action) bool { return true }
-	if j, _, err := h.decide(t.Context(), w.now, facts, all); err != nil || looks != 2 || j.Upgrade != "u2" {
+	if j, _, err := h.decide(t.Context(), w.clock, facts, all); err != nil || looks != 2 || j.Upgrade != "u2" {
 		t.Errorf("%+v after %d looks: %v", j, looks, err)
 	}
 	moves := func(context.Context, parachute.Journal) (parachute.Facts, error) {
 		return parachute.Facts{Running: newOne, Daemons: true}, nil
 	}
-	if _, _, err := h.decide(t.Context(), w.now, moves, all); !errors.Is(err, ErrBusy) {
+	if _, _, err := h.decide(t.Context(), w.clock, moves, all); !errors.Is(err, ErrBusy) {
 		t.Errorf("the switch leads elsewhere again and again: %v", err)
+	}
+}
+
+// A program that gathers while the host switches does not take the switch for a clock that went back.
+func TestASwitchWhileFactsAreGatheredIsNoClockThatWentBack(t *testing.T) {
+	w := newWorld(t)
+	h, looks := w.effects(), 0
+	facts := func(context.Context, parachute.Journal) (parachute.Facts, error) {
+		w.now = w.now.Add(10 * time.Second)
+		if looks++; looks == 1 { // the agent switches
+			switched := parachute.Journal{Upgrade: "u2", From: oldOne, To: newOne, Boot: "b", Step: parachute.Switched, Since: w.now, Switched: w.now, Deadline: w.now.Add(5 * time.Minute)}
+			if err := h.Journal.Write(switched, 1); err != nil {
+				t.Fatal(err)
+			}
+			w.link(newOne)
+		}
+		w.now = w.now.Add(10 * time.Second)
+		return parachute.Facts{Kind: parachute.OfTwo, Running: w.current, Previous: oldOne, Boot: "b", Up: time.Hour, Daemons: true}, nil
+	}
+	j, a, err := h.decide(t.Context(), w.clock, facts, back)
+	if err != nil || looks != 2 || j.Step != parachute.Switched || a.Act != parachute.Rest {
+		t.Errorf("%+v at %s after %d looks: %v", a, j.Step, looks, err)
 	}
 }
 

@@ -27,12 +27,13 @@ var errMoved = errors.New("the way of this host went on meanwhile")
 // A program that may not take that action gets a rest. It returns the journal of
 // before. Facts are gathered before the lock is taken: whoever hangs in that keeps nobody else
 // from the journal.
-func (h Host) decide(ctx context.Context, now time.Time, facts gather, may func(parachute.Journal, parachute.Action) bool) (parachute.Journal, parachute.Action, error) {
+func (h Host) decide(ctx context.Context, clock func() time.Time, facts gather, may func(parachute.Journal, parachute.Action) bool) (parachute.Journal, parachute.Action, error) {
 	for range rounds {
 		at, err := h.reading()
 		if err != nil {
 			return at.j, parachute.Action{}, err
 		}
+		now := clock().UTC().Round(0) // after each reading: a clock that was behind the journal went back
 		f, err := facts(ctx, at.j)
 		if err != nil {
 			return at.j, parachute.Action{}, err
@@ -40,7 +41,7 @@ func (h Host) decide(ctx context.Context, now time.Time, facts gather, may func(
 		if f.Unreadable = at.torn; at.torn {
 			f.Kept = h.Kept(f.Previous)
 		}
-		if a, err := h.commit(at, f, now.UTC().Round(0), may); !errors.Is(err, errMoved) {
+		if a, err := h.commit(at, f, now, may); !errors.Is(err, errMoved) {
 			return at.j, a, err
 		}
 	}

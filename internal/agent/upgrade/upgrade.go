@@ -261,7 +261,7 @@ func (a *Agent) step(ctx context.Context) (loop.Result, error) {
 		a.note(j, "")
 		return loop.Result{}, a.settle(ctx)
 	}
-	before, action, err := a.decide(ctx, a.Now(), a.facts(turn), func(parachute.Journal, parachute.Action) bool { return true })
+	before, action, err := a.decide(ctx, a.Now, a.facts(turn), func(parachute.Journal, parachute.Action) bool { return true })
 	if errors.Is(err, ErrBusy) {
 		return loop.Result{Again: onTheWay}, nil // the parachute decides
 	}

@@ -33,7 +33,7 @@ type Parachute struct {
 
 // Run makes one decision and carries it out. It says what it did, empty for nothing.
 func (p Parachute) Run(ctx context.Context) (string, error) {
-	before, a, err := p.decide(ctx, p.Now(), p.facts, back)
+	before, a, err := p.decide(ctx, p.Now, p.facts, back)
 	if errors.Is(err, ErrBusy) {
 		return p.barred(ctx)
 	}
@@ -51,14 +51,14 @@ func (p Parachute) barred(ctx context.Context) (string, error) {
 	if err := errors.Join(unread, err); err != nil || !parachute.Barred(j, up, p.Now()) {
 		return ErrBusy.Error(), err
 	}
-	before, a, err := p.decide(ctx, p.Now(), p.facts, back) // perhaps that was one moment
+	before, a, err := p.decide(ctx, p.Now, p.facts, back) // perhaps that was one moment
 	said := ""
 	if errors.Is(err, ErrBusy) {
 		said = "the agent has kept the journal of the upgrade for long, and is ended"
 		if err := p.StopAgent(ctx); err != nil {
 			return said, err
 		}
-		before, a, err = p.decide(ctx, p.Now(), p.facts, back)
+		before, a, err = p.decide(ctx, p.Now, p.facts, back)
 	}
 	if err != nil && said != "" {
 		return said, errors.Join(err, p.Start(ctx))

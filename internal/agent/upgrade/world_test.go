@@ -131,7 +131,7 @@ func (w *world) program(name string) string {
 func (w *world) process() {
 	w.left, w.asleep, w.next = false, false, w.now
 	w.agent = New(Options{
-		Host: w.effects(), Kind: w.kind, Now: func() time.Time { return w.now }, Event: func(state.Event) {}, Releases: w,
+		Host: w.effects(), Kind: w.kind, Now: w.clock, Event: func(state.Event) {}, Releases: w,
 		Gather: func(context.Context) gate.Host { return w.host },
 	})
 	w.agent.Join(Cluster{
@@ -297,9 +297,12 @@ func (w *world) run() error {
 	return err
 }
 
+// clock is the host's.
+func (w *world) clock() time.Time { return w.now }
+
 func (w *world) parachute() Parachute {
 	return Parachute{
-		Host: w.effects(), Kind: w.kind, Now: func() time.Time { return w.now }, Releases: w,
+		Host: w.effects(), Kind: w.kind, Now: w.clock, Releases: w,
 		StopAgent:  func(context.Context) error { return w.does("stop agent", func() { delete(w.daemons, "agent") }) },
 		SwitchBack: func(context.Context) error { return w.does("switch back", func() { w.link(oldOne) }) },
 		Event:      func(e state.Event) { w.events = append(w.events, e) },
