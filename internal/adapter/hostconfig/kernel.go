@@ -154,8 +154,9 @@ const grubFormerPath = "/etc/default/grub.d/99-holdfast-machineconfig.cfg"
 func (g updateGrub) set(ctx context.Context, _ [][]string, want []string) error {
 	path := filepath.Join(g.Files.Root, grubPath)
 	// GRUB puts this list behind the other one, GRUB_CMDLINE_LINUX, and of an argument that
-	// is there twice the kernel takes the last.
-	text := "# Written by Holdfast from the machine configuration of this host.\nGRUB_CMDLINE_LINUX_DEFAULT=\"$GRUB_CMDLINE_LINUX_DEFAULT " + strings.Join(want, " ") + "\"\n"
+	// is there twice the kernel takes the last. An earlier release, to which the host may have gone
+	// back, knows its own file alone: while that is there, it counts.
+	text := "# Written by Holdfast from the machine configuration of this host.\n[ -e " + grubFormerPath + " ] || GRUB_CMDLINE_LINUX_DEFAULT=\"$GRUB_CMDLINE_LINUX_DEFAULT " + strings.Join(want, " ") + "\"\n"
 	err := g.Files.WriteFile(path, []byte(text), state.DefaultFileMode)
 	if len(want) == 0 {
 		err = g.Files.Remove(path)
@@ -163,7 +164,7 @@ func (g updateGrub) set(ctx context.Context, _ [][]string, want []string) error 
 	if err != nil {
 		return err
 	}
-	// The new file is durable by now. A cut in between leaves both, and each argument twice.
+	// The new file is durable by now. A cut in between leaves both, of which the former one counts.
 	if g.outdated() {
 		if err := g.Files.Remove(filepath.Join(g.Files.Root, grubFormerPath)); err != nil {
 			return err
