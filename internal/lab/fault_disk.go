@@ -188,7 +188,11 @@ func (s *staller) stop() {
 	<-s.done
 }
 
-func (f *faults) startStalls(h Host, stall time.Duration) error {
+func (f *faults) startStalls(ctx context.Context, m *machine, stall time.Duration) error {
+	if err := m.diskOfOff(ctx); err != nil {
+		return err
+	}
+	h := m.host
 	dir := f.lab.etcdDir(h)
 	if !mounted(dir) {
 		return errNoEtcdDisk

@@ -51,7 +51,10 @@ func (s *staller) hang(ctx context.Context, f *os.File, dying func() bool) {
 }
 
 // hangDisk makes etcd's disk of a host hang.
-func (f *faults) hangDisk(m *machine) error {
+func (f *faults) hangDisk(ctx context.Context, m *machine) error {
+	if err := m.diskOfOff(ctx); err != nil {
+		return err
+	}
 	dir := f.lab.etcdDir(m.host)
 	if !mounted(dir) {
 		return errNoEtcdDisk
@@ -77,15 +80,23 @@ func (f *faults) releaseDisk(h Host) {
 	}
 }
 
-// written runs do on etcd's disk of a host, unless the disk hangs.
-func (f *faults) written(h Host, do func(dir string) error) error {
+// written runs do on etcd's disk of a host, unless the disk hangs. What it writes outlasts a
+// power cut.
+func (f *faults) written(ctx context.Context, m *machine, do func(dir string) error) error {
 	f.mu.Lock()
-	hangs := f.hangs[h.Name] != nil
+	hangs := f.hangs[m.host.Name] != nil
 	f.mu.Unlock()
 	if hangs {
 		return errHangs
 	}
-	return do(f.lab.etcdDir(h))
+	if err := m.diskOfOff(ctx); err != nil {
+		return err
+	}
+	dir := f.lab.etcdDir(m.host)
+	if err := do(dir); err != nil || !mounted(dir) {
+		return err
+	}
+	return host.SyncFilesystem(dir)
 }
 
 // dying reports whether the host's init is about to end. It never waits,

@@ -39,8 +39,10 @@ func loseUnwritten(dir string) error {
 	return errors.Join(err, f.Close())
 }
 
-// replug mounts etcd's disk anew after loseUnwritten. The host has to be off.
+// replug mounts etcd's disk anew after loseUnwritten. The host has to be off. It ends what it
+// began: a caller that gives up leaves no disk that is half away.
 func (b *Lab) replug(ctx context.Context, h Host) error {
+	ctx = context.WithoutCancel(ctx)
 	place, err := b.placeOfDisk(ctx, h)
 	if err != nil {
 		return err
@@ -58,6 +60,9 @@ const letGoPatience = 20 * time.Second
 // letGo unmounts the image and returns once no loop device has it. Two devices with one
 // image would be two file systems that write over each other.
 func letGo(ctx context.Context, dir, image string) error {
+	if !exists(image) {
+		return nil // it was never mounted
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, letGoPatience, errDiskInUse)
 	defer cancel()
 	for mounted(dir) {
@@ -85,13 +90,23 @@ func (m *machine) plugged(ctx context.Context) error {
 	dir := m.lab.etcdDir(m.host)
 	switch {
 	case !mounted(dir) && m.host.Role.ControlPlane():
-		return m.lab.mountEtcdDisk(ctx, m.host)
+		return m.lab.replug(ctx, m.host)
 	case !mounted(dir) || m.holdsDisk(m.host):
 		return nil
 	case errors.Is(host.SyncDir(dir), unix.EIO):
 		return m.lab.replug(ctx, m.host)
 	}
 	return nil
+}
+
+// diskOfOff makes etcd's disk of a host that is off ready for a fault, or for the end of one.
+func (m *machine) diskOfOff(ctx context.Context) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.init != nil {
+		return nil
+	}
+	return m.plugged(ctx)
 }
 
 // forget makes etcd's disk of a host that loses its power lose what nobody has synced. The disk is

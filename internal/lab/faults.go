@@ -186,13 +186,13 @@ func (f *faults) apply(ctx context.Context, fault Fault, again bool) error {
 		}
 		return freezeProcesses(ctx, m.host, fault.Process)
 	case FaultDiskFull:
-		return f.written(m.host, fillDisk)
+		return f.written(ctx, m, fillDisk)
 	case FaultEtcdDamage:
-		return f.written(m.host, func(dir string) error { return damageEtcd(dir, fault.Part) })
+		return f.written(ctx, m, func(dir string) error { return damageEtcd(dir, fault.Part) })
 	case FaultHangDisk:
-		return f.hangDisk(m) //nolint:contextcheck // the disk hangs beyond the request
+		return f.hangDisk(ctx, m) //nolint:contextcheck // the disk hangs beyond the request
 	case FaultSlowDisk:
-		return f.startStalls(m.host, fault.Delay) //nolint:contextcheck // the stalls outlive the request
+		return f.startStalls(ctx, m, fault.Delay) //nolint:contextcheck // the stalls outlive the request
 	case FaultBMC:
 		return f.setQuirk(m, fault, false) //nolint:contextcheck // the controller outlives the request
 	case FaultDrop, FaultLoss, FaultPartition, FaultNoForward, FaultFilterPort: // they need only packet rules
@@ -236,7 +236,7 @@ func (f *faults) undo(ctx context.Context, fault Fault) error {
 		f.releaseDisk(m.host)
 		return nil
 	case FaultDiskFull:
-		return f.written(m.host, emptyDisk)
+		return f.written(ctx, m, emptyDisk)
 	case FaultSlowDisk:
 		f.stopStalls(m.host)
 		return nil
