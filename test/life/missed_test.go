@@ -11,13 +11,21 @@ var errOver = errors.New("it was over")
 // misses are the moments at which no power cut struck.
 type misses []string
 
+// shot is a power cut at a moment.
+type shot struct {
+	// played is false for a scenario that nobody chose.
+	played bool
+	// hit is true if the moment still held when the power was away.
+	hit bool
+}
+
 // aim plays a scenario that cuts the power at a moment, and once more if the cut came too
-// late. play says in hit whether it struck.
-func (m *misses) aim(t *testing.T, name string, play func(hit *bool)) {
+// late.
+func (m *misses) aim(t *testing.T, name string, play func(*shot)) {
 	t.Helper()
 	for range 2 {
-		hit := false
-		if play(&hit); hit || t.Failed() {
+		var s shot
+		if play(&s); s.hit || !s.played || t.Failed() {
 			return
 		}
 		t.Logf("%s: the cut came too late", name)

@@ -131,7 +131,7 @@ func TestMachineConfigSurvivesPowerCuts(t *testing.T) {
 			case other && alone:
 				leaveOut(t, c.String(), "there is one control plane")
 			default:
-				missed.aim(t, c.String(), func(hit *bool) { play(t, c.String(), func(tr *trial) { *hit = tr.cutAt(c) }) })
+				missed.aim(t, c.String(), func(s *shot) { play(t, c.String(), func(tr *trial) { s.played, s.hit = true, tr.cutAt(c) }) })
 			}
 		}
 	}

@@ -213,8 +213,8 @@ func TestAnUpgradeSurvivesPowerCuts(t *testing.T) {
 			if t.Failed() {
 				return
 			}
-			missed.aim(t, c.String(), func(hit *bool) {
-				playUpgrade(t, c.String(), func(tr *trial, w ways) { *hit = tr.cutUpgrade(c, w) })
+			missed.aim(t, c.String(), func(s *shot) {
+				playUpgrade(t, c.String(), func(tr *trial, w ways) { s.played, s.hit = true, tr.cutUpgrade(c, w) })
 			})
 		}
 	}

@@ -92,10 +92,10 @@ func (h History) Loss(from, until time.Duration) Loss {
 		} else {
 			out.FailedKept++
 		}
-		if r.ended() {
+		if r.Cause == CauseEnd {
 			out.Ended++
 		}
-		if r.wrong() {
+		if r.Cause == CauseWrong {
 			out.Wrong++
 		}
 		out.Until = max(out.Until, r.Start-from)

@@ -1,10 +1,14 @@
 package load
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
-	"slices"
+	"io"
+	"net"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // Most is what a client may notice at most. No wrong answer is ever right.
@@ -43,17 +47,40 @@ func (l Loss) Within(m Most) error {
 	return errors.Join(errs...)
 }
 
-// ends are the words with which a connection ends on which an earlier request was answered.
-var ends = []string{"EOF", "connection reset by peer", "broken pipe", "use of closed network connection", "server closed idle connection"}
+// Cause says why a request failed, as far as a judge asks.
+type Cause string
 
-// ended reports whether a request failed because its kept connection ended. Where none was
-// kept its client dials one, and that no one takes it is no end.
-func (r Request) ended() bool {
-	return r.Kind == Kept && !r.OK() && !strings.Contains(r.Error, "dial ") &&
-		slices.ContainsFunc(ends, func(words string) bool { return strings.Contains(r.Error, words) })
-}
+const (
+	// CauseEnd is the end of a connection on which an earlier request was answered. Where none was
+	// kept its client dials one, and that nobody takes it is no end.
+	CauseEnd Cause = "end"
+	// CauseWrong is the answer of somebody else, or another answer.
+	CauseWrong Cause = "wrong"
+)
 
-// wrong reports whether somebody else answered, or something else.
-func (r Request) wrong() bool {
-	return strings.HasPrefix(r.Error, lacks) || strings.Contains(r.Error, "x509:")
+// errLacks is a wrong answer.
+var errLacks = errors.New("the answer lacks")
+
+// endedIdle is the text of net/http for a kept connection that its server had closed. It has no
+// error of its own for that.
+const endedIdle = "server closed idle connection"
+
+// causeOf returns why a request failed.
+func causeOf(kind Kind, err error) Cause {
+	_, foreign := errors.AsType[*tls.CertificateVerificationError](err)
+	op, ofNetwork := errors.AsType[*net.OpError](err)
+	dialed := ofNetwork && op.Op == "dial"
+	switch {
+	case err == nil:
+		return ""
+	case foreign || errors.Is(err, errLacks):
+		return CauseWrong
+	case kind != Kept || dialed:
+		return ""
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, unix.ECONNRESET), errors.Is(err, unix.EPIPE), errors.Is(err, net.ErrClosed):
+		return CauseEnd
+	case strings.Contains(err.Error(), endedIdle):
+		return CauseEnd
+	}
+	return ""
 }

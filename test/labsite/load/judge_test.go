@@ -1,32 +1,42 @@
 package load
 
 import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestAKeptConnectionMayEndAndNothingElse(t *testing.T) {
+	read := func(err error) error { return &net.OpError{Op: "read", Net: "tcp", Err: err} }
+	dial := func(err error) error { return &net.OpError{Op: "dial", Net: "tcp", Err: err} }
 	for name, c := range map[string]struct {
-		kind  Kind
-		wrong string
-		want  string
+		kind Kind
+		err  error
+		want string
 	}{
-		"an answer":                          {Kept, "", ""},
-		"a connection that was closed":       {Kept, "EOF", ""},
-		"one that was reset":                 {Kept, "read tcp 10.98.0.1:4711->10.98.0.6:80: read: connection reset by peer", ""},
-		"one that was reset in an answer":    {Kept, "in the middle of the answer: unexpected EOF", ""},
-		"one into which nobody reads":        {Kept, "write tcp 10.98.0.1:4711->10.98.0.6:80: write: broken pipe", ""},
-		"one that the server closed before":  {Kept, "http: server closed idle connection", ""},
-		"no answer":                          {Kept, "no answer within 2s", "did not end"},
-		"a status":                           {Kept, "status 503, want 200", "did not end"},
-		"a server that refuses":              {Kept, "dial tcp 10.98.0.6:80: connect: connection refused", "did not end"},
-		"a server that resets a new one":     {Kept, "dial tcp 10.98.0.6:80: connect: connection reset by peer", "did not end"},
-		"another answer":                     {Kept, `the answer lacks "OK"`, "wrong answer"},
-		"another one's certificate":          {New, "tls: failed to verify certificate: x509: certificate is valid for 10.98.0.9", "wrong answer"},
-		"a reset of a connection of its own": {New, "read tcp 10.98.0.1:4711->10.98.0.6:80: read: connection reset by peer", "of their own"},
+		"an answer":                          {Kept, nil, ""},
+		"a connection that was closed":       {Kept, io.EOF, ""},
+		"one that was reset":                 {Kept, read(unix.ECONNRESET), ""},
+		"one that was reset in an answer":    {Kept, fmt.Errorf("in the middle of the answer: %w", io.ErrUnexpectedEOF), ""},
+		"one into which nobody reads":        {Kept, &net.OpError{Op: "write", Net: "tcp", Err: unix.EPIPE}, ""},
+		"one that the server closed before":  {Kept, errors.New("http: server closed idle connection"), ""},
+		"no answer":                          {Kept, errors.New("no answer within 2s"), "did not end"},
+		"a status":                           {Kept, errors.New("status 503, want 200"), "did not end"},
+		"a server that refuses":              {Kept, dial(unix.ECONNREFUSED), "did not end"},
+		"a server that resets a new one":     {Kept, dial(unix.ECONNRESET), "did not end"},
+		"another answer":                     {Kept, fmt.Errorf("%w %q", errLacks, "OK"), "wrong answer"},
+		"another one's certificate":          {New, &tls.CertificateVerificationError{Err: x509.HostnameError{Host: "10.98.0.9", Certificate: &x509.Certificate{}}}, "wrong answer"},
+		"a reset of a connection of its own": {New, read(unix.ECONNRESET), "of their own"},
 	} {
-		l := History{Requests: []Request{{Kind: c.kind, End: time.Second, Error: c.wrong}}}.Loss(0, time.Minute)
+		l := History{Requests: []Request{{Kind: c.kind, End: time.Second, Error: text(c.err), Cause: causeOf(c.kind, c.err)}}}.Loss(0, time.Minute)
 		err := l.Within(Most{Kept: 1})
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want %q", name, err, c.want)

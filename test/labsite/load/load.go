@@ -39,6 +39,8 @@ type Request struct {
 	Status int           `json:"status,omitempty"`
 	// Error is empty if the answer was right.
 	Error string `json:"error,omitempty"`
+	// Cause is why it was not, as far as a judge asks.
+	Cause Cause `json:"cause,omitempty"`
 }
 
 // OK reports whether the request got the right answer.
@@ -172,7 +174,7 @@ func (l *Load) ask(ctx context.Context, kind Kind, late time.Duration) {
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
-	r.End, r.Error = time.Since(l.began), text(err)
+	r.End, r.Error, r.Cause = time.Since(l.began), text(err), causeOf(kind, err)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.requests = append(l.requests, r)
@@ -210,13 +212,10 @@ func (l *Load) right(resp *http.Response) error {
 	case resp.StatusCode != l.shape.Status:
 		return fmt.Errorf("status %d, want %d", resp.StatusCode, l.shape.Status)
 	case !strings.Contains(string(body), l.shape.Body):
-		return fmt.Errorf(lacks+"%q", l.shape.Body)
+		return fmt.Errorf("%w %q", errLacks, l.shape.Body)
 	}
 	return nil
 }
-
-// lacks begins the error of a wrong answer.
-const lacks = "the answer lacks "
 
 // Since returns the time since the beginning of the history.
 func (l *Load) Since() time.Duration { return time.Since(l.began) }
