@@ -198,7 +198,7 @@ func (f *faults) startStalls(ctx context.Context, m *machine, stall time.Duratio
 		return errNoEtcdDisk
 	}
 	f.stopStalls(h)
-	s, err := startStaller(dir, stall)
+	s, err := startStaller(dir, stall) //nolint:contextcheck // the stalls outlive the request
 	if err != nil {
 		return err
 	}

@@ -60,7 +60,7 @@ func (f *faults) hangDisk(ctx context.Context, m *machine) error {
 		return errNoEtcdDisk
 	}
 	f.releaseDisk(m.host)
-	s, err := startHang(dir, m.dying)
+	s, err := startHang(dir, m.dying) //nolint:contextcheck // the disk hangs beyond the request
 	if err != nil {
 		return err
 	}

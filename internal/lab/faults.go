@@ -190,9 +190,9 @@ func (f *faults) apply(ctx context.Context, fault Fault, again bool) error {
 	case FaultEtcdDamage:
 		return f.written(ctx, m, func(dir string) error { return damageEtcd(dir, fault.Part) })
 	case FaultHangDisk:
-		return f.hangDisk(ctx, m) //nolint:contextcheck // the disk hangs beyond the request
+		return f.hangDisk(ctx, m)
 	case FaultSlowDisk:
-		return f.startStalls(ctx, m, fault.Delay) //nolint:contextcheck // the stalls outlive the request
+		return f.startStalls(ctx, m, fault.Delay)
 	case FaultBMC:
 		return f.setQuirk(m, fault, false) //nolint:contextcheck // the controller outlives the request
 	case FaultDrop, FaultLoss, FaultPartition, FaultNoForward, FaultFilterPort: // they need only packet rules

@@ -179,7 +179,7 @@ func (m machine) main(ctx context.Context, name, path string) (bool, error) {
 		return false, fmt.Errorf("ask systemd for %s: %w", name, err)
 	}
 	info, err := os.Stat(filepath.Join("/proc", cmp.Or(strings.TrimSpace(string(pid)), "0"), "exe"))
-	return err == nil && os.SameFile(info, own), nil //nolint:nilerr // it does not run, or has ended
+	return err == nil && os.SameFile(info, own), nil // else it does not run, or has ended
 }
 
 // among returns which programs run, by the names of their processes, from their files.

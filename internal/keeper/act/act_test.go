@@ -71,6 +71,7 @@ func (f *fake) There() (bool, error) { return !f.gone, nil }
 func (f *fake) Backup(context.Context) error {
 	return errors.Join(f.do("back up"), errors.New("disk full"))
 }
+
 func (f *fake) SetAside(precious bool) (string, error) {
 	if precious {
 		return "/backups/x", f.do("set aside at any rate")

@@ -173,17 +173,7 @@ func checkWatches(h History) error {
 			written[o.Value] = true
 		}
 	}
-	byWatch := map[string][]Event{}
-	for _, e := range h.Events {
-		byWatch[e.Watch] = append(byWatch[e.Watch], e)
-	}
-	// Each endpoint that served has its watch, also one that never saw anything.
-	for _, o := range h.Ops {
-		if _, saw := byWatch[o.Endpoint]; !saw && o.Endpoint != "" && o.Outcome == OK {
-			byWatch[o.Endpoint] = nil
-		}
-	}
-	for name, list := range byWatch {
+	for name, list := range byWatch(h) {
 		seen := map[string]int64{}
 		last := int64(0)
 		for _, e := range list {
@@ -210,6 +200,21 @@ func checkWatches(h History) error {
 		}
 	}
 	return v.err()
+}
+
+// byWatch returns the events of each watch. Each endpoint that served has one, also if that never
+// saw anything.
+func byWatch(h History) map[string][]Event {
+	out := map[string][]Event{}
+	for _, e := range h.Events {
+		out[e.Watch] = append(out[e.Watch], e)
+	}
+	for _, o := range h.Ops {
+		if _, saw := out[o.Endpoint]; !saw && o.Endpoint != "" && o.Outcome == OK {
+			out[o.Endpoint] = nil
+		}
+	}
+	return out
 }
 
 func skipped(spans []Span, revision int64) bool {
