@@ -230,11 +230,11 @@ func testPowerCut(r *real) {
 }
 
 func testDiskSurvives(r *real) {
-	r.works("cp-2", `echo kept >/var/lib/etcd/a; echo kept >/root/a; echo lost >/run/a
+	r.works("cp-2", `echo kept >/var/lib/etcd/a; sync -f /var/lib/etcd/a; echo lost >/var/lib/etcd/b; echo kept >/root/a; echo lost >/run/a
 		ip link add cni0 type bridge; ip addr add 10.98.0.77/24 dev eth0; nft add table inet left; systemd-run --unit=left sleep 1000`)
 	r.power("cp-2", ActionReset)
 	r.booted("cp-2")
-	r.works("cp-2", "test -s /var/lib/etcd/a && test -s /root/a && ! test -e /run/a")
+	r.works("cp-2", "test -s /var/lib/etcd/a && ! test -e /var/lib/etcd/b && test -s /root/a && ! test -e /run/a")
 	r.works("cp-2", "! ip link show cni0 && ! nft list table inet left && ! pgrep sleep && ! ip addr show eth0 | grep -w 10.98.0.77")
 }
 
