@@ -28,8 +28,8 @@ const (
 	copyName = "copy"
 )
 
-// What a person types to stop this host's etcd. The agent puts a manifest back that is gone for some
-// seconds, unless it is in the list of files that stay away.
+// A person types these commands to stop this host's etcd. The agent puts a missing manifest back
+// within seconds, unless the list of files that stay away names it.
 const (
 	etcdStays = "echo /etc/kubernetes/manifests/etcd.yaml | sudo tee -a " + deleted.LeavePath
 	etcdStops = "sudo mv /etc/kubernetes/manifests/etcd.yaml /root/etcd.yaml"

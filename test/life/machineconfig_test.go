@@ -68,7 +68,7 @@ func TestMachineConfigUnderLoad(t *testing.T) {
 	})
 }
 
-// What clients may notice, in requests of each thousand. All kept connections of a virtual
+// So many requests of each thousand may fail. All kept connections of a virtual
 // IP end together, when it leaves a host that boots. The API's client loses a few besides:
 // its server ends, and on a busy machine balancers hear of that late.
 const (

@@ -139,7 +139,7 @@ func (tr *trial) bootsByHand(host string) {
 	tr.Eventually(rolledWithin, host+" takes pods again", func() error { return tr.booted(host, before) })
 	tr.Trial.Took("from the order until it takes pods again", time.Since(since))
 	tr.Logf("%s", tr.On(host, "journalctl --unit=holdfast-leave --output=cat --no-pager"))
-	// What clients notice is judged until two vote again and virtual IPs rest.
+	// The test judges the clients until two members vote again and the virtual IPs rest.
 	tr.Eventually(labsite.WholeWithin, "the site is whole", func() error { return tr.Whole(tr.Context()) })
 	tr.Trial.Took("from the order until the site is whole", time.Since(since))
 	tr.Noticed("", since)
