@@ -41,6 +41,7 @@ type Files struct {
 	Root      string
 	WriteFile func(path string, data []byte, mode fs.FileMode) error
 	Remove    func(path string) error
+	Systemctl func(ctx context.Context, args ...string) ([]byte, error)
 	// Current is the release to which the link leads.
 	Current func() (string, error)
 	// Of returns the files that a release brings to this host; unknown for a release that
@@ -118,6 +119,9 @@ func (f Files) lists(ctx context.Context, from, to string) (lists map[string][]h
 	var has []hostfiles.File
 	for _, path := range hostfiles.Paths(was.Value, is.Value) {
 		have, err := f.read(path)
+		if err == nil && have.Installs() {
+			have.Enabled, err = f.enabled(ctx, have.Unit())
+		}
 		if err != nil {
 			return nil, nil, err
 		}
@@ -143,9 +147,10 @@ func (f Files) read(path string) (hostfiles.File, error) {
 	return hostfiles.File{Path: path, Mode: info.Mode().Perm(), Data: data}, err
 }
 
-// Settle has the host have the files of the current release, as far as they can be written. It
-// does nothing where none were prepared.
-func (f Files) Settle() error {
+// Settle has the host have the files of the current release, as far as they can be written, and
+// its units run. It does nothing where none were prepared. Whoever calls it has systemd read its
+// files anew.
+func (f Files) Settle(ctx context.Context) error {
 	current, err := f.Current()
 	if err != nil || current == "" {
 		return err
@@ -163,24 +168,30 @@ func (f Files) Settle() error {
 	}
 	var errs []error
 	for _, want := range list {
-		if err := f.put(want); err != nil {
+		if err := f.put(ctx, want); err != nil {
 			errs = append(errs, fmt.Errorf("write the files of release %s: %w", current, err))
 		}
+	}
+	if err := f.rise(ctx, list); err != nil {
+		errs = append(errs, fmt.Errorf("start the units of release %s: %w", current, err))
 	}
 	return errors.Join(errs...)
 }
 
-func (f Files) put(want hostfiles.File) error {
+func (f Files) put(ctx context.Context, want hostfiles.File) error {
 	have, err := f.read(want.Path)
+	if err != nil || have.Equal(want) {
+		return err
+	}
+	unended, err := f.end(ctx, have, want)
 	switch {
 	case err != nil:
-		return err
-	case have.Equal(want):
-		return nil
 	case want.Gone:
-		return f.Remove(filepath.Join(f.Root, want.Path))
+		err = f.Remove(filepath.Join(f.Root, want.Path))
+	default:
+		err = f.WriteFile(filepath.Join(f.Root, want.Path), want.Data, want.Mode)
 	}
-	return f.WriteFile(filepath.Join(f.Root, want.Path), want.Data, want.Mode)
+	return errors.Join(unended, err)
 }
 
 // Forget removes the lists, once the way has ended: what somebody changes after that is theirs.

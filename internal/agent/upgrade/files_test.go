@@ -70,7 +70,7 @@ func TestTheLinkChoosesTheFilesOfAHostToo(t *testing.T) {
 			return cut.Effect(func() error { return powercut.WriteFile(path, data, mode) })
 		}
 		broken.Remove = func(path string) error { return cut.Effect(func() error { return m.remove(path) }) }
-		if err := broken.Settle(); err != nil && !errors.Is(err, powercut.Err) {
+		if err := broken.Settle(t.Context()); err != nil && !errors.Is(err, powercut.Err) {
 			t.Fatal(err)
 		}
 		for _, chosen := range []string{newOne, oldOne, newOne} {
@@ -93,7 +93,7 @@ func TestTheLinkChoosesTheFilesOfAHostToo(t *testing.T) {
 
 func settles(t *testing.T, m machine, has func() string, as string) {
 	t.Helper()
-	if err := m.files.Settle(); err != nil {
+	if err := m.files.Settle(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := has(), map[string]string{oldOne: oldFiles, newOne: newFiles}[as]; got != want {
@@ -274,7 +274,7 @@ func TestALinkInThePlaceOfAFileIsSomebodys(t *testing.T) {
 		t.Fatalf("%q %v", kept, err)
 	}
 	*current = newOne
-	if err := m.files.Settle(); err != nil {
+	if err := m.files.Settle(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if to, err := os.Readlink(path); err != nil || to != "/dev/null" {

@@ -96,7 +96,7 @@ func newMachine(kind parachute.Kind, releases Releases) machine {
 		Arguments: func(digest string) (staticpod.Arguments, error) { return argumentsOf("/", digest) },
 	}
 	m.files = Files{
-		Root: "/", WriteFile: host.WriteFileAtomic, Remove: remove, Current: m.pods.Current, tried: new([2]string),
+		Root: "/", WriteFile: host.WriteFileAtomic, Remove: remove, Systemctl: m.systemd, Current: m.pods.Current, tried: new([2]string),
 		Of: func(ctx context.Context, digest string) (state.Fact[[]state.File], error) {
 			return filesOf(ctx, "/", digest)
 		},
@@ -307,7 +307,7 @@ func (m machine) start(ctx context.Context) error {
 	if err := m.pods.Settle(); err != nil {
 		return err
 	}
-	unsettled := m.files.Settle() // daemons start all the same: a file counts for less
+	unsettled := m.files.Settle(ctx) // daemons start all the same: a file counts for less
 	if err := m.systemctl(ctx, "daemon-reload"); err != nil {
 		return err
 	}
@@ -437,7 +437,7 @@ func (m machine) kept(from string) bool {
 // A power cut may have come before the files of the release, and the boot has started its daemons:
 // this is the last moment for them.
 func (m machine) disarm(ctx context.Context) error {
-	unsettled := m.files.Settle()
+	unsettled := m.files.Settle(ctx)
 	own := []string{unit.UnitDir + "/" + unit.ParachuteTimer, unit.UnitDir + "/" + unit.ParachuteUnit}
 	for _, f := range unit.Parachute("sha256:", "") {
 		if slices.Contains(own, f.Path) {

@@ -129,6 +129,22 @@ func TestWhatAReleaseBringsToAHostIsOfNoSite(t *testing.T) {
 	}
 }
 
+// TestAUnitOfOursIsEnabledIfItSaysByWhom: an upgrade has nothing but the files of a release, and leaves
+// enabled what the installer of that release enables (hostfiles.File.Installs).
+func TestAUnitOfOursIsEnabledIfItSaysByWhom(t *testing.T) {
+	for _, role := range []state.Role{state.RoleBootstrap, state.RoleMaster, state.RoleWorker} {
+		c, err := Config(fixed(t, sitetest.TwoDual), role, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, u := range c.Units {
+			if says := strings.Contains(u.Contents, "\n[Install]\n"); u.Enabled != says {
+				t.Errorf("%s, %s: enabled %v, and it says by whom it is wanted: %v", role, u.Name, u.Enabled, says)
+			}
+		}
+	}
+}
+
 func TestOnlyTheFirstHostGetsManifests(t *testing.T) {
 	manifests := []state.File{{Path: "manifests/a.yaml", Data: []byte("kind: A\n"), Mode: 0o644}}
 	for role, want := range map[state.Role]int{state.RoleBootstrap: 1, state.RoleMaster: 0, state.RoleWorker: 0} {

@@ -28,7 +28,8 @@ const (
 
 // units returns the units of a role. The runtime and kubelet wait for files
 // that `holdfast-agent install` creates; a boot before that skips them instead
-// of failing.
+// of failing. Each unit of ours with a section [Install] is enabled, and no other one: an upgrade
+// knows a release's units by that (decide/upgrade/hostfiles).
 func units(s *site.Site, role state.Role) []ignition.Unit {
 	units := []ignition.Unit{
 		{Name: ContainerdUnit, Contents: containerdUnit, Enabled: true},

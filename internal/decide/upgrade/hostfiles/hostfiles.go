@@ -24,6 +24,9 @@ type File struct {
 	Data []byte      `json:"data,omitempty"`
 	// Gone is true if there is no such file.
 	Gone bool `json:"gone,omitempty"`
+	// Enabled is true if the file is a unit that each boot starts. A release does not say it:
+	// Installs does.
+	Enabled bool `json:"enabled,omitempty"`
 }
 
 // Way returns the files of a host that differ between the release that it runs and another
@@ -35,6 +38,7 @@ func Way(was, is []state.File, has []File) (from, to []File, kept []string) {
 		switch {
 		case before.Equal(after), have.Equal(after):
 		case have.same(before):
+			after.Enabled = enabled(before, have, after)
 			from, to = append(from, have), append(to, after)
 		default:
 			kept = append(kept, have.Path)

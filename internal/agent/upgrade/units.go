@@ -1,0 +1,101 @@
+package upgrade
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/hostfiles"
+	unit "github.com/holdfast/holdfast/internal/render/host"
+)
+
+// unitTime bounds the end of a unit that a release does not have: the host may be down meanwhile.
+const unitTime = 30 * time.Second
+
+// end ends a unit whose file is replaced, as far as it has to. One that does not end in time loses
+// its file all the same: no boot starts it any more. systemd ends no other unit with it: what needed
+// it by a former text runs on.
+func (f Files) end(ctx context.Context, have, want hostfiles.File) (unended, err error) {
+	stop, disable := hostfiles.Replaced(have, want)
+	if stop {
+		limited, cancel := context.WithTimeoutCause(ctx, unitTime, fmt.Errorf("no end after %s", unitTime))
+		_, unended = f.Systemctl(limited, "stop", "--job-mode=ignore-requirements", "--", want.Unit())
+		cancel()
+		if host.ExitCode(unended) == notLoaded {
+			unended = nil
+		}
+	}
+	if disable {
+		if _, err = f.Systemctl(ctx, "disable", "--quiet", "--no-reload", "--", want.Unit()); err == nil {
+			err = f.syncLinks()
+		}
+	}
+	return unended, err
+}
+
+// rise starts the units that a release has boots start, where boots do not start them yet. Their
+// links come last: whoever is cut off before them does all of it again. Nobody waits for their
+// start: one may be ordered after a daemon that is yet to start.
+func (f Files) rise(ctx context.Context, list []hostfiles.File) error {
+	var names []string
+	for _, want := range list {
+		if !want.Enabled || want.Unit() == "" {
+			continue
+		}
+		if have, err := f.read(want.Path); err != nil || !have.Equal(want) {
+			continue // its file could not be written, and somebody was told
+		}
+		is, err := f.enabled(ctx, want.Unit())
+		if err != nil {
+			return err
+		}
+		if !is {
+			names = append(names, want.Unit())
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	var errs []error
+	for _, args := range [][]string{{"daemon-reload"}, {"start", "--no-block", "--"}, {"enable", "--quiet", "--no-reload", "--"}} {
+		if len(args) > 1 {
+			args = append(args, names...)
+		}
+		_, err := f.Systemctl(ctx, args...)
+		errs = append(errs, err)
+	}
+	return errors.Join(append(errs, f.syncLinks())...)
+}
+
+// enabled reports whether each boot starts a unit.
+func (f Files) enabled(ctx context.Context, name string) (bool, error) {
+	out, err := f.Systemctl(ctx, "is-enabled", "--", name) // it fails where it is not, and has printed the word
+	word := strings.TrimSpace(string(out))
+	if word == "" {
+		return false, fmt.Errorf("ask systemd whether boots start %s: %w", name, cmp.Or(err, errors.New("no answer")))
+	}
+	return strings.HasPrefix(word, "enabled"), nil
+}
+
+// syncLinks makes durable which units boots start.
+func (f Files) syncLinks() error {
+	dir := filepath.Join(f.Root, unit.UnitDir)
+	folders := []string{dir}
+	for _, links := range []string{"*.wants", "*.requires"} {
+		found, err := filepath.Glob(filepath.Join(dir, links))
+		if err != nil {
+			return err
+		}
+		folders = append(folders, found...)
+	}
+	var errs []error
+	for _, folder := range folders {
+		errs = append(errs, host.SyncDir(folder))
+	}
+	return errors.Join(errs...)
+}

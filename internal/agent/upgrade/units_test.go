@@ -1,0 +1,262 @@
+package upgrade
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/hostfiles"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/parachute"
+	"github.com/holdfast/holdfast/internal/model/state"
+	unit "github.com/holdfast/holdfast/internal/render/host"
+	"github.com/holdfast/holdfast/internal/testkit/powercut"
+)
+
+// units is a systemd that starts what its links name at a boot.
+type units struct {
+	t    *testing.T
+	root string
+	cut  powercut.Cut
+	// known are the units whose files it has read, running those that run.
+	known, running map[string]bool
+	said           []string
+}
+
+func (u *units) file(name string) string { return filepath.Join(u.root, unit.UnitDir, name) }
+
+// links returns those by which boots start a unit, "*" for all.
+func (u *units) links(name string) []string {
+	u.t.Helper()
+	out, err := filepath.Glob(u.file("*.wants/" + name))
+	if err != nil {
+		u.t.Fatal(err)
+	}
+	return out
+}
+
+func (u *units) reload() error {
+	files, err := filepath.Glob(u.file("*.*"))
+	clear(u.known)
+	for _, f := range files {
+		u.known[filepath.Base(f)] = true
+	}
+	return err
+}
+
+func (u *units) boot() {
+	u.t.Helper()
+	clear(u.running)
+	for _, l := range u.links("*") {
+		if name := filepath.Base(l); host.Exists(u.file(name)) {
+			u.running[name] = true
+		}
+	}
+	if err := u.reload(); err != nil {
+		u.t.Fatal(err)
+	}
+}
+
+func (u *units) do(_ context.Context, args ...string) ([]byte, error) {
+	var names []string
+	if i := slices.Index(args, "--"); i >= 0 {
+		names = args[i+1:]
+	}
+	if args[0] == "is-enabled" {
+		if len(u.links(names[0])) > 0 {
+			return []byte("enabled\n"), nil
+		}
+		return []byte("disabled\n"), errors.New("exit status 1")
+	}
+	return nil, u.cut.Effect(func() error {
+		u.said = append(u.said, strings.Join(args, " "))
+		if args[0] == "daemon-reload" {
+			return u.reload()
+		}
+		var errs []error
+		for _, name := range names {
+			errs = append(errs, u.change(args[0], name))
+		}
+		return errors.Join(errs...)
+	})
+}
+
+func (u *units) change(verb, name string) error {
+	text, err := os.ReadFile(u.file(name))
+	switch {
+	case err != nil:
+		return err
+	case verb == "start" && !u.known[name]:
+		return fmt.Errorf("%s is not known", name)
+	case verb == "start":
+		u.running[name] = true
+	case verb == "stop":
+		delete(u.running, name)
+	case verb == "disable":
+		var errs []error
+		for _, l := range u.links(name) {
+			errs = append(errs, os.Remove(l))
+		}
+		return errors.Join(errs...)
+	case verb == "enable":
+		_, by, wanted := strings.Cut(string(text), "WantedBy=")
+		if !wanted {
+			return fmt.Errorf("nobody wants %s", name)
+		}
+		return symlink(u.file(strings.TrimSpace(by)+".wants/"+name), u.file(name))
+	}
+	return nil
+}
+
+// now says what boots start, and by whom it is wanted, and what runs, without what has an order of
+// its own.
+func (u *units) now() string {
+	var out []string
+	for _, l := range u.links("*") {
+		name := filepath.Base(l)
+		out = append(out, name+" by "+strings.TrimSuffix(filepath.Base(filepath.Dir(l)), ".wants"))
+	}
+	slices.Sort(out)
+	runs := slices.DeleteFunc(slices.Sorted(maps.Keys(u.running)), func(name string) bool { return name == unit.KubeletUnit || name == unit.EtcdUnit })
+	return strings.Join(out, ", ") + "; " + strings.Join(runs, ", ")
+}
+
+func wantedBy(target string) string { return "\n[Install]\nWantedBy=" + target + "\n" }
+
+// withUnits is a host with the units of a release that it runs. Somebody has disabled one of them.
+func withUnits(t *testing.T) (m machine, current *string, u *units) {
+	t.Helper()
+	m, current, _ = onDisk(t, parachute.OfTwo)
+	u = &units{t: t, root: m.root, known: map[string]bool{}, running: map[string]bool{}}
+	boots := wantedBy("boots")
+	old := map[string]string{
+		"same.service": "a" + boots, "moves.service": "a" + boots, "goes.service": "a" + boots, "demand.service": "a", "off.service": "a" + boots,
+		"idle.service": "a" + boots, unit.KubeletUnit: "a", unit.EtcdUnit: "a",
+	}
+	now := map[string]string{
+		"same.service": "a" + boots, "moves.service": "a" + wantedBy("others"), "comes.service": "b" + boots, "later.timer": "b", "off.service": "b" + boots,
+		"idle.service": "b", unit.KubeletUnit: "b" + boots,
+	}
+	for name, text := range old {
+		putFile(t, u.file(name), text)
+		if strings.Contains(text, "WantedBy") && name != "off.service" {
+			if err := u.change("enable", name); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	u.boot()
+	u.running["demand.service"], u.running[unit.KubeletUnit], u.running[unit.EtcdUnit] = true, true, true
+	m.files.Of = func(_ context.Context, digest string) (state.Fact[[]state.File], error) {
+		var out []state.File
+		for name, text := range map[string]map[string]string{oldOne: old, newOne: now}[digest] {
+			out = append(out, state.File{Path: filepath.Join(unit.UnitDir, name), Data: []byte(text)})
+		}
+		return state.Known(out), nil
+	}
+	m.files.Systemctl = u.do
+	m.files.WriteFile = func(path string, data []byte, mode fs.FileMode) error {
+		return u.cut.Effect(func() error { return powercut.WriteFile(path, data, mode) })
+	}
+	m.files.Remove = func(path string) error { return u.cut.Effect(func() error { return m.remove(path) }) }
+	return m, current, u
+}
+
+var settledUnits = map[string]string{
+	oldOne: "goes.service by boots, idle.service by boots, moves.service by boots, same.service by boots; goes.service, idle.service, moves.service, same.service",
+	newOne: "comes.service by boots, moves.service by others, same.service by boots; comes.service, moves.service, same.service",
+}
+
+// TestTheUnitsOfAReleaseStartAndEndWithIt: whatever is cut off, a process or the power, those of the
+// release that is chosen run, and boots start them. What etcd runs on is left alone.
+func TestTheUnitsOfAReleaseStartAndEndWithIt(t *testing.T) {
+	for _, boots := range []bool{false, true} {
+		for _, after := range []bool{false, true} {
+			for at, cuts := 1, true; cuts; at++ {
+				m, current, u := withUnits(t)
+				if _, err := m.files.Prepare(t.Context(), oldOne, newOne); err != nil {
+					t.Fatal(err)
+				}
+				cuts = false
+				for _, chosen := range []string{newOne, oldOne} {
+					*current = chosen
+					u.cut = powercut.Cut{At: at, After: after}
+					if err := m.files.Settle(t.Context()); err != nil && !errors.Is(err, powercut.Err) {
+						t.Fatal(err)
+					}
+					cuts = cuts || u.cut.Dead
+					u.cut = powercut.Cut{}
+					if boots {
+						u.boot()
+					}
+					for range 2 { // the end of the way does it once more
+						if err := m.files.Settle(t.Context()); err != nil {
+							t.Fatal(err)
+						}
+					}
+					if got := u.now(); got != settledUnits[chosen] {
+						t.Errorf("cut at effect %d, after it: %v, boots: %v: %s has %s", at, after, boots, chosen, got)
+					}
+				}
+				for _, said := range u.said {
+					if strings.Contains(said, unit.KubeletUnit) || strings.Contains(said, unit.EtcdUnit) {
+						t.Errorf("systemctl %s", said)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestAUnitThatDoesNotEndLosesItsFileAllTheSame: the way goes on, and no boot starts it.
+func TestAUnitThatDoesNotEndLosesItsFileAllTheSame(t *testing.T) {
+	m, current, u := withUnits(t)
+	if _, err := m.files.Prepare(t.Context(), oldOne, newOne); err != nil {
+		t.Fatal(err)
+	}
+	*current = newOne
+	m.files.Systemctl = func(ctx context.Context, args ...string) ([]byte, error) {
+		if args[0] == "stop" {
+			if _, bounded := ctx.Deadline(); !bounded {
+				t.Error("the way waits for it for ever")
+			}
+			return nil, errFails
+		}
+		return u.do(ctx, args...)
+	}
+	if err := m.files.Settle(t.Context()); !errors.Is(err, errFails) {
+		t.Errorf("%v", err)
+	}
+	for _, name := range []string{"goes.service", "demand.service"} {
+		if host.Exists(u.file(name)) || len(u.links(name)) > 0 {
+			t.Errorf("%s is left", name)
+		}
+	}
+	if !u.running["comes.service"] {
+		t.Error("the units of the release do not start")
+	}
+}
+
+// TestDaemonsOfTheWayEndInItsOrderAlone, and so does what etcd runs on.
+func TestDaemonsOfTheWayEndInItsOrderAlone(t *testing.T) {
+	names := []string{unit.PacemakerUnit, unit.CorosyncUnit, "podman.service"}
+	for _, d := range daemonsOf(parachute.OfTwo) {
+		names = append(names, d.unit)
+	}
+	for _, name := range names {
+		if (hostfiles.File{Path: filepath.Join(unit.UnitDir, name)}).Unit() != "" {
+			t.Errorf("%s starts and ends with its file", name)
+		}
+	}
+	if unitTime > stopTime || unitTime < time.Second {
+		t.Errorf("%s for the end of a unit", unitTime)
+	}
+}

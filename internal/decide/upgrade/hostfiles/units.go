@@ -1,0 +1,72 @@
+package hostfiles
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// unitDir is where the units of a release lie.
+const unitDir = "/etc/systemd/system/"
+
+// kinds are the units that come, go, start and end with a release. A mount and a slice are not
+// among them: other programs may be in there.
+var kinds = []string{".service", ".socket", ".timer", ".path", ".target"}
+
+// ownOrder are the units that start and end in the order of the way alone: what etcd runs on, and
+// the agent, which may be the one who asks.
+var ownOrder = []string{
+	"containerd.service", "corosync.service", "holdfast-agent.service", "kubelet.service",
+	"pacemaker.service", "podman-etcd.service", "podman.service", "podman.socket",
+}
+
+// Unit returns the name of the unit that a file is; empty if it is none that comes and goes with
+// a release. Nobody starts a template.
+func (f File) Unit() string {
+	dir, name := path.Split(f.Path)
+	if dir != unitDir || !slices.Contains(kinds, path.Ext(name)) || strings.Contains(name, "@.") || slices.Contains(ownOrder, name) {
+		return ""
+	}
+	return name
+}
+
+// Installs reports whether the installer of a release that brings the file has each boot start
+// it: it does so with each unit that says by whom it is wanted.
+func (f File) Installs() bool { return f.Unit() != "" && f.install() != "" }
+
+// install returns what a unit says about how it is enabled.
+func (f File) install() string {
+	var out []string
+	in := false
+	for line := range strings.Lines(string(f.Data)) {
+		switch line = strings.TrimSpace(line); {
+		case strings.HasPrefix(line, "["):
+			in = line == "[Install]"
+		case in && line != "":
+			out = append(out, line)
+		}
+	}
+	return strings.Join(out, "\n")
+}
+
+// enabled reports whether boots start the unit of another release. What somebody has enabled or
+// disabled otherwise than the installer stays so.
+func enabled(before, have, after File) bool {
+	switch {
+	case after.Gone:
+		return false
+	case !before.Gone && have.Enabled != before.Installs():
+		return have.Enabled
+	}
+	return after.Installs()
+}
+
+// Replaced says what becomes of the unit that a host has before its file is replaced. It ends if it
+// goes, or if boots start it no more. Its links go where the other file has others: systemd knows
+// them from the file alone.
+func Replaced(have, want File) (stop, disable bool) {
+	if have.Gone || want.Unit() == "" {
+		return false, false
+	}
+	return want.Gone || have.Installs() && !want.Installs(), have.install() != "" && have.install() != want.install()
+}
