@@ -93,7 +93,7 @@ func (h Host) reading() (reading, error) {
 
 // common gathers what the agent and the parachute both know. taken is true if an administrator takes
 // the host back.
-func (h Host) common(ctx context.Context, j parachute.Journal, kind parachute.Kind, releases Releases, now time.Time, taken bool) (f parachute.Facts, err error) {
+func (h Host) common(ctx context.Context, j parachute.Journal, kind parachute.Kind, releases Releases, taken bool) (f parachute.Facts, err error) {
 	f.Kind = kind
 	if f.Boot, f.Up, err = h.Boot(); err != nil {
 		return f, fmt.Errorf("which boot this is: %w", err)
@@ -127,8 +127,8 @@ func (h Host) common(ctx context.Context, j parachute.Journal, kind parachute.Ki
 		f.Spare, f.Few = h.Spare(ctx)
 	}
 	f.PeerGone = kind == parachute.OfTwo && h.PeerGone()
-	if kind == parachute.OfTwo && j.Step.Trying() && h.Apart(ctx) {
-		f.Apart = now
+	if kind == parachute.OfTwo && j.Step.Trying() {
+		f.Apart = h.Apart(ctx)
 	}
 	return f, nil
 }
@@ -175,23 +175,13 @@ func (a *Agent) away(serves bool) (away time.Duration, back bool) {
 	return away, true
 }
 
-// wasApart notes when Corosync had no other host. It returns when that was last so on this way: the
-// peer that has come back needs its time, too.
-func (a *Agent) wasApart(j parachute.Journal, apart time.Time) time.Time {
-	if !apart.IsZero() || !j.Step.Trying() {
-		a.apart = apart
-	}
-	return a.apart
-}
-
 // facts returns what the agent decides from.
 func (a *Agent) facts(turn state.Fact[annotation.Turn]) gather {
 	return func(ctx context.Context, j parachute.Journal) (parachute.Facts, error) {
-		f, err := a.common(ctx, j, a.Kind, a.Releases, a.Now(), turn.Value.Wish == parachute.GoBack)
+		f, err := a.common(ctx, j, a.Kind, a.Releases, turn.Value.Wish == parachute.GoBack)
 		if err != nil {
 			return f, err
 		}
-		f.Apart = a.wasApart(j, f.Apart)
 		if a.Kind != parachute.Alone { // it has no peer that could come back
 			f.PeerAway, f.PeerBack = a.away(state.Is(f.PeerServes, true))
 		}

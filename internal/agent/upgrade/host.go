@@ -110,9 +110,9 @@ func (m machine) host() Host {
 		Running:  func() (string, error) { return release.Current("/") },
 		Previous: func() (string, error) { return release.Previous("/") },
 		PeerGone: m.peerGone, Kept: m.kept,
-		Apart: func(ctx context.Context) bool {
+		Apart: func(ctx context.Context) state.Fact[bool] {
 			now := m.members(ctx)
-			return now.Known && len(now.Value.Members) < 2
+			return state.Fact[bool]{Known: now.Known, Value: len(now.Value.Members) < 2}
 		},
 		Held: m.held, Low: m.pods.Low, Rise: m.pods.Rise, RaiseKubelet: m.raiseKubelet,
 		Daemons: m.daemons, Quiet: m.quiet, Armed: m.armed, Hangs: m.store.Hangs,

@@ -90,8 +90,8 @@ type Host struct {
 	// PeerGone reports whether the other one of two control planes was taken out for good, and
 	// no other machine has its place.
 	PeerGone func() bool
-	// Apart reports whether Corosync is known to have no other host. It is asked of one of two.
-	Apart func(ctx context.Context) bool
+	// Apart reports whether Corosync has no other host. It is asked of one of two.
+	Apart func(ctx context.Context) state.Fact[bool]
 	// Newer names what of the data of this host a release cannot read.
 	Newer func(release, now string) state.Fact[string]
 	// Held is the release whose kubelet this host starts, if that is not the running one.
@@ -172,8 +172,6 @@ type Agent struct {
 	// missed is when no other control plane was known to serve last, and missing since when none
 	// has been, zero while one is. Only the loop that acts uses them.
 	missed, missing time.Time
-	// apart is when Corosync had no other host on this way. Only the loop that acts uses it.
-	apart time.Time
 	// rising is what was last said of a raise. failing is the act that failed last. Only the
 	// loop that acts uses it.
 	rising  string

@@ -76,7 +76,7 @@ func (p Parachute) barred(ctx context.Context) (string, error) {
 // facts are what the parachute knows. It asks the cluster only where an administrator alone can take
 // the host back, since the agent that should have heard of that may never run.
 func (p Parachute) facts(ctx context.Context, j parachute.Journal) (parachute.Facts, error) {
-	f, err := p.common(ctx, j, p.Kind, p.Releases, p.Now(), false)
+	f, err := p.common(ctx, j, p.Kind, p.Releases, false)
 	if err == nil && parachute.Unheard(j, f, p.Now()) {
 		if turn := p.Turn(ctx); turn.Known && turn.Value.Wish == parachute.GoBack {
 			f.Turn = turn
@@ -99,14 +99,15 @@ func (p Parachute) act(ctx context.Context, before parachute.Journal, a parachut
 	if before.Step.AtRest() {
 		return "", p.Disarm(ctx) // its way has ended, and somebody was cut off before this
 	}
-	if before.Boots != a.Journal.Boots {
+	if a.Act == parachute.Prove { // it has noted something
 		return a.Why, nil
 	}
 	return a.Held, nil
 }
 
 // back reports whether a decision is one of the way back. It counts boots too, and
-// notes a switch that a power cut hid: without both it could not go back.
+// notes a switch that a power cut hid: without both it could not go back. And it notes when the
+// host was without its peer, which the agent may have missed.
 func back(j parachute.Journal, a parachute.Action) bool {
 	switch a.Act {
 	case parachute.SwitchBack, parachute.Hold:
@@ -115,8 +116,10 @@ func back(j parachute.Journal, a parachute.Action) bool {
 		return !j.Step.AtRest()
 	case parachute.Start:
 		return j.Step == parachute.Armed && a.Journal.Step == parachute.Switched
+	case parachute.Prove:
+		return a.Journal.Boots != j.Boots || !a.Journal.Apart.Equal(j.Apart) || !a.Journal.Joined.Equal(j.Joined)
 	default:
-		return a.Journal.Boots != j.Boots
+		return false
 	}
 }
 

@@ -205,7 +205,7 @@ func (w *world) effects() Host {
 		Quiet:      func(context.Context) (bool, error) { _, runs := w.daemons["kubelet"]; return !runs, nil },
 		Armed:      func(_ context.Context, release string) (bool, error) { return w.armed == release && !w.otherText, nil },
 		Kept:       func(release string) bool { return w.armed != "" && w.armed == release },
-		Apart:      func(context.Context) bool { return w.apart },
+		Apart:      func(context.Context) state.Fact[bool] { return state.Known(w.apart) },
 		Hangs:      func() (int, error) { return w.hangs, nil },
 		Serves:     func(context.Context) state.Fact[bool] { return state.Known(w.serves()) },
 		PeerServes: func(context.Context) state.Fact[bool] { return w.peer }, PeerGone: func() bool { return w.peerGone },

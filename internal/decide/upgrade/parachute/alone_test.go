@@ -1,6 +1,7 @@
 package parachute
 
 import (
+	"reflect"
 	"testing"
 	"time"
 
@@ -75,11 +76,11 @@ func TestWhoWasCutOffMayTryAgain(t *testing.T) {
 		change func(*Journal, *Facts)
 		failed bool
 	}{
-		"its peer is away":                  {func(_ *Journal, f *Facts) { f.Apart = noon }, false},
-		"its peer has been back for 1 min":  {func(_ *Journal, f *Facts) { f.Apart = noon.Add(-time.Minute) }, false},
-		"its peer has been back for 2 min":  {func(_ *Journal, f *Facts) { f.Apart = noon.Add(-2 * time.Minute) }, true},
+		"its peer is away":                  {alone(nil), false},
+		"its peer has been back for 1 min":  {joined(time.Minute), false},
+		"its peer has been back for 2 min":  {joined(2 * time.Minute), true},
 		"its peer was never away":           {func(*Journal, *Facts) {}, true},
-		"its peer was taken out for good":   {func(_ *Journal, f *Facts) { f.Apart, f.PeerGone = noon, true }, true},
+		"its peer was taken out for good":   {alone(func(_ *Journal, f *Facts) { f.PeerGone = true }), true},
 		"somebody has led the link back":    {func(_ *Journal, f *Facts) { f.Running, f.Boot = "old", "b2" }, true},
 		"it was cut off before it switched": {func(j *Journal, f *Facts) { j.Step, f.Running, f.Boot = Switched, "old", "b2" }, false},
 	} {
@@ -90,5 +91,51 @@ func TestWhoWasCutOffMayTryAgain(t *testing.T) {
 		if back := a.Journal.Step == Returning || a.Journal.Step == Returned; !back || a.Journal.Failed != c.failed {
 			t.Errorf("%s: %s, %s, failed %v", what, a.Act, a.Why, a.Journal.Failed)
 		}
+	}
+}
+
+// joined is a host whose peer has been back for a time.
+func joined(since time.Duration) func(*Journal, *Facts) {
+	return alone(func(j *Journal, f *Facts) { f.Apart, j.Joined = state.Known(false), noon.Add(-since) })
+}
+
+// TestTheTimeThatWasLostApartIsGivenBack once the peer is there, for all criteria, and not for ever. It
+// is noted once.
+func TestTheTimeThatWasLostApartIsGivenBack(t *testing.T) {
+	const most = 10 * time.Minute
+	for what, c := range map[string]struct {
+		change func(*Journal, *Facts)
+		want   time.Duration // from now until the deadline
+	}{
+		"just before its deadline":     {func(j *Journal, _ *Facts) { j.Deadline = noon.Add(time.Second) }, 2 * time.Minute},
+		"just after it":                {func(j *Journal, _ *Facts) { j.Deadline = noon.Add(-time.Second) }, 2 * time.Minute},
+		"long before it":               {func(*Journal, *Facts) {}, 150 * time.Second},
+		"it comes and goes for 9 min":  {func(j *Journal, _ *Facts) { j.Switched, j.Deadline = noon.Add(-9*time.Minute), noon }, most - 9*time.Minute},
+		"it comes and goes for longer": {func(j *Journal, _ *Facts) { j.Switched, j.Deadline = noon.Add(-most), noon.Add(-time.Second) }, 0},
+	} {
+		j, f := at(Proving)
+		alone(c.change)(&j, &f)
+		f.Apart = state.Known(false)
+		a := Next(j, f, noon)
+		if got := a.Journal.Deadline.Sub(noon); a.Act != Prove || got != c.want || !a.Journal.Joined.Equal(noon) || !a.Journal.Since.Equal(j.Since) {
+			t.Errorf("%s: %s, the deadline is in %s, want %s: %+v", what, a.Act, got, c.want, a.Journal)
+		}
+		again := Next(a.Journal, f, noon.Add(time.Second))
+		if !again.Journal.Joined.Equal(noon) || again.Journal.Failed {
+			t.Errorf("%s: a second later: %s, %+v", what, again.Why, again.Journal)
+		}
+	}
+	j, f := at(Proving)
+	f.Apart, f.Proof = state.Known(true), nil
+	parts := Next(j, f, noon).Journal
+	if !parts.Apart.Equal(noon) || !parts.Deadline.Equal(j.Deadline) {
+		t.Errorf("%+v", parts)
+	}
+	if later := Next(parts, f, noon.Add(time.Minute)); !reflect.DeepEqual(later.Journal, parts) {
+		t.Errorf("it is written anew: %+v", later.Journal)
+	}
+	parts.Joined = noon.Add(time.Second)
+	if anew := Next(parts, f, noon.Add(time.Minute)).Journal; !anew.Apart.Equal(noon.Add(time.Minute)) || !anew.Joined.IsZero() {
+		t.Errorf("it is apart once more: %+v", anew)
 	}
 }

@@ -67,9 +67,9 @@ type Facts struct {
 	// without this host. Few is true if only one other has a Node. Both are asked of OfMore alone.
 	Spare state.Fact[bool]
 	Few   bool
-	// Apart is when Corosync was last known to have no other host, zero if nobody saw that. It is
-	// asked of OfTwo alone, between its switch and its end.
-	Apart time.Time
+	// Apart is true while Corosync has no other host. It is asked of OfTwo alone, between its switch
+	// and its end.
+	Apart state.Fact[bool]
 	// PeerGone is true once the other one of two control planes was taken out for good, until
 	// another machine has its place.
 	PeerGone bool

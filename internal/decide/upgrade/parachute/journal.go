@@ -69,6 +69,11 @@ type Journal struct {
 	// Switched is when the switch was thrown, or when the boot since then was counted; the limits of
 	// the proof count from there.
 	Switched time.Time `json:"switched,omitzero"`
+	// Apart is since when Corosync had no other host, zero while it always had one. Joined is when it
+	// had one again, zero until then. A release that does not know them leaves them out, and counts
+	// that time.
+	Apart  time.Time `json:"apart,omitzero"`
+	Joined time.Time `json:"joined,omitzero"`
 	// Attempts counts how often the host began the way of this upgrade. Boots counts the boots
 	// since the switch, Boot is the last one that was seen.
 	Attempts int    `json:"attempts,omitempty"`

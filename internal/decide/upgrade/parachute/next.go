@@ -53,6 +53,7 @@ var rules = []rule{
 	{"unreadable", decision.unreadable},
 	{"switched by now", decision.crashedAtSwitch},
 	{"boot", decision.countBoot},
+	{"apart", decision.apart},
 	{"closed", decision.closed},
 	{"returning", decision.returning},
 	{"accept", decision.accept},
@@ -451,23 +452,17 @@ func (d decision) person() bool { return d.wants(GoBack) || d.j.Step == Returnin
 
 // age is for how long the new release could show itself. The clock may go either way after a boot: it
 // never counts for longer than the boot lasts, and one that went back counts from the boot. Nor does
-// the time count in which one of two hosts is apart: without its peer etcd has no quorum, whatever
-// the release is like.
+// the time count in which one of two hosts is apart.
 func (d decision) age() time.Duration {
 	age := min(d.now.Sub(d.j.Switched), d.f.Up)
 	if d.now.Before(d.j.Switched) {
 		age = d.f.Up
 	}
 	if d.wasApart() {
-		age = min(age, max(0, d.now.Sub(d.f.Apart)))
+		age = min(age, d.together())
 	}
 	return age
 }
-
-func (d decision) wasApart() bool { return d.kind() == OfTwo && !d.f.Apart.IsZero() }
-
-// cutOff reports whether the new release could not show itself for long enough beside its peer.
-func (d decision) cutOff() bool { return d.wasApart() && d.age() < judged }
 
 // late reports whether the deadline has passed.
 func (d decision) late() bool {

@@ -62,6 +62,16 @@ func back(change func(*Journal, *Facts)) func(*Journal, *Facts) {
 	}
 }
 
+// alone is a host whose Corosync has had no other host for a minute, and whose etcd does not answer.
+func alone(change func(*Journal, *Facts)) func(*Journal, *Facts) {
+	return func(j *Journal, f *Facts) {
+		j.Apart, f.Apart, f.Proof["etcd"] = noon.Add(-time.Minute), state.Known(true), state.Known(false)
+		if change != nil {
+			change(j, f)
+		}
+	}
+}
+
 // gone is a host whose peer was taken out for good.
 func gone(change func(*Journal, *Facts)) func(*Journal, *Facts) {
 	return func(j *Journal, f *Facts) {
@@ -145,11 +155,16 @@ func TestWhatAHostDoesNext(t *testing.T) {
 		{Proving, "etcd does not answer after 90 s", func(j *Journal, f *Facts) {
 			f.Proof["etcd"], j.Switched = state.Known(false), noon.Add(-90*time.Second)
 		}},
-		{Proving, "etcd does not answer after 90 s, and Corosync has no other host", func(_ *Journal, f *Facts) { f.Proof["etcd"], f.Apart = state.Known(false), noon }},
-		{Proving, "etcd does not answer, and Corosync has had another host for 90 s", func(_ *Journal, f *Facts) { f.Proof["etcd"], f.Apart = state.Known(false), noon.Add(-90*time.Second) }},
-		{Proving, "the deadline has passed, and Corosync has no other host", func(j *Journal, f *Facts) {
-			f.Proof["etcd"], f.Apart, f.Serves, f.PeerServes, j.Deadline = state.Known(false), noon, state.Known(false), state.Known(false), noon
-		}},
+		{Proving, "Corosync has no other host any more, and the deadline has passed", alone(func(j *Journal, _ *Facts) { j.Apart, j.Deadline = time.Time{}, noon })},
+		{Proving, "etcd does not answer after 90 s, and Corosync has no other host", alone(nil)},
+		{Proving, "Corosync has another host again, and the deadline has passed", alone(func(j *Journal, f *Facts) { f.Apart, j.Deadline = state.Known(false), noon })},
+		{Started, "Corosync has another host again", alone(func(_ *Journal, f *Facts) { f.Apart, f.Daemons = state.Known(false), false })},
+		{Proving, "nobody knows whether Corosync has another host again", alone(func(_ *Journal, f *Facts) { f.Apart = state.Fact[bool]{} })},
+		{Proving, "etcd does not answer, and Corosync has had another host for 89 s", alone(func(j *Journal, f *Facts) { f.Apart, j.Joined = state.Known(false), noon.Add(-89*time.Second) })},
+		{Proving, "etcd does not answer, and Corosync has had another host for 90 s", alone(func(j *Journal, f *Facts) { f.Apart, j.Joined = state.Known(false), noon.Add(-90*time.Second) })},
+		{Proving, "the deadline has passed, and Corosync has no other host", alone(func(j *Journal, f *Facts) {
+			f.Serves, f.PeerServes, j.Deadline = state.Known(false), state.Known(false), noon
+		})},
 		{Proving, "nobody knows whether etcd answers after 90 s", func(_ *Journal, f *Facts) { delete(f.Proof, "etcd") }},
 		{Proving, "the peer sees something else", func(_ *Journal, f *Facts) { f.Proof["peer-view"] = state.Known(false) }},
 		{Proving, "the deadline has passed", func(j *Journal, f *Facts) { f.Proof, j.Deadline = nil, noon }},
