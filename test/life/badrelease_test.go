@@ -74,7 +74,8 @@ func badReleaseKinds(hosts int) []badness {
 // noticed in time and goes back by itself, the host or the parts; the status, the
 // ClusterVersion and an event say why; the site serves all the while, nobody is fenced and no
 // acknowledged write is lost. Routers that deny everything and a pod network that leads nowhere
-// are the exception: clients see that before anybody, so the time of that is bounded. Twice the
+// are the exception: clients of the application see that before anybody, so the time of that is
+// bounded. What else clients notice has the bounds of an upgrade (mostOfAnUpgrade). Twice the
 // same site then goes to the good release. Both are noticed by an operator that asks: that of the
 // old release for the pod network, so OLDER has to be of a commit that does (docs/adr/0090,
 // decision 10).
@@ -137,18 +138,19 @@ func (tr *trial) goesBack(b badness, w ways) {
 // takes the API along.
 func (tr *trial) servedMeanwhile(b badness, began time.Time) {
 	tr.Helper()
-	loss := tr.Loss(application, began)
 	switch {
 	case len(tr.ControlPlanes()) < 2:
 		return
 	case b.away:
+		loss := tr.Loss(application, began)
 		tr.Trial.Promise("the application was away", b.noticed+b.back)
 		tr.Trial.Took("the application was away", loss.Gap)
 		if loss.Gap > b.noticed+b.back {
 			tr.Errorf("%s: no answer for %s, want at most %s", application, loss.Gap, b.noticed+b.back)
 		}
-	case loss.FailedNew*oneIn > loss.Requests:
-		tr.Errorf("%s: more than 1 of %d requests failed on connections of their own: %s", application, oneIn, loss)
+		tr.apiIsHardlyNoticed(began)
+	default:
+		tr.upgradeIsHardlyNoticed(began)
 	}
 	tr.noWriteGapAbove(busyGap)
 }

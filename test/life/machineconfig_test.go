@@ -92,8 +92,14 @@ func (tr *trial) onlyKeptEnd(since time.Time, apiNew int) {
 	app, server := tr.Loss(application, since), tr.Loss(api, since)
 	tr.Trial.Noticed(application, app, true)
 	tr.within(application, app, load.Most{Kept: app.PerThousand(keptEnd)})
-	kept := server.PerThousand(keptEnd)
-	tr.within(api, server, load.Most{New: server.PerThousand(apiNew), Lost: kept, Kept: kept})
+	tr.within(api, server, mostOfAPI(server, apiNew))
+}
+
+// mostOfAPI is what the API's client may notice, with a bound of each thousand for requests on
+// connections of their own.
+func mostOfAPI(l load.Loss, apiNew int) load.Most {
+	kept := l.PerThousand(keptEnd)
+	return load.Most{New: l.PerThousand(apiNew), Lost: kept, Kept: kept}
 }
 
 // within checks that a client noticed no more than it may.
