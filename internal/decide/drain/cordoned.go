@@ -45,16 +45,22 @@ func (f Facts) alike(n corev1.Node) bool {
 }
 
 // takes reports whether another node takes pods of this one now, as far as is known. A cordon of one
-// that is tainted alike always counts: without it the others decide, as for any host.
+// that is tainted alike counts for a host's own wish, too, where hosts that take ordinary pods are there:
+// without it those decide, as for any host. Where none is, two tainted hosts would wait for each other.
 func (f Facts) takes(n corev1.Node) bool {
 	switch {
 	case away(n) || !f.fits(n):
 		return false
 	case n.Spec.Unschedulable:
-		return !f.heedsCordons() && !closed(n.Spec.Taints)
+		return !f.heedsCordons() && (!closed(n.Spec.Taints) || f.allClosed())
 	default:
 		return true
 	}
+}
+
+// allClosed reports whether no other node takes ordinary pods.
+func (f Facts) allClosed() bool {
+	return !slices.ContainsFunc(f.Others, func(n corev1.Node) bool { return !closed(n.Spec.Taints) })
 }
 
 // allCordoned says of each other node that would take pods that it is cordoned, and what frees it;

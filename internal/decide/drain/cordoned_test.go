@@ -76,6 +76,45 @@ func TestPodsOfATaintedHostGoToOthersWithItsTaint(t *testing.T) {
 	}
 }
 
+// TestWhereAllOtherHostsAreTaintedThoseTaintedAlikeTakeItsPods: the host is emptied as any other one, and
+// does not keep its pods. A cordon counts as among hosts that take ordinary pods.
+func TestWhereAllOtherHostsAreTaintedThoseTaintedAlikeTakeItsPods(t *testing.T) {
+	another := taintedOther("cp-2")
+	another.Spec.Taints = []corev1.Taint{{Key: "site", Effect: corev1.TaintEffectNoSchedule}}
+	const evict, opens, keeps = "evict a, again after 2s", "Uncordoned", "NotDrained"
+	for _, c := range []struct {
+		sentence     string
+		taints       []corev1.Taint
+		others       []corev1.Node
+		own, persons string
+	}{
+		{"another one has its taint", controlPlane, []corev1.Node{taintedOther("cp-2")}, evict, evict},
+		{"one of two has its taint", controlPlane, []corev1.Node{another, taintedOther("cp-3")}, evict, evict},
+		{"the other one is cordoned", controlPlane, []corev1.Node{cordon(taintedOther("cp-2"))}, evict, opens},
+		{"the other one is away", controlPlane, []corev1.Node{gone(taintedOther("cp-2"))}, opens, opens},
+		{"the other one has another taint", controlPlane, []corev1.Node{another}, keeps, keeps},
+		{"it has no taint itself", nil, []corev1.Node{taintedOther("cp-2")}, keeps, keeps},
+		{"it is alone", controlPlane, nil, keeps, keeps},
+	} {
+		for _, by := range []struct {
+			who, want string
+			facts     drain.Facts
+		}{
+			{"its own wish", c.own, began(time.Hour)},
+			{"an administrator's", c.persons, facts(true, drain.Wanted, since, drain.CordonedBy, "drain-wanted-"+since, drain.Began, since)},
+		} {
+			f := by.facts
+			f.Node.Spec.Taints, f.Others, f.Pods = c.taints, c.others, []corev1.Pod{pod("a")}
+			if got := said(drain.Begin(f)); got != by.want && (by.want == evict || !strings.Contains(got, by.want)) {
+				t.Errorf("%s, %s: %s\nwant %s", c.sentence, by.who, got, by.want)
+			}
+			if got := drain.Foresee(f).Nowhere; got != (by.want == keeps) {
+				t.Errorf("%s, %s: foreseen that it keeps its pods: %t", c.sentence, by.who, got)
+			}
+		}
+	}
+}
+
 // TestAnAdministratorsDrainWaitsWhileAllOtherHostsAreCordoned: pods would run nowhere. A host's own
 // wish does not wait for that, since two hosts would wait for each other.
 func TestAnAdministratorsDrainWaitsWhileAllOtherHostsAreCordoned(t *testing.T) {
@@ -177,7 +216,8 @@ func TestThatAllOtherHostsAreCordonedIsForeseen(t *testing.T) {
 	}
 	f.Node.Spec.Taints = controlPlane
 	for want, others := range map[string][]corev1.Node{
-		"w-2 is cordoned (holdfast host uncordon w-2)": {cordonedOther("w-2"), tainted},
+		"w-2 is cordoned (holdfast host uncordon w-2)":   {cordonedOther("w-2"), tainted},
+		"cp-2 is cordoned (holdfast host uncordon cp-2)": {cordon(taintedOther("cp-2")), tainted},
 		"": {cordonedOther("w-2"), taintedOther("cp-2")},
 	} {
 		if f.Others = others; drain.Foresee(f).AllCordoned != want {

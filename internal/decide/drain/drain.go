@@ -319,16 +319,9 @@ func Since(annotations map[string]string) (time.Time, bool) {
 
 func (f Facts) time() *string { return new(f.Now.UTC().Format(time.RFC3339)) }
 
-// nowhere reports whether no other node is there that takes any pod. One that is
+// nowhere reports whether no other node is there that may have pods of this one. One that is
 // away comes back, and counts.
-func (f Facts) nowhere() bool {
-	for _, n := range f.Others {
-		if !closed(n.Spec.Taints) {
-			return false
-		}
-	}
-	return true
-}
+func (f Facts) nowhere() bool { return !slices.ContainsFunc(f.Others, f.fits) }
 
 // nobody reports whether each other node that takes pods is known not to be ready. Pods that
 // were evicted then would run nowhere until one is back. An administrator's drain counts one that
