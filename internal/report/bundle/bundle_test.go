@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -204,6 +205,35 @@ func TestWhatWearsADiskIsReadOneAfterTheOther(t *testing.T) {
 			t.Errorf("read at a time: %v", most)
 		}
 	})
+}
+
+// TestTheJournalOfEachUnitOfOursIsRead compares with the names of the units where these are rendered.
+func TestTheJournalOfEachUnitOfOursIsRead(t *testing.T) {
+	named, units := regexp.MustCompile(`= "([a-z-]+@?)\.service"`), Units()
+	n := 0
+	for _, dir := range []string{"../../render/host", "../../decide/updates"} {
+		files, err := filepath.Glob(dir + "/*.go")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, found := range named.FindAllStringSubmatch(string(text), -1) {
+				n++
+				if !slices.ContainsFunc(units, func(u string) bool {
+					return u == found[1] || strings.HasSuffix(found[1], "@") && strings.HasPrefix(u, found[1])
+				}) {
+					t.Errorf("the journal of %s is not read", found[1])
+				}
+			}
+		}
+	}
+	if n < 20 {
+		t.Errorf("found only %d units", n)
+	}
 }
 
 // The planted secrets. None of them looks like one.

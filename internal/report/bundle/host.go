@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -12,17 +14,24 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/hostconfig"
 	"github.com/holdfast/holdfast/internal/adapter/pacemaker"
 	"github.com/holdfast/holdfast/internal/decide/hostreport"
+	"github.com/holdfast/holdfast/internal/decide/wiping"
 	"github.com/holdfast/holdfast/internal/model/corosync"
 	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/report/observer"
 )
 
-// Units lists the units whose journals are collected.
+// Units lists the units whose journals are collected: each one that a wipe stops, which are all that
+// Holdfast brings or uses, and what sets the clock. The last to be stopped are what the others stand on,
+// and are read first, in case the bundle reaches its size limit.
 func Units() []string {
-	return []string{
-		"podman-etcd", "holdfast-agent", "holdfast-install", "holdfast-apply", "corosync", "pacemaker", "pcsd", "kubelet", "containerd", "chronyd", "systemd-timesyncd",
+	var out []string
+	for _, unit := range slices.Backward(wiping.All().Stop) {
+		if name, service := strings.CutSuffix(unit, ".service"); service {
+			out = append(out, name)
+		}
 	}
+	return append(out, "chronyd", "systemd-timesyncd")
 }
 
 // lines bounds the lines collected from each journal.
