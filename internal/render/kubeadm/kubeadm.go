@@ -37,7 +37,7 @@ const maxRestartPeriod = 5 * time.Second
 func Init(s *site.Site, host state.HostFacts, resuming bool) ([]byte, error) {
 	registration := registration(s, state.RoleBootstrap, host)
 	if resuming {
-		registration.IgnorePreflightErrors = []string{"all"}
+		registration.IgnorePreflightErrors = append(registration.IgnorePreflightErrors, unclean()...)
 	}
 	return documents(
 		initConfiguration{
@@ -68,7 +68,7 @@ const AutoApproval = "kubeadm:node-autoapprove-bootstrap"
 // Progress describes how far an earlier, interrupted join came.
 type Progress struct {
 	// Resuming is true if there was one. Then kubeadm's checks for a clean host
-	// are skipped.
+	// are skipped, and no others.
 	Resuming bool
 	// KubeletBootstrapped is true if kubelet has its own certificate. Then its
 	// phase is skipped: kubeadm refuses to repeat it for a node that is ready.
@@ -87,8 +87,8 @@ func Join(s *site.Site, role state.Role, host state.HostFacts, before Progress) 
 		NodeRegistration: registration(s, role, host),
 		Discovery:        discovery{File: fileDiscovery{KubeConfigPath: AccessPath}},
 	}
-	if before.Resuming {
-		join.NodeRegistration.IgnorePreflightErrors = []string{"all"}
+	if before.Resuming || before.Pair {
+		join.NodeRegistration.IgnorePreflightErrors = append(join.NodeRegistration.IgnorePreflightErrors, unclean()...)
 	}
 	if before.KubeletBootstrapped {
 		join.SkipPhases = []string{"kubelet-start"}
@@ -96,7 +96,6 @@ func Join(s *site.Site, role state.Role, host state.HostFacts, before Progress) 
 	if before.Pair {
 		// By now the host's own etcd has its folder and its ports. kubelet runs already, with
 		// a bootstrap token that this try has ended: its phase gives it the new one.
-		join.NodeRegistration.IgnorePreflightErrors = []string{"all"}
 		join.SkipPhases = append(join.SkipPhases, "check-etcd", "etcd-join")
 	}
 	if role.ControlPlane() {
@@ -104,6 +103,24 @@ func Join(s *site.Site, role state.Role, host state.HostFacts, before Progress) 
 		join.Patches = &patches{Directory: PatchesDir}
 	}
 	return documents(join)
+}
+
+// unclean names kubeadm's checks that fail on a host on which kubeadm was begun: files and ports of its
+// control plane, kubelet and etcd are taken. All other checks hold for each run, or one that kubeadm
+// refused would go on by itself at its next try, on a host with too little memory, say. kubeadm takes
+// the names of checks that a role has not.
+func unclean() []string {
+	var out []string
+	for _, port := range []int{site.APIPort, 10250, 10257, 10259, 2379, 2380} {
+		out = append(out, "Port-"+strconv.Itoa(port))
+	}
+	for _, file := range []string{
+		"/etc/kubernetes/manifests/etcd.yaml", "/etc/kubernetes/manifests/kube-apiserver.yaml", "/etc/kubernetes/manifests/kube-controller-manager.yaml",
+		"/etc/kubernetes/manifests/kube-scheduler.yaml", "/etc/kubernetes/bootstrap-kubelet.conf", state.KubeletKubeconfig, state.KubernetesCA,
+	} {
+		out = append(out, "FileAvailable-"+strings.ReplaceAll(file, "/", "-"))
+	}
+	return append(out, "DirAvailable-"+strings.ReplaceAll(state.EtcdDataDir, "/", "-"))
 }
 
 func local(host state.HostFacts) apiEndpoint {
