@@ -10,6 +10,7 @@ import (
 
 	"github.com/coreos/ignition/v2/config/v3_5/types"
 
+	"github.com/holdfast/holdfast/internal/adapter/hostconfig"
 	"github.com/holdfast/holdfast/internal/decide/drain"
 	"github.com/holdfast/holdfast/internal/decide/rollout"
 	"github.com/holdfast/holdfast/internal/model/ignition"
@@ -141,5 +142,26 @@ func TestAReleaseThatRefusesMoreLeavesNoHostBehind(t *testing.T) {
 	w.wish(refused)
 	if w.settle(hour); !strings.HasPrefix(w.says(), "Unreconcilable "+one+": MachineConfig "+refused) {
 		t.Errorf("given it anew: %s", w.says())
+	}
+}
+
+// TestAHostWhoseJournalCannotBeReadSaysSo of what it is given. One that was at rest keeps what it said.
+func TestAHostWhoseJournalCannotBeReadSaysSo(t *testing.T) {
+	w := at(t, one)
+	kept := w.file(hostconfig.JournalPath)
+	w.put(hostconfig.JournalPath, "{")
+	w.start()
+	if _, err := w.once(); err == nil || w.says() != "Done "+one+": " {
+		t.Errorf("at rest: says %s, %v", w.says(), err)
+	}
+	delete(w.annotations, rollout.StateOf) // the operator does so as it gives another one
+	w.wish(two)
+	const why = ": cannot say how far it is: read " + hostconfig.JournalPath + ": unexpected end of JSON input"
+	if _, err := w.once(); err == nil || w.says() != "Working "+one+why {
+		t.Errorf("given another one: says %s, %v", w.says(), err)
+	}
+	w.put(hostconfig.JournalPath, kept)
+	if w.settle(hour); w.says() != "Done "+two+": " {
+		t.Errorf("once it is there again: %s", w.says())
 	}
 }

@@ -307,6 +307,19 @@ func (a *Agent) cannot(ctx context.Context, desired state.Fact[string], err erro
 	return errors.Join(err, a.tell(ctx, r, a.annotations()))
 }
 
+// cannotSay tells why a host does not know how far it is with what it is to do: it cannot read its journal.
+// What one said that has what it is to have, as far as its node says, stays.
+func (a *Agent) cannotSay(ctx context.Context, err error) error {
+	has := a.annotations()
+	desired, current := has[rollout.DesiredConfig], has[rollout.CurrentConfig]
+	rests := desired == "" || desired == current && has[rollout.StateOf] == string(rollout.Done)
+	if rests && !a.wanted().HasTurn() {
+		return err
+	}
+	r := hostapply.Report{State: rollout.Working, Stage: rollout.Applies, Current: current, Reason: "cannot say how far it is: " + err.Error()}
+	return errors.Join(err, a.tell(ctx, r, has))
+}
+
 // bounded cuts a reason at maxReason.
 func bounded(text string) string {
 	if len(text) <= maxReason {

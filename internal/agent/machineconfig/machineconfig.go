@@ -259,7 +259,7 @@ func (a *Agent) step(ctx context.Context) (loop.Result, error) {
 	if a.journal == nil {
 		j, err := a.Store.Journal()
 		if err != nil {
-			return loop.Result{}, err
+			return loop.Result{}, a.cannotSay(ctx, err)
 		}
 		a.journal = &j
 	}
