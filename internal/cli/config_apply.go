@@ -26,7 +26,9 @@ func newConfigApply(streams Streams) *cobra.Command {
 		Long: `Writes the MachineConfigs, KubeletConfigs, ContainerRuntimeConfigs, ImageDigestMirrorSets
 and ImageTagMirrorSets of files and folders into the API, and shows what each host will
 need for them: nothing, a reload or restart of a unit, or a drain and a reboot.
-holdfast-operator then gives the configuration to one host after the other.
+holdfast-operator then gives the configuration to one host after the other. It takes no
+other kind: a MachineConfigPool and MachineConfiguration cluster are for kubectl apply,
+and 'holdfast config diff' shows what follows from them.
 
 Everything is checked before anything is written, each mistake with its field, and the
 API server is asked whether it would take every object. Labels and annotations that

@@ -129,6 +129,10 @@ func TestSetsOfMirrorsAreAppliedLikeTheOthers(t *testing.T) {
 	if err := addWanted(&machineconfig.Wanted{}, []byte(strings.Replace(digests, "config.openshift.io/v1", "operator.openshift.io/v1alpha1", 1))); err == nil || !strings.Contains(err.Error(), "of config.openshift.io/v1") {
 		t.Errorf("a set of another group: %v", err)
 	}
+	const rows = `{apiVersion: operator.openshift.io/v1, kind: MachineConfiguration, metadata: {name: cluster}}`
+	if err := addWanted(&machineconfig.Wanted{}, []byte(rows)); err == nil || !strings.Contains(err.Error(), `kind "MachineConfiguration"`) || !strings.HasSuffix(err.Error(), "other kinds are for kubectl apply") {
+		t.Errorf("a kind that it does not take: %v", err)
+	}
 }
 
 // TestNothingIsWrittenIfOneObjectIsRefused: also not those that are right.

@@ -158,7 +158,7 @@ func addWanted(out *machineconfig.Wanted, text []byte) error {
 		configv1.GroupVersion.WithKind(machineconfig.TagMirrorSet):    &configv1.ImageTagMirrorSet{},
 	}[head.GroupVersionKind()]
 	if into == nil || head.Name == "" {
-		return fmt.Errorf("kind %q, apiVersion %q, name %q: must be a MachineConfig, KubeletConfig or ContainerRuntimeConfig of %s, or an %s or %s of %s, with a name",
+		return fmt.Errorf("kind %q, apiVersion %q, name %q: must be a MachineConfig, KubeletConfig or ContainerRuntimeConfig of %s, or an %s or %s of %s, with a name; other kinds are for kubectl apply",
 			head.Kind, head.APIVersion, head.Name, mcfgv1.GroupVersion, machineconfig.DigestMirrorSet, machineconfig.TagMirrorSet, configv1.GroupVersion)
 	}
 	if err := yaml.UnmarshalStrict(text, into); err != nil {
