@@ -3,6 +3,8 @@ package machineconfig
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
@@ -93,11 +95,37 @@ func (a *Agent) act(ctx context.Context) error {
 		if action.Do == hostchange.Reboot {
 			continue
 		}
-		if err := a.order(ctx, action); err != nil && !passes(action, err) {
+		err := a.order(ctx, action)
+		if err == nil || passes(action, err) {
+			continue
+		}
+		if err = a.masked(ctx, action, err); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// masked returns why an order failed; nil if it was not needed. For a unit that is masked systemd takes
+// no order but to stop it, and also refuses one that is for a unit that runs if this one does not.
+func (a *Agent) masked(ctx context.Context, action hostchange.Action, failed error) error {
+	if action.Unit == "" || a.property(ctx, "LoadState", action.Unit) != "masked" {
+		return failed
+	}
+	runs := !slices.Contains([]string{"inactive", "failed"}, a.property(ctx, "ActiveState", action.Unit))
+	if !runs && (action.Do == hostchange.TryRestart || action.Do == hostchange.TryReload) {
+		return nil
+	}
+	return fmt.Errorf("%s is masked on this host; unmask it (systemctl unmask %s), or take what needs it out of the configuration: %w", action.Unit, action.Unit, failed)
+}
+
+// property returns what systemd says of a unit; empty if it does not say it.
+func (a *Agent) property(ctx context.Context, name, unit string) string {
+	out, err := a.Systemctl(ctx, "show", "--property="+name, "--value", "--", unit)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(out))
 }
 
 // passes reports whether an order may fail so: it is for a unit that runs, and the host does

@@ -2,6 +2,7 @@ package machineconfig
 
 import (
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -51,7 +52,7 @@ func TestAHostThatCanNoLongerHaveItsConfigurationSaysSoAndBootsAsWanted(t *testi
 		does     func(*world) error
 		why      string
 	}{
-		{"it masks the unit", func(w *world) error { return os.Symlink(os.DevNull, unit(w)) }, "tool.service is masked on this host"},
+		{"it masks the unit", func(w *world) error { return os.Symlink(os.DevNull, unit(w)) }, "tool.service is masked on this host; to enable it unmask it (systemctl unmask tool.service)"},
 		{"it removes the package", func(w *world) error { clear(w.packaged); return nil }, "this host has no unit tool.service"},
 		{"it deletes the account", func(w *world) error {
 			w.put("/etc/passwd", "root:x:0:0::/root:/bin/sh\n")
@@ -163,5 +164,40 @@ func TestAHostWhoseJournalCannotBeReadSaysSo(t *testing.T) {
 	w.put(hostconfig.JournalPath, kept)
 	if w.settle(hour); w.says() != "Done "+two+": " {
 		t.Errorf("once it is there again: %s", w.says())
+	}
+}
+
+// TestAMaskedUnitFailsNoConfigurationThatDoesNotNeedIt: systemd refuses to restart it even where it does
+// not run. One that runs with its former files, or that has to run, is for a person.
+func TestAMaskedUnitFailsNoConfigurationThatDoesNotNeedIt(t *testing.T) {
+	const timesyncd, sysctl = "systemd-timesyncd.service", "systemd-sysctl.service"
+	for _, c := range []struct {
+		sentence, unit string
+		runs           bool
+		files          map[string]string
+		fails          bool
+	}{
+		{"it does not run", timesyncd, false, map[string]string{"/etc/systemd/timesyncd.conf.d/site.conf": "[Time]\nNTP=192.0.2.1\n"}, false},
+		{"it runs", timesyncd, true, map[string]string{"/etc/systemd/timesyncd.conf.d/site.conf": "[Time]\nNTP=192.0.2.1\n"}, true},
+		{"it has to run", sysctl, false, map[string]string{"/etc/sysctl.d/50-site.conf": "vm.swappiness = 2\n"}, true},
+	} {
+		w := at(t, one)
+		if err := os.Symlink(os.DevNull, filepath.Join(w.root, "/etc/systemd/system", c.unit)); err != nil {
+			t.Fatal(err)
+		}
+		if c.runs {
+			w.running[c.unit] = "of a package"
+		}
+		files := map[string]string{"/etc/motd": "one\n", "/etc/sysctl.d/50-site.conf": "vm.swappiness = 1\n"}
+		maps.Copy(files, c.files)
+		w.has(two, files, service("/bin/one"))
+		w.wish(two)
+		w.settle(hour)
+		if !c.fails && w.says() != "Done "+two+": " {
+			t.Errorf("%s: says %s", c.sentence, w.says())
+		}
+		if c.fails && !strings.Contains(w.says(), c.unit+" is masked on this host; unmask it (systemctl unmask "+c.unit+")") {
+			t.Errorf("%s: says %s", c.sentence, w.says())
+		}
 	}
 }

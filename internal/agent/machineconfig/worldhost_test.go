@@ -46,8 +46,16 @@ func (w *world) systemctl(_ context.Context, args ...string) ([]byte, error) {
 		case updates.BootUnit:
 			return w.bootUnit()
 		}
-		if w.failing[unit] {
+		_, runs := w.running[unit]
+		switch masked := w.masked(unit); {
+		case args[1] == "--property=LoadState" && masked:
+			return []byte("masked\n"), nil
+		case args[1] == "--property=LoadState":
+			return []byte("loaded\n"), nil
+		case w.failing[unit]:
 			return []byte("failed\n"), nil
+		case masked && !runs:
+			return []byte("inactive\n"), nil
 		}
 		return []byte("active\n"), nil
 	case "is-enabled":
@@ -100,6 +108,9 @@ func (w *world) order(verb, unit string) error {
 		}
 		delete(w.running, unit)
 	case "restart", "try-restart", "try-reload-or-restart":
+		if w.masked(unit) {
+			return &host.RunError{Cmd: host.Command("systemctl", verb, unit), ExitCode: 1, Err: errors.New("exit status 1"), Output: "Unit " + unit + " is masked."}
+		}
 		if unit == "systemd-sysctl.service" {
 			return w.sysctl()
 		}

@@ -72,7 +72,7 @@ func (m *maker) enable(u Unit) {
 		m.step(Step{ID: "disable:" + u.Name, Kind: StepUnit, Why: word, Action: &Disable{Unit: u.Name}})
 	case !*u.Enabled:
 	case m.isMasked(u) && u.Masked == nil && !m.hasContents(u):
-		m.fault(u.Field, "%s is masked on this host; set mask to false to enable it", u.Name)
+		m.fault(u.Field, "%s is masked on this host; to enable it unmask it (systemctl unmask %s), or set mask to false", u.Name, u.Name)
 	case slices.Contains(fixedWords, word) && !m.changed[u.Name]:
 	case !on:
 		m.step(Step{ID: "enable:" + u.Name, Kind: StepUnit, Why: "not enabled", Action: &Enable{Unit: u.Name}})
