@@ -32,7 +32,8 @@ func newNarrowing(s *site.Site, log *slog.Logger) (*narrow.Agent, error) {
 			return dressOfTwo(ctx, s, target, p.Survivor == name)
 		},
 		Undress: func(ctx context.Context, p decidenarrow.Plan, target *site.Site) error {
-			return undressOfTwo(ctx, target, []string{p.Survivor, p.Peer}, p.Survivor == name)
+			// One that comes back after it was said to be lost may have dressed the cluster once more.
+			return undressOfTwo(ctx, target, []string{p.Survivor, p.Peer}, p.Survivor == name || p.Taken == name)
 		},
 		Restart: restartAndEnd, Backup: newestBackup, Log: slog.NewLogLogger(log.Handler(), slog.LevelInfo),
 	})), nil

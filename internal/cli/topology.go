@@ -122,7 +122,8 @@ A third machine that votes, and is lost for good before its API server answers, 
 --abort and --is-gone with its serial number. If it is lost after that, while etcd moves to
 kubelet, --is-gone alone lets the plan go on without it; writes stop for some seconds, twice.
 On the way to two, both with the serial number of the other host that stays take the plan back without
-it. A plan that is over waits up to ten minutes for the other host; --abort once more ends that.
+it, also on the host that does not carry the plan. A plan that is over waits up to ten minutes for the
+other host; --abort once more ends that.
 Until the second host was let in you can still name another BMC or machine for it, by the same
 command with the edited file. If it is lost for good after that, --abort ends the plan, and
 'holdfast host replace' gives its place to another machine.
@@ -209,7 +210,9 @@ type growth struct {
 	hostReplacement
 	file, address string
 	// letsGo is true if the command waits until the lock of a plan that is over is gone.
-	letsGo  bool
+	letsGo bool
+	// takes is true if this host takes over the plan of a lost one.
+	takes   bool
 	effects growthEffects
 }
 

@@ -211,7 +211,7 @@ func (g *growth) putTwo(w pairOfThree, dry bool) (string, error) {
 func (g *growth) planTwo(ctx context.Context, file *config.InstallConfig) error {
 	if plan, err := g.store.NarrowPlan(); err != nil || plan != nil && !plan.Stage.Over() {
 		if err == nil {
-			err = coded(command.ExitRefused, "refused: the plan by which %s goes has begun; to follow it, on %s: %s", plan.Old.Name, plan.Survivor, g.again())
+			err = coded(command.ExitRefused, "refused: the plan by which %s goes has begun; to follow it, on %s: %s", plan.Old.Name, plan.Carrier(), g.again())
 		}
 		return err
 	}
@@ -277,107 +277,6 @@ func (g *growth) showTwo(w pairOfThree) error {
 	return err
 }
 
-// runTwo goes on with a plan that is under way.
-func (g *growth) runTwo(ctx context.Context, plan *narrow.Plan) error {
-	g.name = plan.Old.Name
-	here, err := g.effects.name()
-	if err != nil {
-		return err
-	}
-	carries, err := g.carriesTwo(plan, here)
-	switch {
-	case err != nil:
-		return err
-	case !carries && g.abort && narrow.TakingBack.After(plan.Stage):
-		return g.partBackTwo(ctx, plan)
-	case !carries:
-		return coded(command.ExitRefused, "refused: %s carries the plan by which %s goes: type the command there; if that host is lost after %s has left, %s ends the plan by itself once it went on alone; one that is lost before that has to come back", plan.Survivor, g.name, g.name, here)
-	case g.abort:
-		return g.takeBackTwo(ctx, plan)
-	case g.file != "":
-		return coded(command.ExitRefused, "refused: the plan by which %s goes has begun: run the command without --install-config to follow it", g.name)
-	case g.gone != "":
-		if err := g.sayGone(plan); err != nil {
-			return err
-		}
-	}
-	return g.followTwo(ctx, plan.ID)
-}
-
-// partBackTwo has this host, which does not carry the plan, take its part of it back. It may do so once the
-// cluster has no such plan any more: somebody said that this host will not come back.
-func (g *growth) partBackTwo(ctx context.Context, plan *narrow.Plan) error {
-	switch id, err := g.effects.locked(ctx); {
-	case err != nil:
-		return err
-	case id == plan.ID:
-		return coded(command.ExitRefused, "refused: %s carries the plan by which %s goes: type the command there", plan.Survivor, g.name)
-	}
-	return g.askBackTwo(ctx, plan, false)
-}
-
-// carriesTwo reports whether this host carries a plan: it began there, or the host where it did is lost.
-func (g *growth) carriesTwo(plan *narrow.Plan, here string) (bool, error) {
-	if plan.Survivor == here {
-		return true, nil
-	}
-	record, err := g.effects.record()
-	return err == nil && record.Leads() && plan.Stage.After(narrow.Handing), err
-}
-
-// sayGone tells the agent that the host that goes will not come back.
-func (g *growth) sayGone(plan *narrow.Plan) error {
-	if why := replace.MachineProblem(g.gone, plan.Old.Machine, plan.Old.Name); why != "" {
-		return coded(command.ExitRefused, "refused: %s", why)
-	}
-	return g.store.PutNarrowWish(narrow.Wish{ID: plan.ID, Old: plan.Old, Third: plan.Third, By: g.by, Why: g.reason, Accepts: narrow.Accepts{Gone: true}, At: g.now().UTC()})
-}
-
-// takeBackTwo asks the agent to take the plan back, and waits for it.
-func (g *growth) takeBackTwo(ctx context.Context, plan *narrow.Plan) error {
-	if plan.Stage.After(narrow.TakingBack) {
-		return coded(command.ExitRefused, "refused: etcd goes to the etcd keepers, so there is only the way forward: %s", g.again())
-	}
-	if g.gone != "" {
-		why, err := g.lostPeer(plan)
-		if err == nil && why != "" {
-			err = coded(command.ExitRefused, "refused: %s", why)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return g.askBackTwo(ctx, plan, g.gone != "")
-}
-
-// lostPeer returns why a person may not say that the other host of the two is lost for good, empty if it
-// may. The host that goes needs no word: it votes as before.
-func (g *growth) lostPeer(plan *narrow.Plan) (string, error) {
-	target, err := g.store.NarrowTarget()
-	if err != nil {
-		return "", err
-	}
-	var machine state.Machine
-	if target != nil {
-		for _, d := range target.Devices {
-			if d.Target == plan.Peer {
-				machine = state.Machine{UUID: d.UUID, Serial: d.Serial}
-			}
-		}
-	}
-	return replace.MachineProblem(g.gone, machine, plan.Peer), nil
-}
-
-// askBackTwo writes the wish by which a plan is taken back, and follows it. lost is true if the other host
-// of the two will not come back.
-func (g *growth) askBackTwo(ctx context.Context, plan *narrow.Plan, lost bool) error {
-	wish := narrow.Wish{ID: plan.ID, Old: plan.Old, Third: plan.Third, By: g.by, Why: g.reason, Abort: true, Lost: lost, At: g.now().UTC()}
-	if err := g.store.PutNarrowWish(wish); err != nil {
-		return err
-	}
-	return g.followTwo(ctx, plan.ID)
-}
-
 // dropTwo drops a wish whose gates are closed, with the accounts of BMCs, and reports whether there was
 // one.
 func (g *growth) dropTwo() (bool, error) {
@@ -390,6 +289,7 @@ func (g *growth) dropTwo() (bool, error) {
 
 // followTwo shows what the agent does until the plan is over, a person is needed, or the time is up.
 func (g *growth) followTwo(ctx context.Context, id string) error {
+	began := g.now()
 	return g.followPlan(ctx, id, followed{
 		doing: g.doingTwo,
 		there: func() (bool, error) {
@@ -400,8 +300,14 @@ func (g *growth) followTwo(ctx context.Context, id string) error {
 		ended: func() (bool, error) {
 			plan, err := g.store.NarrowPlan()
 			now, unread := g.doingTwo()
-			if err := errors.Join(err, unread); err != nil || plan == nil || plan.ID != id || !plan.Stage.Over() || !g.lockGone(now) {
+			if err := errors.Join(err, unread); err != nil || plan == nil || plan.ID != id {
 				return false, err
+			}
+			if g.takes && now != nil && now.Rule == narrow.ServesRule && g.now().Sub(began) > gatesTime {
+				return true, errors.Join(g.store.DropNarrowWish(), coded(command.ExitRefused, "refused: %s", now.Words))
+			}
+			if !plan.Stage.Over() || !g.lockGone(now) || g.takes && g.holds(ctx, plan) {
+				return false, nil
 			}
 			return true, g.endedTwo(plan)
 		},

@@ -362,3 +362,66 @@ func TestAHostThatWasSaidToBeLostTakesItsPartBack(t *testing.T) {
 	locked = ""
 	put(t, g.run(t.Context()))
 }
+
+// TestTheOtherHostTakesAPlanForTwoOverFromALostCarrier by the carrier's machine, until etcd changes hands, also
+// if only the lock of the plan is left.
+func TestTheOtherHostTakesAPlanForTwoOverFromALostCarrier(t *testing.T) {
+	for stage, c := range map[narrow.Stage]struct {
+		typed, want string
+		serves      bool // the carrier
+	}{
+		narrow.Planned:    {typed: "m1"},
+		narrow.Pairing:    {typed: "m1"},
+		narrow.TakingBack: {typed: "m1"},
+		narrow.Aborted:    {typed: "m1"},
+		narrow.Preparing:  {typed: "m2", want: "m2 is not its UUID"},
+		narrow.Dressing:   {typed: "m1", serves: true, want: "cp-1 serves"},
+		narrow.Handing:    {typed: "m1", want: "in between it has to come back"},
+	} {
+		locked := "p1"
+		g := newNarrowRun(t, func(_ int, g *growthRun) {
+			w := narrowWish(t, g)
+			if !w.Abort || !w.Lost || w.ID != "p1" {
+				t.Errorf("%s: the wish: %+v", stage, w)
+			}
+			if c.serves {
+				g.r.clock = g.r.clock.Add(time.Minute)
+				put(t, g.store.PutNarrowDoing(replacement.NarrowDoing{Rule: narrow.ServesRule, Words: "etcd of cp-1 serves"}))
+				return
+			}
+			p := narrowPlan("p1", narrow.Aborted)
+			p.Taken, locked = "cp-2", ""
+			put(t, g.store.PutNarrowPlan(p))
+		})
+		g.file, g.abort, g.gone = "", true, c.typed
+		g.effects.name = func() (string, error) { return "cp-2", nil }
+		g.effects.locked = func(context.Context) (string, error) { return locked, nil }
+		put(t, g.store.PutNarrowPlan(narrowPlan("p1", stage)))
+		err := g.run(t.Context())
+		if c.want == "" && (err != nil || locked != "") || c.want != "" && (exitOfReplace(err) != command.ExitRefused || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v", stage, err)
+		}
+		if c.want != "" {
+			nothingBegan(t, string(stage), g)
+		}
+	}
+}
+
+// TestACarrierOfWhichNothingIsKnownIsNamed: a person deleted its Node before the other host knew its machine.
+func TestACarrierOfWhichNothingIsKnownIsNamed(t *testing.T) {
+	locked := "p1"
+	g := newNarrowRun(t, func(_ int, g *growthRun) {
+		locked = ""
+		put(t, g.store.PutNarrowPlan(narrowPlan("p1", narrow.Aborted)))
+	})
+	g.file, g.abort, g.gone = "", true, "m1"
+	g.effects.name = func() (string, error) { return "cp-2", nil }
+	g.effects.locked = func(context.Context) (string, error) { return locked, nil }
+	g.effects.planes = func(context.Context) ([]planeFacts, error) { return nil, nil }
+	put(t, g.store.PutNarrowPlan(narrowPlan("p1", narrow.Planned)))
+	if err := g.run(t.Context()); exitOfReplace(err) != command.ExitRefused || !strings.Contains(err.Error(), "type its name instead") {
+		t.Error(err)
+	}
+	g.gone = "cp-1"
+	put(t, g.run(t.Context()))
+}

@@ -76,7 +76,12 @@ func (p pairPlans) letGo(ctx context.Context, g *growth) (bool, error) {
 		g.letsGo = true
 		return true, g.askBackTwo(ctx, p.slim, false)
 	}
-	return false, nil
+	left, err := g.leftTwo(ctx, p.slim)
+	if err != nil || !left {
+		return false, err
+	}
+	g.name = p.slim.Old.Name
+	return true, g.takeOverTwo(ctx, p.slim)
 }
 
 // lockGone reports whether nobody waits until the lock of a plan that is over is gone. now is what the agent

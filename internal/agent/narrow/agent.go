@@ -133,8 +133,11 @@ func (a *Agent) forget(p *narrow.Plan) error {
 
 // act does one act.
 func (a *Agent) act(ctx context.Context, d narrow.Decision, job Job) error {
-	if d.Act == narrow.WritePlan {
+	switch d.Act { //nolint:exhaustive // the others are those of the world
+	case narrow.WritePlan:
 		return a.Store.PutNarrowPlan(*d.Plan)
+	case narrow.TakeOver:
+		return a.takeOver(*d.Plan)
 	}
 	do := a.World.Do[d.Act]
 	if do == nil {
@@ -144,6 +147,26 @@ func (a *Agent) act(ctx context.Context, d narrow.Decision, job Job) error {
 		return fmt.Errorf("go on with two control planes without %s: %s: %w", job.Plan.Old.Name, d.Act, err)
 	}
 	return nil
+}
+
+// takeOver has this host carry the plan. The host that carried it may have given the cluster what two have.
+// It did so once this one knew the target, and not before.
+func (a *Agent) takeOver(p narrow.Plan) error {
+	target, err := a.Store.NarrowTarget()
+	if err != nil {
+		return err
+	}
+	if target != nil && target.Plan == p.ID && !p.Stage.Over() {
+		trace, err := a.Store.NarrowTrace()
+		if err != nil {
+			return err
+		}
+		trace.Dressing = true
+		if err := a.Store.PutNarrowTrace(trace); err != nil {
+			return err
+		}
+	}
+	return a.Store.PutNarrowPlan(p)
 }
 
 // tell writes the last decision for the command, if it has changed.

@@ -65,12 +65,14 @@ func (p *trio) look(i int, job Job) narrow.Facts {
 	}
 	other := p.off != 1-i
 	ring := state.Known(h.ring)
+	// What of the cluster's objects is of two counts for the host that carries the plan.
+	objects := i == 0 || job.Plan != nil && job.Plan.Taken == names[i]
 	f := narrow.Facts{
 		Now: noon, Host: names[i], Peer: names[1-i], ControlPlanes: 3, Plan: job.Plan, Wish: job.Wish, Record: state.Known(h.record), Contact: state.Known(other && h.ring && p.hosts[1-i].ring),
 		Serves: state.Known(true), StandIn: state.Known(false), Voters: state.Known(voters), Listed: state.Known(p.member), Learner: state.Known(state.MemberID(0)), Asked: state.Known(h.asked),
 		PeerHere: state.Known(other), ThirdHere: state.Known(p.third && p.member), Kubelets: state.Known(!h.podmans), Podmans: state.Known(h.podmans), Boots: state.Known(!h.ordered), Runs: ring,
 		Paired: state.Known(h.paired), Room: state.Known(true), Ships: state.Known(true), Prepared: state.Known(h.prepared), Tested: state.Known(true), Dressed: state.Known(h.dressed),
-		Plain: state.Known(!h.dressed && (i == 1 || p.plain)), Ring: ring, Target: state.Known(true), Lock: state.Known(p.lock), Told: state.Known(p.told), Work: state.Known(""), Moves: state.Known(""), Node: state.Known(p.node),
+		Plain: state.Known(!h.dressed && (!objects || p.plain)), Ring: ring, Target: state.Known(true), Lock: state.Known(p.lock), Told: state.Known(p.told), Work: state.Known(""), Moves: state.Known(""), Node: state.Known(p.node),
 		Leaves: state.Known(p.leaves), Empty: state.Known(p.leaves), Volumes: state.Known[[]string](nil), Answers: state.Known(p.third && p.member),
 	}
 	if h.ring {
@@ -114,7 +116,7 @@ func (p *trio) do(i int, a narrow.Act, job Job) {
 	case narrow.Dress:
 		h.dressed, p.plain = true, p.plain && i == 1
 	case narrow.Undress:
-		h.dressed, p.plain = false, p.plain || i == 0
+		h.dressed, p.plain = false, p.plain || i == 0 || job.Plan.Taken == names[i]
 	case narrow.PutWord:
 		h.word = true
 	case narrow.DropWord:

@@ -3,6 +3,7 @@ package narrow
 import (
 	"testing"
 
+	"github.com/holdfast/holdfast/internal/adapter/replacement"
 	"github.com/holdfast/holdfast/internal/decide/narrow"
 	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/testkit/powercut"
@@ -48,6 +49,91 @@ func TestAPlanForTwoIsTakenBackWithoutAHostThatIsLostForGood(t *testing.T) {
 			if at > 0 && done {
 				break
 			}
+		}
+	}
+}
+
+// TestAPlanForTwoIsTakenBackByTheOtherHostIfItsCarrierIsLostForGood by a person's word, though the host that
+// does it is cut anywhere. If the word was wrong, the carrier takes its part back once it is there again, also
+// one that was a stage further than anybody knew.
+func TestAPlanForTwoIsTakenBackByTheOtherHostIfItsCarrierIsLostForGood(t *testing.T) {
+	abort := wish
+	abort.Abort = true
+	lost := abort
+	lost.Lost = true
+	for _, stage := range []narrow.Stage{narrow.Preparing, narrow.Dressing, narrow.Pairing, narrow.Handing, narrow.TakingBack, narrow.Aborted} {
+		for at := 0; ; at++ {
+			p := newTrio(t)
+			put := func(err error) {
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			put(p.store(0).PutNarrowWish(wish))
+			switch stage { //nolint:exhaustive // the others are beyond what is taken back
+			case narrow.Handing: // on its own disk alone
+				p.play(t, p.at(t, 1, narrow.Pairing))
+				ahead := *p.plan(t, 0)
+				ahead.Stage = narrow.Handing
+				put(p.store(0).PutNarrowPlan(ahead))
+			case narrow.TakingBack, narrow.Aborted:
+				p.play(t, p.at(t, 1, narrow.Pairing))
+				put(p.store(0).PutNarrowWish(abort))
+				p.play(t, p.at(t, 0, stage))
+			default:
+				p.play(t, p.at(t, 1, stage))
+			}
+			p.off = 0
+			put(p.store(1).PutNarrowWish(lost))
+			p.cut = powercut.Cut{At: at}
+			p.play(t, func() bool { return p.plan(t, 1).Stage.Over() && p.lock.ID == "" })
+			done := p.cut.At == at // the run ended before the cut
+			if b := p.plan(t, 1); b.Stage != narrow.Aborted || b.Taken != names[1] || b.Lost != names[0] || !p.plain || !p.member || !p.node || p.hosts[1] != (side{record: state.EtcdNone}) {
+				t.Fatalf("%s, cut %d: %+v, %+v: %v", stage, at, b, p.hosts[1], p.log)
+			}
+			p.off, p.cut = -1, powercut.Cut{}
+			p.play(t, func() bool { return p.over(t) })
+			if a, b := p.plan(t, 0), p.plan(t, 1); a.Stage != narrow.Aborted || b.Stage != narrow.Aborted || !p.plain || p.hosts != ([2]side{{record: state.EtcdNone}, {record: state.EtcdNone}}) {
+				t.Fatalf("%s, cut %d: %+v, %+v, %+v: %v", stage, at, a, b, p.hosts, p.log)
+			}
+			if at > 0 && done {
+				break
+			}
+		}
+	}
+}
+
+// TestAHostThatTakesAPlanOverUndoesWhatTheClusterGotByIt, if it got anything: not before this host knew the
+// site of two.
+func TestAHostThatTakesAPlanOverUndoesWhatTheClusterGotByIt(t *testing.T) {
+	_, target := sites(t)
+	for sentence, c := range map[string]struct {
+		stage narrow.Stage
+		plan  string // of the target, empty for none
+		want  bool
+	}{
+		"it is taken back":    {narrow.TakingBack, "p1", true},
+		"nothing has begun":   {narrow.TakingBack, "", false},
+		"of an earlier plan":  {narrow.TakingBack, "p0", false},
+		"it was taken back":   {narrow.Aborted, "p1", false},
+		"it came to its goal": {narrow.Whole, "p1", false},
+	} {
+		a := newTrio(t).agent(1)
+		plan := narrow.Plan{Format: narrow.Format, ID: "p1", Survivor: names[0], Peer: names[1], Taken: names[1], Stage: c.stage}
+		if c.plan != "" {
+			if err := a.Store.PutNarrowTarget(replacement.NarrowTarget{Plan: c.plan, Site: target.Site, Devices: target.Devices}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := a.act(t.Context(), narrow.Decision{Act: narrow.TakeOver, Plan: &plan}, Job{}); err != nil {
+			t.Fatal(err)
+		}
+		trace, err := a.Store.NarrowTrace()
+		if err != nil || trace.Dressing != c.want {
+			t.Errorf("%s: %+v, %v", sentence, trace, err)
+		}
+		if p, err := a.Store.NarrowPlan(); err != nil || p == nil || p.Taken != names[1] {
+			t.Errorf("%s: %+v, %v", sentence, p, err)
 		}
 	}
 }

@@ -17,6 +17,7 @@ const (
 	Idle Act = "idle" // nothing is wanted, or all is done
 
 	WritePlan Act = "write-plan" // writes the plan of the decision on this host's disk
+	TakeOver  Act = "take-over"  // does so, and has this host carry the plan, and undo what the cluster got by it
 	CopyPlan  Act = "copy-plan"  // copies the plan to the cluster, where it is the lock, too
 	DropLock  Act = "drop-lock"  // deletes the cluster's copy
 	Tell      Act = "tell"       // writes beside the lock how far this host is
@@ -60,9 +61,9 @@ func table(f Facts) []rule {
 	case f.Plan == nil:
 		return slices.Concat(takeRules, restRules)
 	case f.carries():
-		return carrierTable[f.Plan.Stage]
+		return slices.Concat(oustedRules, carrierTable[f.Plan.Stage])
 	}
-	return slices.Concat(takeRules, goneRules, peerTable[f.Plan.Stage])
+	return slices.Concat(takeRules, takeOverRules, goneRules, peerTable[f.Plan.Stage])
 }
 
 // carrierTable has the rules of the host that carries the plan, peerTable those of the other one.
@@ -88,8 +89,8 @@ var peerTable = map[Stage][]rule{
 	Handing:    slices.Concat(handRules, askRules, unwordRules, peerManagedRules, orderRules, tellRules),
 	Parting:    slices.Concat(unwordRules, tellRules),
 	Forgetting: tellRules,
-	Whole:      slices.Concat(overRules, restRules),
-	Aborted:    slices.Concat(overRules, restRules),
+	Whole:      slices.Concat(overRules, servesRules, restRules),
+	Aborted:    slices.Concat(overRules, servesRules, restRules),
 }
 
 var (
@@ -138,11 +139,17 @@ var ends = plans.Acts[Act]{Wait: Wait, CopyPlan: CopyPlan, DropLock: DropLock, T
 // sight is what the rules at the end of a plan need to know.
 func (f Facts) sight() plans.Sight {
 	return plans.Sight{
-		Here: f.Host, There: there(f), Known: f.Lock.Known, Mine: f.Lock.Known && f.Lock.Value.ID == f.Plan.ID, Stage: string(f.Plan.Stage), Copied: string(f.Lock.Value.Plan.Stage),
+		Here: f.Host, There: there(f), Known: f.Lock.Known, Mine: f.mine(), Stage: string(f.Plan.Stage), Copied: string(f.Lock.Value.Plan.Stage),
 		Told: string(f.Told.Value.Stage), ToldKnown: f.Told.Known, Far: f.far(), Alone: f.alone() || f.Plan.Lost == there(f), Since: f.Plan.Written, Now: f.Now,
 		Again: asksAbort(f) && f.Wish.At.After(f.Plan.Written),
 	}
 }
+
+// mine reports whether the cluster is known to have a copy of this plan.
+func (f Facts) mine() bool { return f.Lock.Known && f.Lock.Value.ID == f.Plan.ID }
+
+// gone reports whether the cluster is known to have no copy of this plan.
+func (f Facts) gone() bool { return f.Lock.Known && !f.mine() }
 
 // toldAll reports whether the cluster has what this host would tell now, or whether that is not known.
 func (f Facts) toldAll() bool { return !f.Told.Known || f.Told.Value == f.Progress() }

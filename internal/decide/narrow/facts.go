@@ -110,7 +110,7 @@ func (f Facts) alone() bool { return f.Record.Known && f.Record.Value.Leads() }
 // carries reports whether this host carries the plan. A host that went on alone carries it to its end:
 // the other one may never come back, and what is left to do needs nothing of it.
 func (f Facts) carries() bool {
-	return f.Plan.Survivor == f.Host || f.alone() && f.Plan.Stage.After(Handing) && f.Plan.Stage != Aborted
+	return f.Plan.Carrier() == f.Host || f.alone() && f.Plan.Stage.After(Handing) && f.Plan.Stage != Aborted
 }
 
 // Progress is what this host tells about itself.

@@ -301,6 +301,41 @@ func TestAWordThatTheOtherHostIsLostCountsOnlyIfItsEtcdIsSilent(t *testing.T) {
 	}
 }
 
+// TestAWordThatTheCarrierIsLostCountsOnlyIfItsEtcdIsSilent, for a while, and until etcd changes hands.
+func TestAWordThatTheCarrierIsLostCountsOnlyIfItsEtcdIsSilent(t *testing.T) {
+	for sentence, c := range map[string]struct {
+		stage  Stage
+		change func(*Facts)
+		want   string
+	}{
+		"it is silent":                 {Preparing, func(*Facts) {}, "take-over"},
+		"its address is not known":     {Preparing, func(f *Facts) { f.PeerHere = state.Fact[bool]{} }, "take-over"},
+		"only the lock is left":        {Aborted, func(*Facts) {}, "take-over"},
+		"it serves":                    {Preparing, func(f *Facts) { f.PeerHere = state.Known(true) }, ServesRule},
+		"an old word":                  {Preparing, func(f *Facts) { f.Wish.At = noon.Add(-wishLife) }, "follow"},
+		"the API does not answer":      {Preparing, func(f *Facts) { f.Lock.Known = false }, "follow"},
+		"etcd of this host moves":      {Handing, func(*Facts) {}, "hand.maintained"},
+		"it was taken over before":     {TakingBack, func(f *Facts) { f.Host, f.Plan.Taken, f.Lock.Value.Plan.Taken = names[0], names[1], names[1] }, "follow"},
+		"nobody says that it is lost":  {Preparing, func(f *Facts) { f.Wish = nil }, "follow"},
+		"a person takes the plan back": {Preparing, func(f *Facts) { f.Wish.Lost = false }, "follow"},
+	} {
+		w := newSite()
+		w.lock, w.saidThere = c.stage, true
+		w.hosts[0].up, w.hosts[0].etcd, w.hosts[0].stage, w.hosts[1].stage = false, false, c.stage, c.stage
+		w.hosts[1].prepared, w.hosts[1].paired = c.stage == Preparing, c.stage == Preparing
+		w.told = w.facts(1).Progress()
+		f := w.facts(1)
+		c.change(&f)
+		d := Decide(f)
+		if d.Rule != c.want {
+			t.Errorf("%s: %+v", sentence, d)
+		}
+		if p := d.Plan; c.want == "take-over" && (p == nil || p.Carrier() != "cp-2" || p.Other() != "cp-1" || p.Lost != "cp-1" || p.Stage != map[bool]Stage{true: Aborted, false: TakingBack}[c.stage == Aborted]) {
+			t.Errorf("%s: %+v", sentence, p)
+		}
+	}
+}
+
 // TestTheLockSaysWhatAPlanForTwoDoesThoughAHostIsSaidToBeGone: who reads it knows another plan's form.
 func TestTheLockSaysWhatAPlanForTwoDoesThoughAHostIsSaidToBeGone(t *testing.T) {
 	p := plan(Pairing, true)

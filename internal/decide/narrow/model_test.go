@@ -25,7 +25,10 @@ type side struct {
 	ring, paired, ringed    bool // ringed: it entered Corosync's cluster; paired: files of one of two
 	word, gone              bool // gone: the plan says that the host that goes is gone
 	dead                    bool // it will never come back
-	given                   bool // the plan says that the other one will not come back
+	given                   bool // the plan says that the one that does not carry it will not come back
+	taken                   bool // the plan says that the second host took it over
+	knows                   bool // it has the site of two, with which the cluster's objects can be undone
+	traced                  bool // it wrote down that it changes the cluster's objects
 	asked                   bool // its keeper was asked to run etcd in this boot
 	record                  state.EtcdState
 	stage                   Stage // of the plan, or of the copy; empty for none
@@ -49,11 +52,13 @@ type site struct {
 	lock        Stage
 	lockGone    bool
 	lockLost    bool
+	lockTaken   bool
 	told        Progress
 	abort, said bool // the person took the plan back, or said that the host is gone
 	saidLost    bool // with abort: the person said that the second host is lost, which may be wrong
 	abortThere  bool // the person took the plan back on the second host
-	late        bool // hours have passed since the first host wrote its plan
+	saidThere   bool // or said there that the first host is lost, which may be wrong
+	late        bool // hours have passed since the carrier wrote its plan
 	cuts        int8
 }
 
@@ -75,6 +80,18 @@ func plan(stage Stage, gone bool) Plan {
 		Format: Format, ID: "p1", Narrows: true, Survivor: names[0], Peer: names[1], Old: replace.Old{Name: "cp-3", Address: "192.0.2.13"}, Third: thirdID, By: "ada", Stage: stage,
 		Accepts: Accepts{NoBackup: true, Gone: gone}, Begun: noon, Written: noon,
 	}
+}
+
+// copied is the plan as a host or the cluster has it.
+func copied(stage Stage, gone, lost, taken bool) Plan {
+	p := plan(stage, gone)
+	if taken {
+		p.Taken = names[1]
+	}
+	if lost {
+		p.Lost = p.Other()
+	}
+	return p
 }
 
 func (w site) word(i int) state.EtcdThirdWord {
@@ -129,16 +146,13 @@ func (w site) facts(i int) Facts {
 		Kubelets: state.Known(h.static), Podmans: state.Known(h.etcd && !h.static), Boots: state.Known(h.boots), Runs: state.Known(h.ring), Paired: state.Known(h.paired),
 		Room: state.Known(true), Ships: state.Known(true), Prepared: state.Known(h.prepared), Tested: state.Known(h.prepared && w.bmc), Target: state.Known(true),
 		Ring: state.Known(h.ringed), Answers: state.Known(w.third && (w.member || w.lingers)), Work: state.Known(""), Moves: state.Known(""), Volumes: state.Known[[]string](nil), ControlPlanes: 3,
-		Dressed: state.Known(h.dressed && (i == 1 || !w.plain)), Plain: state.Known(!h.dressed && (i == 1 || w.plain)),
+		Dressed: state.Known(h.dressed && (i == 1 || !w.plain)), Plain: state.Known(!h.dressed && !h.traced),
 	}
 	if h.stage == "" || h.stage == Planned {
 		f.Tested = state.Known(w.bmc) // the accounts are those of the command
 	}
 	if h.stage != "" {
-		p := plan(h.stage, h.gone)
-		if h.given {
-			p.Lost = names[1-i]
-		}
+		p := copied(h.stage, h.gone, h.given, h.taken)
 		f.Plan = &p
 	}
 	if w.late {
@@ -153,18 +167,15 @@ func (w site) facts(i int) Facts {
 	if w.serves() {
 		c := Copy{}
 		if w.lock != "" {
-			c = Copy{ID: "p1", Plan: plan(w.lock, w.lockGone)}
-			if w.lockLost {
-				c.Plan.Lost = names[1]
-			}
+			c = Copy{ID: "p1", Plan: copied(w.lock, w.lockGone, w.lockLost, w.lockTaken)}
 		}
 		f.Lock, f.Told, f.Node, f.Leaves, f.Empty = state.Known(c), state.Known(w.told), state.Known(w.node), state.Known(w.asked), state.Known(w.empty)
 	}
 	switch {
 	case i == 0 && (w.abort || w.said):
 		f.Wish = &Wish{ID: "p1", Abort: w.abort, Lost: w.saidLost, Accepts: Accepts{Gone: w.said}}
-	case i == 1 && w.abortThere:
-		f.Wish = &Wish{ID: "p1", Abort: true}
+	case i == 1 && (w.abortThere || w.saidThere):
+		f.Wish = &Wish{ID: "p1", Abort: true, Lost: w.saidThere, At: f.Now}
 	}
 	return f
 }
@@ -179,24 +190,28 @@ func (w site) acted(t *testing.T, i int, d Decision) []site {
 		return []site{cut, n}
 	}
 	switch d.Act {
-	case WritePlan:
-		h.stage, h.gone, h.given = d.Plan.Stage, d.Plan.Accepts.Gone, d.Plan.Lost == names[1-i]
-		n.late = n.late && i != 0
+	case WritePlan, TakeOver:
+		h.stage, h.gone, h.given, h.taken = d.Plan.Stage, d.Plan.Accepts.Gone, d.Plan.Lost != "", d.Plan.Taken != ""
+		n.late = n.late && d.Plan.Carrier() != names[i]
+		if d.Act == TakeOver && h.knows && !h.stage.Over() {
+			h.traced = true
+			return half(func(n *site) { n.hosts[i].traced = true })
+		}
 	case CopyPlan:
-		n.lock, n.lockGone, n.lockLost = h.stage, h.gone, h.given
+		n.lock, n.lockGone, n.lockLost, n.lockTaken = h.stage, h.gone, h.given, h.taken
 	case DropLock:
-		n.lock, n.lockGone, n.lockLost, n.told = "", false, false, Progress{}
+		n.lock, n.lockGone, n.lockLost, n.lockTaken, n.told = "", false, false, false, Progress{}
 	case Tell:
 		n.told = w.facts(i).Progress()
 	case Prepare:
-		h.prepared, h.paired = true, true // the devices
-		return half(func(n *site) { n.hosts[i].paired = true })
+		h.prepared, h.paired, h.knows = true, true, true // the devices
+		return half(func(n *site) { n.hosts[i].paired, n.hosts[i].knows = true, true })
 	case Dress:
-		h.dressed, n.plain = true, n.plain && i == 1
-		return half(func(n *site) { n.plain = n.plain && i == 1 })
+		h.dressed, h.traced, n.plain = true, i == 0, n.plain && i == 1
+		return half(func(n *site) { n.hosts[i].traced, n.plain = i == 0, n.plain && i == 1 })
 	case Undress:
-		h.dressed, n.plain = false, n.plain || i == 0
-		return half(func(n *site) { n.plain = n.plain || i == 0 })
+		h.dressed, h.traced, n.plain = false, false, n.plain || i == 0 || h.taken
+		return half(func(n *site) { n.plain = n.plain || i == 0 || n.hosts[i].taken })
 	case PutWord:
 		h.word, h.paired = true, true
 	case DropWord:
@@ -273,9 +288,11 @@ func (w site) happens() []site {
 		})
 		add(!h.up && !h.dead, func(n *site) { n.hosts[i].up = true })
 		add(!h.up && !h.dead && o.record == state.EtcdSole, func(n *site) { n.hosts[i].dead = true })
-		early := i == 1 && !h.up && (Handing.After(o.stage) || o.stage == Aborted)
-		add(early && !h.dead && !w.lost, func(n *site) { n.hosts[i].dead = true })
-		add(early && !w.saidLost && o.stage != Aborted, func(n *site) { n.said, n.abort, n.saidLost = false, true, true })
+		// A host that took the plan over has to come back itself.
+		early := !h.up && o.stage != "" && (Handing.After(o.stage) || o.stage == Aborted) && (i == 0 || !h.taken)
+		add(early && !h.dead && !o.dead && !w.lost, func(n *site) { n.hosts[i].dead = true })
+		add(i == 1 && early && !w.saidLost && o.stage != Aborted, func(n *site) { n.said, n.abort, n.saidLost = false, true, true })
+		add(i == 0 && early && !w.saidThere, func(n *site) { n.abortThere, n.saidThere = false, true })
 		add(w.starts(i), func(n *site) { n.hosts[i].etcd = true })
 		add(h.up && h.ringed && w.manages() && !h.asked, func(n *site) { n.hosts[i].asked = true })
 		// The etcd keepers do these.
@@ -290,15 +307,15 @@ func (w site) happens() []site {
 	add(w.third && w.cuts > 0, func(n *site) { n.third, n.cuts = false, n.cuts-1 })
 	add(!w.third && !w.lost, func(n *site) { n.third = true })
 	add(w.lingers, func(n *site) { n.lingers = false })
-	add(!w.third && !w.lost && !w.hosts[1].dead, func(n *site) { n.lost = true })
+	add(!w.third && !w.lost && !w.hosts[0].dead && !w.hosts[1].dead, func(n *site) { n.lost = true })
 	add(w.lost && !w.said, func(n *site) { n.said, n.abort, n.saidLost = true, false, false })
 	add(w.asked && w.third && w.serves(), func(n *site) { n.empty = true })
 	add(w.meddles && !w.meddled && w.setUp && w.maintained, func(n *site) { n.maintained, n.meddled = false, true })
 	add(w.bmc && w.cuts > 0, func(n *site) { n.bmc, n.cuts = false, n.cuts-1 })
 	add(!w.bmc, func(n *site) { n.bmc = true })
 	add(!w.abort && Handing.After(w.hosts[0].stage), func(n *site) { n.said, n.abort = false, true })
-	add(w.hosts[0].given && !w.abortThere && w.hosts[1].up, func(n *site) { n.abortThere = true })
-	add(!w.late && (w.hosts[0].stage == Planned || w.hosts[0].stage.Over()), func(n *site) { n.late = true })
+	add(w.hosts[0].given && !w.hosts[0].taken && !w.abortThere && w.hosts[1].up, func(n *site) { n.abortThere, n.saidThere = true, false })
+	add(!w.late && (w.hosts[0].stage == Planned || w.hosts[0].stage.Over() || w.hosts[1].taken && w.hosts[1].stage.Over()), func(n *site) { n.late = true })
 	return out
 }
 
@@ -316,13 +333,14 @@ func (w site) mistakes() (out []string) {
 		is(!h.boots && (h.static || w.maintained && !w.meddled), "%s: nobody starts kubelet at boot", names[i])
 		is((h.record == state.EtcdPair || h.record == state.EtcdSole || h.record == state.EtcdVoter) && w.member, "%s: the rules of two among three voters", names[i])
 		is(h.ring && (!h.dressed || !h.prepared), "%s: Corosync runs on a host that is not one of two", names[i])
-		is(h.stage == Aborted && (h.ring || h.paired || h.dressed || !h.static || h.word || h.record != state.EtcdNone), "%s took the plan back, and something is left", names[i])
+		is(h.stage == Aborted && (h.ring || h.paired || h.dressed || h.traced || !h.static || h.word || h.record != state.EtcdNone), "%s took the plan back, and something is left", names[i])
 	}
 	is(a.record == state.EtcdSole && b.record == state.EtcdSole, "two histories")
 	is(!w.member && (a.static || b.static || w.maintained || a.boots || b.boots), "the third member left before the two were set up")
 	is(!w.member && (a.record == state.EtcdNone || b.record == state.EtcdNone), "two vote, and a host has no record")
 	is(w.member && (a.stage == Forgetting || a.stage == Whole), "three vote, and the plan is past that")
 	is(a.stage == Aborted && (!w.plain || !w.member), "the plan was taken back, and the cluster is that of two")
+	is(b.stage == Aborted && b.taken && (a.dead || a.stage.Over()) && (!w.plain || !w.member), "the second host took the plan back, and the cluster is that of two")
 	is(a.stage == Whole && (w.member || w.node || w.plain || a.word || b.word || !a.dressed || !b.dressed || !a.ringed || !b.ringed), "whole, and something is missing")
 	is(!w.node && w.third && w.member, "a voter that runs is forgotten")
 	return out
@@ -348,7 +366,7 @@ func (w site) mistaken(i int, d Decision) string {
 		return "the plan goes forward for good, and nobody can fence"
 	case d.Act == DropOld && w.third && (w.member || w.lingers):
 		return "a host that serves is forgotten"
-	case d.Rule == "nothing-fits" || d.Words == "" || d.Act == WritePlan && d.Plan == nil:
+	case d.Rule == "nothing-fits" || d.Words == "" || (d.Act == WritePlan || d.Act == TakeOver) && d.Plan == nil:
 		return "not explained"
 	}
 	// A host of two waits for its peer.
@@ -413,7 +431,7 @@ func allRules() (out []rule) {
 			out = append(out, table[s]...)
 		}
 	}
-	return slices.Concat(out, takeRules, goneRules, overRules, restRules)
+	return slices.Concat(out, takeRules, takeOverRules, oustedRules, goneRules, overRules, restRules)
 }
 
 // elsewhere are the rules that only facts bring about which the model does not have.
@@ -423,7 +441,7 @@ var elsewhere = []string{"rest.dry", "rest.begin", "rest.refuse", "back.unknown"
 func changed(t *testing.T, id string, change func(*rule)) {
 	t.Helper()
 	n := 0
-	for _, list := range append(slices.Concat(slices.Collect(maps.Values(carrierTable)), slices.Collect(maps.Values(peerTable))), takeRules, goneRules, overRules, restRules) {
+	for _, list := range append(slices.Concat(slices.Collect(maps.Values(carrierTable)), slices.Collect(maps.Values(peerTable))), takeRules, takeOverRules, oustedRules, goneRules, overRules, restRules) {
 		for k := range list {
 			if r := &list[k]; r.ID == id {
 				was := *r

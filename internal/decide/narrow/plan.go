@@ -8,6 +8,7 @@
 package narrow
 
 import (
+	"cmp"
 	"net/netip"
 	"time"
 
@@ -71,6 +72,20 @@ type Plan struct {
 	// administrator said by the serial number of its machine: nobody waits for it on the way back.
 	Ended string `json:"ended,omitempty"`
 	Lost  string `json:"lost,omitempty"`
+	// Taken is the host of the two that took the plan over to take it back, since the one that carried it
+	// is lost for good, empty for none.
+	Taken string `json:"taken,omitempty"`
+}
+
+// Carrier is the host that carries the plan.
+func (p Plan) Carrier() string { return cmp.Or(p.Taken, p.Survivor) }
+
+// Other is the host of the two that does not carry the plan.
+func (p Plan) Other() string {
+	if p.Taken != "" {
+		return p.Survivor
+	}
+	return p.Peer
 }
 
 // Accepts has the risks that the administrator accepted.

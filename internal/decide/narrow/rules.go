@@ -12,10 +12,10 @@ var takeRules = []rule{{
 	Step: "N1", ID: "take", Act: WritePlan,
 	When: func(f Facts) bool {
 		c := f.Lock
-		return c.Known && c.Value.ID != "" && c.Value.Plan.Peer == f.Host && (f.Plan == nil && !c.Value.Plan.Stage.Over() || f.Plan != nil && newer(f.copy(), *f.Plan))
+		return c.Known && c.Value.ID != "" && c.Value.Plan.Other() == f.Host && (f.Plan == nil && !c.Value.Plan.Stage.Over() || f.Plan != nil && newer(f.copy(), *f.Plan))
 	},
 	Words: func(f Facts) string {
-		return "this host keeps a copy of the plan of " + f.Lock.Value.Plan.Survivor + " for two control planes"
+		return "this host keeps a copy of the plan of " + f.Lock.Value.Plan.Carrier() + " for two control planes"
 	},
 	Plan: func(f Facts) *Plan { p := f.copy(); return &p },
 }}
@@ -38,41 +38,6 @@ func newer(p, own Plan) bool {
 	}
 	return p.Stage.After(own.Stage) || own.Stage == Aborted && !p.Stage.Over() || p.Stage == own.Stage && p.Accepts.Gone && !own.Accepts.Gone
 }
-
-// goneRules end a copy whose plan the cluster has no more: while nothing is here of two, or after the
-// third member left. In between the carrier waits for this host, so the cluster has the plan.
-var goneRules = []rule{{
-	Step: "N1", ID: "gone", Act: WritePlan,
-	When: func(f Facts) bool {
-		return f.Lock.Known && f.Lock.Value.ID != f.Plan.ID && (f.Plan.Stage == Planned || !f.Plan.Stage.After(TakingBack) && f.undone())
-	},
-	Words: says("the cluster has no plan to go on without %s any more", old), Plan: to(Aborted),
-}, {
-	// Somebody said that this host will not come back, and it did.
-	Step: "N1", ID: "gone.asked", Act: WritePlan,
-	When: func(f Facts) bool {
-		return f.Lock.Known && f.Lock.Value.ID != f.Plan.ID && asksAbort(f) && TakingBack.After(f.Plan.Stage)
-	},
-	Words: says("the cluster has no plan to go on without %s any more: this host takes its part back", old),
-	Plan: func(f Facts) *Plan {
-		return with(f, func(p *Plan) { p.Stage, p.Ended = TakingBack, "the cluster had no such plan any more" })
-	},
-}, {
-	// It waits, since the lock may be what somebody deleted.
-	Step: "N1", ID: "gone.asks", Act: Wait,
-	When: func(f Facts) bool {
-		return f.Lock.Known && f.Lock.Value.ID != f.Plan.ID && TakingBack.After(f.Plan.Stage)
-	},
-	Words: says("the cluster has no plan to go on without %s any more, and this host has a part of it: %s took it back without this host, or somebody deleted ConfigMap kube-system/holdfast-replace", old, there),
-	Way:   "sudo holdfast topology apply --abort",
-}, {
-	// The other host went on alone and ended the plan without this one.
-	Step: "N7", ID: "gone.whole", Act: WritePlan,
-	When: func(f Facts) bool {
-		return f.Lock.Known && f.Lock.Value.ID != f.Plan.ID && (f.Plan.Stage == Parting || f.Plan.Stage == Forgetting) && f.parted()
-	},
-	Words: says("the plan has ended: the site has two control planes, and %s is none of them", old), Plan: to(Whole),
-}}
 
 // restRules apply without a plan.
 var restRules = []rule{
@@ -112,10 +77,11 @@ var copyRules = []rule{{
 // copied reports whether the cluster's copy says what the plan does.
 func (f Facts) copied() bool {
 	c := f.Lock.Value
-	return c.ID == f.Plan.ID && c.Plan.Stage == f.Plan.Stage && c.Plan.Accepts == f.Plan.Accepts && c.Plan.Lost == f.Plan.Lost
+	return c.ID == f.Plan.ID && c.Plan.Stage == f.Plan.Stage && c.Plan.Accepts == f.Plan.Accepts && c.Plan.Lost == f.Plan.Lost && c.Plan.Taken == f.Plan.Taken
 }
 
-var tellRules = plans.Tells[Facts, Act, Plan]("N1", ends, Facts.sight, Facts.toldAll)
+// tellRules have the other host tell how far it is before it answers a person.
+var tellRules = slices.Insert(plans.Tells[Facts, Act, Plan]("N1", ends, Facts.sight, Facts.toldAll), 1, servesRules...)
 
 var plannedRules = []rule{
 	{
@@ -155,22 +121,13 @@ var leaveRules = []rule{{
 	Plan: func(f Facts) *Plan {
 		return with(f, func(p *Plan) { p.Stage, p.Ended, p.Lost = TakingBack, "an administrator took it back", f.lost() })
 	},
-}}
-
-// lost returns the other host of the two if a person says that it will not come back, and its etcd does
-// not contradict.
-func (f Facts) lost() string {
-	if asksAbort(f) && f.Wish.Lost && !yes(f.PeerHere) {
-		return there(f)
-	}
-	return f.Plan.Lost
-}
-
-// lostRules take in on the way back that the other host of the two will not come back. kubelet has etcd on
-// all three, so this host and the one that was to go serve without it.
-var lostRules = []rule{{
-	Step: "N1", ID: "back.lost", Act: WritePlan, When: func(f Facts) bool { return f.lost() != f.Plan.Lost },
-	Words: says("nobody waits for %s any more, as was said", there), Plan: func(f Facts) *Plan { return with(f, func(p *Plan) { p.Lost = f.lost() }) },
+}, {
+	// The cluster had it before anything was changed.
+	Step: "N1", ID: "back.gone", Act: WritePlan, When: Facts.gone,
+	Words: says("the plan is taken back: the cluster has none to go on without %s any more", old),
+	Plan: func(f Facts) *Plan {
+		return with(f, func(p *Plan) { p.Stage, p.Ended = TakingBack, "the cluster's copy of the plan was deleted" })
+	},
 }}
 
 // amendRules take in that a person said that the host that goes will not come back.

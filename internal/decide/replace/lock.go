@@ -56,8 +56,11 @@ func HolderOf(lock map[string]string) Holder {
 	}
 	h.Page = "docs/runbook/" + page + ".md"
 	h.On, h.Command = p.Survivor, command(Facts{Plan: &p})
-	if p.Alone != "" {
+	switch {
+	case p.Alone != "":
 		does, h.On = does+", and is taken back since "+p.Alone+" went on alone", p.Alone
+	case p.Taken != "":
+		does, h.On = does+", and is taken back by "+p.Taken+" since "+p.Survivor+" is lost", p.Taken
 	}
 	h.Words = fmt.Sprintf("the plan %s of %s %s", h.ID, p.By, does)
 	return h

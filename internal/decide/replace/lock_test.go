@@ -41,6 +41,10 @@ func TestTheLockSaysWhichPlanIsInForce(t *testing.T) {
 	if got, want := InForce(map[string]string{LockKey: "p1", LockCopy: text(alone)}), "the plan p1 of ada brings cp-3 as the third control plane, and is taken back since cp-2 went on alone; to follow it, on cp-2: sudo holdfast topology apply"; got != want {
 		t.Errorf("%q", got)
 	}
+	taken := Plan{ID: "p1", Narrows: true, Survivor: "cp-1", Taken: "cp-2", Old: Old{Name: "cp-3"}, By: "ada"}
+	if got, want := InForce(map[string]string{LockKey: "p1", LockCopy: text(taken)}), "the plan p1 of ada takes cp-3 out: two control planes stay, and is taken back by cp-2 since cp-1 is lost; to follow it, on cp-2: sudo holdfast topology apply"; got != want {
+		t.Errorf("%q", got)
+	}
 	if g := LockedBy("the plan p1"); g.Open || g.Words != "another change of the control planes is under way: the plan p1" {
 		t.Errorf("%+v", g)
 	}

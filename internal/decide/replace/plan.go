@@ -87,9 +87,11 @@ type Plan struct {
 	Entered bool `json:"entered,omitempty"`
 	// Ended says why a plan was taken back or, of one that is whole, why it ended before either host could
 	// be lost. Alone is, of a plan of decide/widen, the host that went on
-	// alone and takes it back.
+	// alone and takes it back; Taken, of a plan of decide/narrow, the one that takes it back since the host
+	// that carried it is lost.
 	Ended string `json:"ended,omitempty"`
 	Alone string `json:"alone,omitempty"`
+	Taken string `json:"taken,omitempty"`
 	// Off is true, of a plan that was taken back, if the BMC of Old read Off then: the plan may have
 	// switched it off, and leaves it so.
 	Off bool `json:"off,omitempty"`

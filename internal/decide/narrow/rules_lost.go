@@ -1,0 +1,110 @@
+package narrow
+
+// These are the rules about a host of the two that is lost for good, as an administrator says, and about one
+// that comes back after that.
+
+// goneRules end a copy whose plan the cluster has no more: while nothing is here of two, or after the
+// third member left. In between the carrier waits for this host, so the cluster has the plan.
+var goneRules = []rule{{
+	Step: "N1", ID: "gone", Act: WritePlan,
+	When: func(f Facts) bool {
+		return f.gone() && (f.Plan.Stage == Planned || !f.Plan.Stage.After(TakingBack) && f.undone())
+	},
+	Words: says("the cluster has no plan to go on without %s any more", old), Plan: to(Aborted),
+}, {
+	// Somebody said that this host will not come back, and it did.
+	Step: "N1", ID: "gone.asked", Act: WritePlan,
+	When: func(f Facts) bool {
+		return f.gone() && asksAbort(f) && TakingBack.After(f.Plan.Stage)
+	},
+	Words: says("the cluster has no plan to go on without %s any more: this host takes its part back", old),
+	Plan: func(f Facts) *Plan {
+		return with(f, func(p *Plan) { p.Stage, p.Ended = TakingBack, "the cluster had no such plan any more" })
+	},
+}, {
+	// It waits, since the lock may be what somebody deleted.
+	Step: "N1", ID: "gone.asks", Act: Wait,
+	When:  func(f Facts) bool { return f.gone() && TakingBack.After(f.Plan.Stage) },
+	Words: says("the cluster has no plan to go on without %s any more, and this host has a part of it: %s took it back without this host, or somebody deleted ConfigMap kube-system/holdfast-replace", old, there),
+	Way:   "sudo holdfast topology apply --abort",
+}, {
+	// The other host went on alone and ended the plan without this one.
+	Step: "N7", ID: "gone.whole", Act: WritePlan,
+	When: func(f Facts) bool {
+		return f.gone() && (f.Plan.Stage == Parting || f.Plan.Stage == Forgetting) && f.parted()
+	},
+	Words: says("the plan has ended: the site has two control planes, and %s is none of them", old), Plan: to(Whole),
+}}
+
+// lost returns the other host of the two if a person says that it will not come back, and its etcd does
+// not contradict.
+func (f Facts) lost() string {
+	if asksAbort(f) && f.Wish.Lost && !yes(f.PeerHere) {
+		return there(f)
+	}
+	return f.Plan.Lost
+}
+
+// lostRules take in on the way back that the other host of the two will not come back. kubelet has etcd on
+// all three, so this host and the one that was to go serve without it.
+var lostRules = []rule{{
+	Step: "N1", ID: "back.lost", Act: WritePlan, When: func(f Facts) bool { return f.lost() != f.Plan.Lost },
+	Words: says("nobody waits for %s any more, as was said", there), Plan: func(f Facts) *Plan { return with(f, func(p *Plan) { p.Lost = f.lost() }) },
+}}
+
+// saysLost reports whether a person says, on the host that does not carry the plan, that the one that does
+// will not come back. Such a word is of the moment: later it could be about another loss.
+func (f Facts) saysLost() bool {
+	return asksAbort(f) && f.Wish.Lost && f.Now.Sub(f.Wish.At).Abs() < wishLife
+}
+
+// mayTake reports whether a plan can be taken over: it can still be taken back, or is over, and its lock is
+// left. The host that carries it may be one stage further than the cluster knows. That does no harm: etcd of
+// this host would move first. A plan is taken over once.
+func (f Facts) mayTake() bool {
+	return f.mine() && f.Plan.Taken == "" && (!f.Plan.Stage.After(TakingBack) || f.Plan.Stage.Over())
+}
+
+// takeOverRules have the other host of the two take a plan back whose carrier is lost for good. kubelet has
+// etcd on all three, so this host and the one that was to go serve.
+var takeOverRules = []rule{{
+	Step: "N1", ID: "take-over", Act: TakeOver, When: func(f Facts) bool { return f.saysLost() && f.mayTake() && !yes(f.PeerHere) },
+	Words: says("%s takes the plan over, to take it back without %s, as was said", here, there),
+	Plan: func(f Facts) *Plan {
+		return with(f, func(p *Plan) {
+			p.Taken, p.Lost = f.Host, there(f)
+			if !p.Stage.Over() {
+				p.Stage, p.Ended = TakingBack, "an administrator took it back without "+there(f)
+			}
+		})
+	},
+}}
+
+// ServesRule is the rule of a host on which a person says that the other one is lost, although its etcd
+// serves.
+const ServesRule = "lost.serves"
+
+var servesRules = []rule{{
+	Step: "N1", ID: ServesRule, Act: Wait, When: func(f Facts) bool { return f.saysLost() && f.mayTake() && yes(f.PeerHere) },
+	Words: says("etcd of %s serves, so that host is not lost: type the command there, without --is-gone", there), Way: "sudo holdfast topology apply --abort",
+}}
+
+// oustedRules are about a host that was said to be lost, carried the plan, and comes back with it.
+var oustedRules = []rule{{
+	// It never went on: nobody told it that etcd of the other host has moved.
+	Step: "N1", ID: "ousted", Act: WritePlan,
+	When: func(f Facts) bool {
+		return f.mine() && f.Plan.Survivor == f.Host && f.Plan.Taken == "" && f.Lock.Value.Plan.Taken != ""
+	},
+	Words: says("%s has taken the plan over, to take it back: this host takes its part back, too", there),
+	Plan:  func(f Facts) *Plan { p := f.copy(); return &p },
+}, {
+	// It found no copy of its plan in the cluster, and wrote it again.
+	Step: "N1", ID: "revived", Act: WritePlan,
+	When: func(f Facts) bool {
+		c := f.Lock.Value.Plan
+		return f.mine() && f.Plan.Taken == f.Host && f.Plan.Stage == Aborted && c.Taken == "" && !c.Stage.Over() && yes(f.PeerHere)
+	},
+	Words: says("%s has come back with the plan that was taken back without it: it takes its part back, too", there),
+	Plan:  func(f Facts) *Plan { return with(f, func(p *Plan) { p.Stage, p.Lost = TakingBack, "" }) },
+}}
