@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -25,6 +26,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/vips"
 	install "github.com/holdfast/holdfast/internal/install/readdress"
 	"github.com/holdfast/holdfast/internal/model/config"
+	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -44,7 +46,7 @@ func (f readdressFlags) open(ctx context.Context, streams Streams) (*move, error
 	if err != nil {
 		return nil, err
 	}
-	have, hosts, err := m.now(ctx)
+	have, hosts, err := m.now(ctx, file)
 	if err != nil {
 		return nil, err
 	}
@@ -83,9 +85,9 @@ func sameCluster(have, file *config.InstallConfig) error {
 
 // now returns the configuration of the site with the addresses that it has now, and the
 // hosts' own addresses.
-func (m *move) now(ctx context.Context) (*config.InstallConfig, map[string][]netip.Addr, error) {
+func (m *move) now(ctx context.Context, file *config.InstallConfig) (*config.InstallConfig, map[string][]netip.Addr, error) {
 	if m.here {
-		return here()
+		return here("/", file)
 	}
 	c, err := m.cluster(ctx)
 	if err != nil {
@@ -109,13 +111,22 @@ func (f readdressFlags) cluster(ctx context.Context) (*moveAccess, error) {
 	return &moveAccess{c}, err
 }
 
-// here returns the same by the files of this host.
-func here() (*config.InstallConfig, map[string][]netip.Addr, error) {
-	s, _, err := ownSite("/")
+// here returns the same by the files of this host. Whoever may read them is root here, so nothing has to be
+// signed, and a worker needs no key of join secrets.
+func here(root string, file *config.InstallConfig) (*config.InstallConfig, map[string][]netip.Addr, error) {
+	data, err := os.ReadFile(filepath.Join(root, site.Path))
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, fmt.Errorf("the site of this host: %w", err)
 	}
-	data, err := os.ReadFile(state.NodesPath)
+	s, err := site.Unmarshal(data)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", site.Path, err)
+	}
+	have := s.Config
+	if !s.Role.ControlPlane() {
+		have = decide.OfWorker(have, file)
+	}
+	data, err = os.ReadFile(filepath.Join(root, state.NodesPath))
 	if err != nil {
 		return nil, nil, fmt.Errorf("the addresses of the hosts: %w", err)
 	}
@@ -127,7 +138,7 @@ func here() (*config.InstallConfig, map[string][]netip.Addr, error) {
 	for _, n := range list {
 		hosts[n.Name] = n.Addresses
 	}
-	return s.Config, hosts, nil
+	return have, hosts, nil
 }
 
 // config returns what the cluster was installed from, with the addresses that it has now.

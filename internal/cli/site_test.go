@@ -2,7 +2,10 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -20,6 +23,10 @@ import (
 	decide "github.com/holdfast/holdfast/internal/decide/readdress"
 	"github.com/holdfast/holdfast/internal/decide/replace"
 	install "github.com/holdfast/holdfast/internal/install/readdress"
+	"github.com/holdfast/holdfast/internal/model/config"
+	"github.com/holdfast/holdfast/internal/model/site"
+	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/testkit/sitetest"
 )
 
 func TestAllMistakesInTheAddressesOfHostsAreToldAtOnce(t *testing.T) {
@@ -222,5 +229,60 @@ func TestNoMoveIsAnnouncedWhileVirtualIPsChange(t *testing.T) {
 		if _, s, err := vipobject.Gather(t.Context(), a.client, "operator"); err != nil || s.Moves == refused {
 			t.Errorf("wished is %q: whoever changes virtual IPs sees a move: %t, %v", wished, s.Moves, err)
 		}
+	}
+}
+
+// TestAPlanThatIsGivenToOneHostIsTheSameOnAWorker, which has neither a key of join secrets nor the BMCs.
+func TestAPlanThatIsGivenToOneHostIsTheSameOnAWorker(t *testing.T) {
+	at := func(network string) map[string][]netip.Addr {
+		out := map[string][]netip.Addr{}
+		for name, last := range map[string]string{"cp-1": "11", "cp-2": "12", "w-1": "21"} {
+			out[name] = []netip.Addr{netip.MustParseAddr("10." + network + ".0." + last), netip.MustParseAddr("fd" + network + "::" + last)}
+		}
+		return out
+	}
+	const secrets = "pullSecret: '{\"auths\": {\"r.example.test\": {\"auth\": \"dXNlcjpTM2NyM3QtcHVsbA==\"}}}'\n"
+	text := sitetest.TwoDual + secrets
+	moved := strings.NewReplacer("10.98.0.", "10.77.0.", "fd98::", "fd77::", "10.99.0.112", "10.66.0.112").Replace(text)
+	nodes, err := json.Marshal([]state.Node{{Name: "cp-1", Addresses: at("98")["cp-1"]}, {Name: "cp-2", Addresses: at("98")["cp-2"]}, {Name: "w-1", Addresses: at("98")["w-1"]}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan := func(role state.Role, text string) (decide.Plan, error) {
+		t.Helper()
+		data, err := sitetest.New(t, sitetest.TwoDual+secrets).For(role).Settled().Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		root := t.TempDir()
+		for path, data := range map[string][]byte{site.Path: data, state.NodesPath: nodes} {
+			path = filepath.Join(root, path)
+			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		file, err := config.Parse([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		have, hosts, err := here(root, file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return decide.New(have, file, hosts, at("77"))
+	}
+	master, err := plan(state.RoleMaster, moved)
+	if err != nil || master.To.BMCs["cp-2"] == "" {
+		t.Fatalf("%+v, %v", master, err)
+	}
+	worker, err := plan(state.RoleWorker, moved)
+	if err != nil || !worker.Same(master) || decide.LocalID(worker.To) != decide.LocalID(master.To) || len(worker.To.BMCs) > 0 {
+		t.Errorf("%+v, %v, of a control plane %+v", worker, err, master)
+	}
+	if _, err := plan(state.RoleWorker, strings.Replace(moved, "baseDomain: example.test", "baseDomain: example.org", 1)); err == nil || !strings.Contains(err.Error(), "baseDomain") {
+		t.Errorf("another site's file: %v", err)
 	}
 }

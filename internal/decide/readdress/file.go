@@ -42,6 +42,19 @@ func Read(have, file *config.InstallConfig, to map[string][]netip.Addr) (Place, 
 	return PlaceOf(file, to), nil
 }
 
+// OfWorker completes the configuration that a worker keeps by a file. It has neither the BMCs nor the whole
+// pull secret, and changes nothing by them. The control planes compare them.
+func OfWorker(have, file *config.InstallConfig) *config.InstallConfig {
+	out := *have
+	out.PullSecret, out.ControlPlane.Fencing = file.PullSecret, file.ControlPlane.Fencing
+	if have.Platform.BareMetal != nil && file.Platform.BareMetal != nil {
+		platform := *have.Platform.BareMetal
+		platform.Hosts = file.Platform.BareMetal.Hosts
+		out.Platform.BareMetal = &platform
+	}
+	return &out
+}
+
 // New returns the plan of a move, or everything that keeps the site from it. hosts are the
 // hosts' own addresses now, to those at the new place. Of BMCs the plan has those whose
 // address changes: the addresses of the others may be newer in the cluster than in any file.
