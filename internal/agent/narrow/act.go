@@ -108,10 +108,28 @@ func (h *here) shared(ctx context.Context, plan string) error {
 	return h.store.PutNarrowTarget(replacement.NarrowTarget{Plan: plan, Site: &mine, Devices: t.Devices})
 }
 
-// dropLock removes the accounts of the BMCs from the cluster, and then the lock.
+// whose returns the plan by which the cluster has accounts of BMCs. It is empty if there are none, or none
+// that can be read.
+func whose(ctx context.Context, api API) (plan string, err error) {
+	data, err := api.Secret(ctx, replace.LockNamespace, targetSecret)
+	if err != nil {
+		return "", err
+	}
+	if t, err := replacement.UnmarshalNarrowTarget(data[targetKey]); err == nil {
+		plan = t.Plan
+	}
+	return plan, nil
+}
+
+// dropLock removes the accounts of the BMCs from the cluster, and then the lock. If somebody deleted the lock
+// before, another plan may have accounts there.
 func (h *here) dropLock(ctx context.Context, job Job) error {
 	return h.in(func(api API) error {
-		if err := api.DeleteSecret(ctx, replace.LockNamespace, targetSecret); err != nil {
+		of, err := whose(ctx, api)
+		if err == nil && (of == "" || of == job.Plan.ID) {
+			err = api.DeleteSecret(ctx, replace.LockNamespace, targetSecret)
+		}
+		if err != nil {
 			return err
 		}
 		there := func(ctx context.Context, name string) (bool, error) {

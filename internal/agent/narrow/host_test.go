@@ -153,6 +153,31 @@ func TestTheOtherHostGetsTheAccountsWithThePlanAndLosesThemWithIt(t *testing.T) 
 	}
 }
 
+// TestTheAccountsOfAPlanGoThoughSomebodyDeletedItsLock, and those of another plan stay.
+func TestTheAccountsOfAPlanGoThoughSomebodyDeletedItsLock(t *testing.T) {
+	l := newLab(t)
+	secret := replace.LockNamespace + "/" + targetSecret
+	l.do(narrow.CopyPlan, l.job(narrow.Preparing))
+	if f := l.look(t.Context(), l.job(narrow.Preparing)); f.Left.Known {
+		t.Error("nobody asks before the plan is over")
+	}
+	over := l.job(narrow.Aborted)
+	delete(l.api.Maps, replace.LockNamespace+"/"+replace.LockName)
+	if f := l.look(t.Context(), over); !is(f.Left) {
+		t.Errorf("%+v", f.Left)
+	}
+	another := l.job(narrow.Aborted)
+	another.Plan.ID = "p9"
+	l.do(narrow.DropLock, another)
+	if f := l.look(t.Context(), another); is(f.Left) || !f.Left.Known || l.api.Secrets[secret] == nil {
+		t.Errorf("the accounts of another plan: %+v", f.Left)
+	}
+	l.do(narrow.DropLock, over)
+	if f := l.look(t.Context(), over); is(f.Left) || !f.Left.Known || len(l.api.Secrets) > 0 || l.api.marks["cp-1 "+Annotation] != "" {
+		t.Errorf("%+v, %v, %v", f.Left, l.api.Secrets, l.api.marks)
+	}
+}
+
 // TestAHostThatIsCutWhileItIsPreparedIsKnownToHaveSomethingOfTwo, so that the way back takes it away.
 func TestAHostThatIsCutWhileItIsPreparedIsKnownToHaveSomethingOfTwo(t *testing.T) {
 	l := newLab(t)

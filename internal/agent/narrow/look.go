@@ -272,6 +272,10 @@ func (h *here) cluster(ctx context.Context, f *narrow.Facts, s subject) {
 	}
 	f.Lock, f.Told = locked(lock)
 	f.InForce = replace.InForce(lock)
+	if f.Plan != nil && f.Plan.Stage.Over() {
+		of, err := whose(ctx, api)
+		f.Left = carry.Fact(of == f.Plan.ID, err)
+	}
 	if s.old.Name == "" {
 		return
 	}

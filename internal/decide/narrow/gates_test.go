@@ -286,6 +286,30 @@ func TestTheLockOfAnEndedPlanForTwoWaitsForALostHostForAWhile(t *testing.T) {
 	}
 }
 
+// TestWhatGoesWithTheLockGoesThoughSomebodyDeletedTheLock, on either host, also beside another plan.
+func TestWhatGoesWithTheLockGoesThoughSomebodyDeletedTheLock(t *testing.T) {
+	for _, stage := range []Stage{Whole, Aborted} {
+		for i := range names {
+			for lock, want := range map[string]string{"": "over.left", "p9": "over.left", "p1": ""} {
+				w := newSite()
+				w.hosts[i].stage = stage
+				f := w.facts(i)
+				f.Lock, f.Left = state.Known(Copy{ID: lock, Plan: plan(stage, false)}), state.Known(true)
+				if lock != "p1" {
+					f.Lock.Value.Plan = Plan{}
+				}
+				d := Decide(f)
+				if (d.Rule == "over.left") != (want != "") || want != "" && d.Act != DropLock {
+					t.Errorf("%s on %s, the lock of %q: %+v", stage, names[i], lock, d)
+				}
+				if f.Left = state.Known(false); want != "" && Decide(f).Rule != "rest" {
+					t.Errorf("%s on %s: nothing is left: %+v", stage, names[i], Decide(f))
+				}
+			}
+		}
+	}
+}
+
 // TestAWordThatTheOtherHostIsLostCountsOnlyIfItsEtcdIsSilent.
 func TestAWordThatTheOtherHostIsLostCountsOnlyIfItsEtcdIsSilent(t *testing.T) {
 	f := paired()

@@ -63,9 +63,15 @@ var restRules = []rule{
 // overRules are those of a plan that is over. The carrier takes the cluster's copy of a plan that it took
 // for ended, as the other host does.
 var (
-	overRules        = plans.Over[Facts, Act, Plan]("N7", ends, Facts.sight)
-	overCarrierRules = slices.Concat(plans.OverCarrier[Facts, Act, Plan]("N7", ends, Facts.sight), takeRules, restRules)
+	overRules        = slices.Concat(plans.Over[Facts, Act, Plan]("N7", ends, Facts.sight), leftRules)
+	overCarrierRules = slices.Concat(plans.OverCarrier[Facts, Act, Plan]("N7", ends, Facts.sight), leftRules, takeRules, restRules)
 )
+
+// leftRules take away what goes with the lock, if somebody deleted the lock.
+var leftRules = []rule{{
+	Step: "N7", ID: "over.left", Act: DropLock, When: func(f Facts) bool { return f.gone() && yes(f.Left) },
+	Words: says("the accounts of BMCs that the cluster got by the plan are deleted: somebody deleted its copy of the plan before"),
+}}
 
 // copyRules keep the cluster's copy as new as the plan, for the other host.
 var copyRules = []rule{{
