@@ -49,6 +49,8 @@ func (a *Agent) act(ctx context.Context, f decide.Facts, s decide.Step, own []ne
 		return journal(j)
 	case decide.Boot:
 		return "", a.AskBoot(ctx, "the host gets a second address family")
+	case decide.Forget:
+		return s.Words, a.Store.DropNode(s.Host)
 	case decide.Begin, decide.Publish, decide.Note, decide.Share, decide.Route, decide.Withdraw:
 		return a.carry(ctx, p, s)
 	case decide.Settle:

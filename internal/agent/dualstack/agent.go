@@ -14,6 +14,8 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/agent/loop"
 	decide "github.com/holdfast/holdfast/internal/decide/dualstack"
@@ -60,8 +62,12 @@ type Cluster interface {
 	// Shares returns how many shares of the pod networks each Node has. A Node that is not there
 	// has none.
 	Shares(ctx context.Context, p decide.Plan) (map[string]int, error)
-	// Work says what else changes hosts, empty for nothing.
+	// Stands reports whether nobody needs the copy of a Node any more: it is there with both shares, or as it
+	// was kept.
+	Stands(ctx context.Context, kept *corev1.Node) (bool, error)
+	// Work says what else changes hosts, empty for nothing. Others says which other plan has the lock.
 	Work(ctx context.Context, p decide.Plan) (string, error)
+	Others(ctx context.Context, p decide.Plan) (string, error)
 	// Lock takes the lock of all plans, unless this one has it. If another one has it, the error says
 	// which.
 	Lock(ctx context.Context, p decide.Plan) error
@@ -238,11 +244,14 @@ func (a *Agent) carrier(ctx context.Context, f *decide.Facts) {
 		return // it does not answer the first question: it is asked no other one
 	}
 	for _, name := range p.Order() {
-		if _, there := shares[name]; there {
+		n, err := a.Store.Node(name)
+		if err != nil || n == nil {
 			continue
 		}
-		if n, err := a.Store.Node(name); err == nil && n != nil {
+		if _, there := shares[name]; !there {
 			f.Kept = append(f.Kept, name)
+		} else if is, err := c.Stands(ctx, n); err == nil && is {
+			f.Stands = append(f.Stands, name)
 		}
 	}
 	for name, s := range f.Nodes.Value {
@@ -259,7 +268,7 @@ func (a *Agent) carrier(ctx context.Context, f *decide.Facts) {
 		}
 		return
 	}
-	f.Noted, f.Routed = fact(c.Noted(ctx, p)), fact(c.Routed(ctx, p))
+	f.Noted, f.Routed, f.Others = fact(c.Noted(ctx, p)), fact(c.Routed(ctx, p)), fact(c.Others(ctx, p))
 }
 
 // strangers returns the hosts of the cluster that the plan does not name.

@@ -84,6 +84,37 @@ func TestACarrierThatWasCutMakesTheNodeOfACordonedWorkerAgain(t *testing.T) {
 	}
 }
 
+// The deletion of a Node by the carrier failed, and its host went away then. If a person deletes the Node, it does
+// not come back from the carrier's copy.
+func TestANodeThatTheCarrierDidNotDeleteIsNotMadeAgain(t *testing.T) {
+	w := newTown(t)
+	w.announced, w.At = text(plan()), 7
+	for w.crashes == 0 {
+		w.look(t)
+	}
+	store, h := w.hosts["cp-1"].Store, w.hosts["w-1"]
+	if err := store.PutNode(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "w-1"}}); err != nil {
+		t.Fatal(err)
+	}
+	h.away = true
+	w.look(t)
+	if left, err := store.Node("w-1"); left != nil || err != nil {
+		t.Errorf("the copy is kept: %v", err)
+	}
+	h.gone = true
+	for range 5 {
+		w.look(t)
+	}
+	if !h.gone {
+		t.Errorf("the Node is there again: %q", w.log)
+	}
+	h.gone, h.away = false, false // the host registers
+	w.rests(t)
+	if bad := w.wrong(true); bad != "" {
+		t.Error(bad)
+	}
+}
+
 // The pod network's daemon reads the Node at the boot, so the container runtime has the same shares.
 func TestTheContainerRuntimeGetsTheSharesThatTheNodeHas(t *testing.T) {
 	w := newTown(t)
@@ -124,6 +155,35 @@ func TestTheCarrierDoesNothingWithoutTheLock(t *testing.T) {
 		w.rests(t)
 		if bad := w.wrong(true); bad != "" || len(w.bare) > 0 {
 			t.Errorf("the lock is deleted after %s: %q\n%s", w.log[done-1], w.bare, bad)
+		}
+	}
+}
+
+// While a host is not ready the carrier does not take the lock. If another plan has it then, the carrier does not
+// start its API server anew, and leaves its files alone.
+func TestTheCarrierLeavesItselfAloneWhileAnotherPlanHasTheLock(t *testing.T) {
+	for at, next := range map[int]string{1: "cp-1 serves", 8: "cp-1 changes"} {
+		w := newTown(t)
+		w.announced, w.At, w.After = text(plan()), at, true
+		for w.crashes == 0 {
+			w.look(t)
+		}
+		done := len(w.log)
+		w.hosts["w-1"].away, w.locked, w.other = true, false, errors.New("the plan q of ada replaces w-1")
+		for range 5 {
+			w.lookAt(t, "cp-1")
+		}
+		var d install.Doing
+		if err := json.Unmarshal([]byte(w.hosts["cp-1"].told), &d); err != nil {
+			t.Fatal(err)
+		}
+		if len(w.log) != done || d.Words != "waits for another plan: the plan q of ada replaces w-1" {
+			t.Errorf("before %q: %q, %+v", next, w.log[done:], d)
+		}
+		w.hosts["w-1"].away, w.other = false, nil
+		w.rests(t)
+		if bad := w.wrong(true); bad != "" || !slices.Contains(w.log[done:], next) {
+			t.Errorf("after it: %q\n%s", w.log[done:], bad)
 		}
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	decide "github.com/holdfast/holdfast/internal/decide/dualstack"
 	"github.com/holdfast/holdfast/internal/decide/replace"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
@@ -43,14 +45,29 @@ func (c Carrier) Shares(ctx context.Context, p decide.Plan) (map[string]int, err
 	return out, nil
 }
 
-// Work implements Cluster.
-func (c Carrier) Work(ctx context.Context, p decide.Plan) (string, error) {
+// Stands implements Cluster.
+func (c Carrier) Stands(ctx context.Context, kept *corev1.Node) (bool, error) {
+	n, err := c.API.Node(ctx, kept.Name)
+	if err != nil || n == nil || n.DeletionTimestamp != nil {
+		return false, err
+	}
+	return n.UID == kept.UID || len(n.Spec.PodCIDRs) > 1, nil
+}
+
+// Others implements Cluster.
+func (c Carrier) Others(ctx context.Context, p decide.Plan) (string, error) {
 	lock, err := c.API.ConfigMap(ctx, replace.LockNamespace, replace.LockName)
-	if err != nil {
+	if err != nil || lock[replace.LockKey] == p.ID {
 		return "", err
 	}
-	if lock[replace.LockKey] != p.ID && replace.InForce(lock) != "" {
-		return replace.InForce(lock), nil
+	return replace.InForce(lock), nil
+}
+
+// Work implements Cluster.
+func (c Carrier) Work(ctx context.Context, p decide.Plan) (string, error) {
+	other, err := c.Others(ctx, p)
+	if err != nil || other != "" {
+		return other, err
 	}
 	record, err := c.API.ConfigMap(ctx, annotation.RecordNamespace, annotation.RecordName)
 	if err != nil {

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/holdfast/holdfast/internal/adapter/kube"
 	decide "github.com/holdfast/holdfast/internal/decide/dualstack"
 	install "github.com/holdfast/holdfast/internal/install/dualstack"
@@ -144,6 +146,18 @@ func (c *clusterOf) Shares(context.Context, decide.Plan) (map[string]int, error)
 	}
 	return out, nil
 }
+
+func (c *clusterOf) Stands(_ context.Context, kept *corev1.Node) (bool, error) {
+	return !c.h.town.hosts[kept.Name].gone, nil
+}
+
+func (c *clusterOf) Others(context.Context, decide.Plan) (string, error) {
+	if c.h.town.other != nil {
+		return c.h.town.other.Error(), nil
+	}
+	return "", nil
+}
+
 func (c *clusterOf) Work(context.Context, decide.Plan) (string, error) { return "", nil }
 func (c *clusterOf) Noted(context.Context, decide.Plan) (bool, error)  { return c.h.town.noted, nil }
 

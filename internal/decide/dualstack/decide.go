@@ -30,6 +30,8 @@ const (
 	Note Act = "note"
 	// Share makes the Node of Host anew, with a second share of the pod network.
 	Share Act = "share"
+	// Forget removes the carrier's copy of the Node of Host, which it did not delete.
+	Forget Act = "forget"
 	// Route gives the pod network's configuration both families.
 	Route Act = "route"
 	// Write gives the files of the host both families, and notes the boot.
@@ -48,7 +50,7 @@ const (
 type Step struct {
 	Act  Act
 	Rule string // the rule that decided
-	Host string // whose Node is made anew
+	Host string // whose Node is made anew, or is there
 	// Words explain the step to people. Way says what to type, if only a person can go on.
 	Words, Way string
 }
@@ -65,8 +67,11 @@ func Decide(f Facts) Step {
 	for _, t := range tables {
 		if d, found := plans.First(t, f); found {
 			s := Step{Act: d.Act, Rule: d.Rule, Words: d.Words, Way: d.Way}
-			if s.Act == Share {
+			switch s.Act { //nolint:exhaustive // the others are about no Node
+			case Share:
 				s.Host = f.next()
+			case Forget:
+				s.Host = f.Stands[0]
 			}
 			return s
 		}
@@ -75,7 +80,7 @@ func Decide(f Facts) Step {
 }
 
 // tables are asked one after the other; in each the first rule that fits decides.
-var tables = [][]rule{goneRules, keptRules, serveRules, shareRules, hostRules, overRules}
+var tables = [][]rule{goneRules, keptRules, standsRules, serveRules, shareRules, hostRules, overRules}
 
 // goneRules are about an announcement that the API does not have.
 var goneRules = []rule{
@@ -103,6 +108,14 @@ var keptRules = []rule{
 	{ID: "begin", Act: Begin, When: func(f Facts) bool { return !f.begun() }, Words: words("begins: from here on the plan only goes forward")},
 }
 
+// standsRules are about a Node that the carrier kept to make it anew, and that is there after all: its
+// deletion failed. From now on somebody else may delete it, and it does not come back from the copy then.
+var standsRules = []rule{
+	{ID: "share.stands", Act: Forget, When: func(f Facts) bool { return f.carries() && len(f.Stands) > 0 }, Words: func(f Facts) string {
+		return "the Node " + f.Stands[0] + " is there: the copy of it goes"
+	}},
+}
+
 // serveRules have the control planes know both families, one after the other. A controller
 // manager that knows one family ends as soon as a Node has two shares, so all of them come
 // before the first Node.
@@ -113,6 +126,7 @@ var serveRules = []rule{
 		return "waits for its turn, after " + strings.Join(f.late(f.earlier(), whole), ", ")
 	}},
 	{ID: "serve.carried", Act: Wait, When: func(f Facts) bool { return !f.stage(Served) && !state.Is(f.Carried, true) }, Words: words("waits until the cluster goes on while the API server of this host starts anew"), Way: "holdfast status"},
+	{ID: "serve.others", Act: Wait, When: func(f Facts) bool { return !f.stage(Served) && f.others() }, Words: waitsForOthers, Way: "holdfast status"},
 	{ID: "serve", Act: Serve, When: func(f Facts) bool { return !f.stage(Served) }, Words: words("the API server and the controller manager of this host start anew with both families")},
 	{ID: "serve.all", Act: Wait, When: func(f Facts) bool { return len(f.late(f.controlPlanes(), served)) > 0 }, Words: func(f Facts) string {
 		return "waits until each controller manager knows both families: " + strings.Join(f.late(f.controlPlanes(), served), ", ")
@@ -141,6 +155,7 @@ var hostRules = []rule{
 	{ID: "host.turn", Act: Wait, When: func(f Facts) bool { return !f.stage(Written) && len(f.late(f.before(), settled)) > 0 }, Words: func(f Facts) string {
 		return "waits for its turn, after " + strings.Join(f.late(f.before(), settled), ", ")
 	}},
+	{ID: "host.others", Act: Wait, When: func(f Facts) bool { return !f.stage(Written) && f.others() }, Words: waitsForOthers, Way: "holdfast status"},
 	{ID: "host.write", Act: Write, When: func(f Facts) bool { return !f.stage(Written) }, Words: words("gives kubelet and the container runtime of this host both families, from its next boot on")},
 	{ID: "host.boot", Act: Boot, When: func(f Facts) bool { return !f.stage(Over) && f.Journal.Changed == f.Boot }, Words: words("waits for a planned reboot of this host: kubelet and pods read their addresses when they start"), Way: "holdfast host list"},
 	{ID: "host.await", Act: Wait, When: func(f Facts) bool { return !f.stage(Over) && len(f.late([]string{f.Host}, came)) > 0 }, Words: words("waits until kubelet reports addresses of both families"), Way: "systemctl status kubelet"},
@@ -163,7 +178,7 @@ func (f Facts) Locks(s Step) bool {
 		return false
 	}
 	switch s.Act {
-	case Idle, Drop, Publish, Withdraw: // Publish takes it itself
+	case Idle, Drop, Publish, Withdraw, Forget: // Publish takes it itself, Forget changes this host alone
 		return false
 	case Note, Share, Route, Settle:
 		return true
@@ -171,6 +186,12 @@ func (f Facts) Locks(s Step) bool {
 	}
 	return !f.gone() && len(f.late(f.Plan.Order(), ready)) == 0
 }
+
+// others reports whether another plan may have the lock of all plans. Then the carrier changes nothing of its
+// own either: the replacement of a control plane may need its API server.
+func (f Facts) others() bool { return f.carries() && !state.Is(f.Others, "") }
+
+func waitsForOthers(f Facts) string { return "waits for another plan: " + known(f.Others) }
 
 // ended reports whether the carrier is known to have ended the plan: an announcement that is gone
 // is not enough, since somebody may have deleted it. A carrier that has forgotten the plan says

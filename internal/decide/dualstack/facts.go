@@ -74,6 +74,9 @@ type Facts struct {
 	// Kept are the hosts whose Node the carrier kept, and that have none: it was cut between the two
 	// requests that make a Node anew, and a cordoned worker does not make its Node again.
 	Kept []string
+	// Stands are the hosts of which the carrier has a copy of the Node that it does not need any more: the Node
+	// is there, with both shares, or as it was kept, since its deletion failed.
+	Stands []string
 	// Retired are the hosts of the plan that somebody took out for good, as the list of retired hosts
 	// and their missing Nodes say. Nobody waits for them. A host of which that is not known is not
 	// among them, and is waited for.
@@ -83,6 +86,9 @@ type Facts struct {
 	// both families: their files name them, and what runs was started from these files.
 	// Carried is true if the cluster goes on while its API server starts anew.
 	Serves, Carried state.Fact[bool]
+
+	// Others says, of the carrier, which other plan has the lock of all plans; empty for none.
+	Others state.Fact[string]
 
 	// About the carrier. Work says what else changes hosts or control planes, and Whole what
 	// the redundancy lacks, empty for nothing. Noted is true if kubeadm's configuration in the

@@ -172,6 +172,7 @@ func TestWhatIsUnknownLeadsToNoStep(t *testing.T) {
 			"work": func(f *Facts) { f.Work.Known = false }, "whole": func(f *Facts) { f.Whole.Known = false },
 			"serves": func(f *Facts) { f.Serves.Known = false }, "carried": func(f *Facts) { f.Carried.Known = false },
 			"noted": func(f *Facts) { f.Noted.Known = false }, "routed": func(f *Facts) { f.Routed.Known = false },
+			"others": func(f *Facts) { f.Others.Known = false },
 		} {
 			f := m.facts(0)
 			before := Decide(f)

@@ -102,7 +102,7 @@ func (m model) facts(i int) Facts {
 	}
 	carries := h.plan && f.Carrier() == names[i]
 	if carries {
-		f.Noted, f.Routed, f.Work, f.Whole = state.Known(m.noted), state.Known(m.route), state.Known(""), state.Known("")
+		f.Noted, f.Routed, f.Work, f.Whole, f.Others = state.Known(m.noted), state.Known(m.route), state.Known(""), state.Known(""), state.Known("")
 	}
 	if carries && m.work {
 		f.Work = state.Known("an upgrade")
