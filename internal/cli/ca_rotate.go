@@ -79,7 +79,7 @@ For kubernetes-ca run the command on a control plane. It refuses on a site that 
 earlier release installed. Controller manager and scheduler of each control plane are
 restarted in each phase, and kubelet of each host in the first two; workers come
 after the control planes. A worker that is away holds the rotation too: bring it
-back, or delete its Node and install it anew later. Of two control planes only a
+back, or take it out ('holdfast host remove') and add it later. Of two control planes only a
 reboot restarts kubelet: the command ends with code 3 and names the host; run it again
 after 'holdfast host reboot NAME'. Before the new CA signs, everybody outside has to
 trust it: the command asks. Kubeconfigs that people hold then need another certificate

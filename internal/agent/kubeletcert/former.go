@@ -76,7 +76,7 @@ func (k *Keeper) toFormer(was string, like func(*x509.Certificate) bool) (did st
 	}
 	to, ok := newest(all, like, k.Now())
 	if !ok {
-		return "", fmt.Errorf("the certificate of kubelet %s, and %s has no former one to go back to: delete the Node of this host, and install it anew (docs/runbook/expired-worker.md)",
+		return "", fmt.Errorf("the certificate of kubelet %s, and %s has no former one to go back to: install this host anew, by holdfast host replace (docs/runbook/expired-worker.md)",
 			was, filepath.Dir(link))
 	}
 	if err := relink(link, to.path); err != nil {

@@ -119,7 +119,7 @@ func TestAKubeletWithoutAnyFormerCertificateIsToldOf(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.run("cannot be read: " + w.link())
-	w.run("has no former one to go back to: delete the Node of this host, and install it anew")
+	w.run("has no former one to go back to: install this host anew, by holdfast host replace")
 }
 
 // A host that has not joined yet has no certificate, and nothing to go back to.

@@ -262,7 +262,7 @@ func TestAWorkerGoesBackToNoFileOfAnotherKind(t *testing.T) {
 			}
 			c.write(w)
 			w.word(time.Minute)
-			w.run("is valid only from 2035-11-18T08:00:00Z on, and " + filepath.Dir(w.link()) + " has no former one to go back to: delete the Node of this host, and install it anew")
+			w.run("is valid only from 2035-11-18T08:00:00Z on, and " + filepath.Dir(w.link()) + " has no former one to go back to: install this host anew, by holdfast host replace")
 			if !w.kubelet().Equal(w.later) {
 				t.Error("kubelet's certificate was replaced all the same")
 			}

@@ -184,7 +184,7 @@ func away(hosts []Host) string {
 	}
 	switch {
 	case len(gone) > 0:
-		return strings.Join(gone, " and ") + " not ready: an absent control plane could not read what the others write; bring it back, or delete its Node if it is gone for good"
+		return strings.Join(gone, " and ") + " not ready: an absent control plane could not read what the others write; bring it back, or if it is gone for good: holdfast host replace " + strings.Join(gone, "; holdfast host replace ")
 	case len(silent) > 0:
 		return strings.Join(silent, " and ") + " does not report the keys of its API server: the cluster was installed before encryption existed, the host is being installed, or its agent is not running"
 	}

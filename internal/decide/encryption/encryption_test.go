@@ -43,7 +43,7 @@ func TestWhatIsNext(t *testing.T) {
 		"all is rewritten":                    {encryption.Seen{Wish: keys{2, 1}, Rewritten: 2, Hosts: hosts(keys{2, 1}, keys{2, 1})}, false, encryption.Ask, keys{2}, "key 1 is dropped"},
 		"clear text is dropped":               {encryption.Seen{Wish: keys{1, 0}, Rewritten: 1, Hosts: hosts(keys{1, 0})}, false, encryption.Ask, keys{1}, "clear text is dropped"},
 		"the old one is dropped by one only":  {encryption.Seen{Wish: keys{2}, Rewritten: 2, Hosts: hosts(keys{2}, keys{2, 1})}, true, encryption.Wait, keys{2}, "cp-2"},
-		"a control plane is away":             {encryption.Seen{Hosts: gone}, true, encryption.Refuse, nil, "cp-2 not ready"},
+		"a control plane is away":             {encryption.Seen{Hosts: gone}, true, encryption.Refuse, nil, "bring it back, or if it is gone for good: holdfast host replace cp-2"},
 		"it is away in the middle":            {encryption.Seen{Wish: keys{1, 2}, Hosts: append(hosts(keys{1, 2}), gone[1])}, false, encryption.Refuse, nil, "cp-2 not ready"},
 		"a host is being installed":           {encryption.Seen{Wish: keys{1}, Hosts: hosts(keys{1}, nil)}, true, encryption.Refuse, nil, "cp-2 does not report"},
 		"nobody is there":                     {encryption.Seen{Wish: keys{1}}, true, encryption.Refuse, nil, "no control plane"},

@@ -128,7 +128,7 @@ func Renew(s Site, x Expired, nodes []state.Node, out retired.List, seen, now ti
 
 // anew tells a person how a worker that gets no certificate comes back.
 func anew(node string) string {
-	return "if this host is yours, delete its Node (kubectl delete node " + node + ") and install it anew (docs/runbook/expired-worker.md)"
+	return "if this host is yours, switch it off, and install it anew by: holdfast host replace " + node + " --is-gone " + node + " (docs/runbook/expired-worker.md)"
 }
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -180,7 +180,7 @@ func TestWhichWorkerGetsAnotherCertificate(t *testing.T) {
 		{"the same, with a clock that was ahead", x, with(old), x.Ended.Add(5 * time.Minute), ""},
 
 		{"its Node was deleted", x, []state.Node{controlPlane("cp-1", true), made("worker-2", now.Add(-800*day))}, asleep, "the cluster has no Node worker-1 any more"},
-		{"another host has its name since", x, with(made("worker-1", now.Add(-200*day))), asleep, "belongs to an earlier host of that name"},
+		{"another host has its name since", x, with(made("worker-1", now.Add(-200*day))), asleep, "belongs to an earlier host of that name: if this host is yours, switch it off, and install it anew by: holdfast host replace worker-1 --is-gone worker-1"},
 		{"the same, and that one's Node was made anew", x, with(anew(state.MadeAt(now.Add(-300 * day)))), asleep, "belongs to an earlier host of that name"},
 		{"the same, and nobody understands when", x, with(anew("long ago")), asleep, "belongs to an earlier host of that name"},
 		{"a copy of a key that was replaced", x, with(old), now, "it has a newer one, and this is an old copy"},

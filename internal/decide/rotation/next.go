@@ -416,7 +416,7 @@ func (s Seen) missing() string {
 	case s.Wish.Running() && slices.Equal(away, []string{s.Wish.Turn}):
 		return s.Wish.Turn + " has its turn and is not ready: programs of it start again. Does it last for minutes? Look at that host: holdfast status"
 	case len(away) > 0:
-		return strings.Join(away, " and ") + " not ready: an absent host would not trust what the others sign; bring it back, or delete its Node if it is gone for good"
+		return strings.Join(away, " and ") + " not ready: an absent host would not trust what the others sign; bring it back, or if it is gone for good: " + s.without(away)
 	case len(silent) > 0:
 		return strings.Join(silent, " and ") + " does not report its authorities: the site was installed before this release could replace them, the host is being installed, or its agent is not running"
 	case len(rootless) > 0:
@@ -429,6 +429,19 @@ func (s Seen) missing() string {
 		return "renewing certificates now: " + strings.Join(renew, ", ")
 	}
 	return s.disagree()
+}
+
+// without says how a site goes on without hosts that are gone for good.
+func (s Seen) without(away []string) string {
+	var out []string
+	for _, name := range away {
+		if s.follows(name) {
+			out = append(out, "holdfast host remove "+name+" --is-off "+name)
+		} else {
+			out = append(out, "holdfast host replace "+name)
+		}
+	}
+	return strings.Join(out, "; ")
 }
 
 // disagree names two hosts that derive different authorities from one wish.
