@@ -193,6 +193,7 @@ func (w site) acted(t *testing.T, i int, d Decision) []site {
 	case WritePlan, TakeOver:
 		h.stage, h.gone, h.given, h.taken = d.Plan.Stage, d.Plan.Accepts.Gone, d.Plan.Lost != "", d.Plan.Taken != ""
 		n.late = n.late && d.Plan.Carrier() != names[i]
+		n.saidThere = n.saidThere && d.Act != TakeOver
 		if d.Act == TakeOver && h.knows && !h.stage.Over() {
 			h.traced = true
 			return half(func(n *site) { n.hosts[i].traced = true })
@@ -286,10 +287,10 @@ func (w site) happens() []site {
 		add(h.up && w.cuts > 0, func(n *site) {
 			n.hosts[i].up, n.hosts[i].etcd, n.hosts[i].asked, n.cuts = false, false, false, n.cuts-1
 		})
-		add(!h.up && !h.dead, func(n *site) { n.hosts[i].up = true })
+		add(!h.up && !h.dead, func(n *site) { n.hosts[i].up, n.saidThere = true, n.saidThere && i != 0 })
 		add(!h.up && !h.dead && o.record == state.EtcdSole, func(n *site) { n.hosts[i].dead = true })
-		// A host that took the plan over has to come back itself.
-		early := !h.up && o.stage != "" && (Handing.After(o.stage) || o.stage == Aborted) && (i == 0 || !h.taken)
+		// A host that took the plan over has to come back itself. What the cluster knows counts for the carrier.
+		early := !h.up && o.stage != "" && (Handing.After(o.stage) || o.stage == Aborted) && (i == 0 && (Handing.After(w.lock) || w.lock == Aborted) || i == 1 && !h.taken)
 		add(early && !h.dead && !o.dead && !w.lost, func(n *site) { n.hosts[i].dead = true })
 		add(i == 1 && early && !w.saidLost && o.stage != Aborted, func(n *site) { n.said, n.abort, n.saidLost = false, true, true })
 		add(i == 0 && early && !w.saidThere, func(n *site) { n.abortThere, n.saidThere = false, true })
@@ -435,7 +436,7 @@ func allRules() (out []rule) {
 }
 
 // elsewhere are the rules that only facts bring about which the model does not have.
-var elsewhere = []string{"rest.dry", "rest.begin", "rest.refuse", "back.unknown", "pairing.maintained", "maintain", "hand.maintained", "over.left"}
+var elsewhere = []string{"rest.dry", "rest.begin", "rest.refuse", "back.unknown", "pairing.maintained", "maintain", "hand.maintained", "over.left", ServesRule}
 
 // changed decides by tables in which one rule is changed.
 func changed(t *testing.T, id string, change func(*rule)) {
