@@ -57,6 +57,9 @@ func (g *growth) partBackTwo(ctx context.Context, plan *narrow.Plan) error {
 // takeOverTwo has this host take the plan over and take it back, since the one that carries it is lost. Of a
 // plan that is over only the lock is left.
 func (g *growth) takeOverTwo(ctx context.Context, plan *narrow.Plan) error {
+	if plan.Taken != "" {
+		return coded(command.ExitRefused, "refused: %s took the plan by which %s goes over already, and has to come back", plan.Taken, g.name)
+	}
 	if err := g.lostTwo(ctx, plan, plan.Carrier()); err != nil {
 		return err
 	}

@@ -407,6 +407,20 @@ func TestTheOtherHostTakesAPlanForTwoOverFromALostCarrier(t *testing.T) {
 	}
 }
 
+// TestAPlanForTwoIsTakenOverOnce: the host that did so is not said to be lost on the one that carried it.
+func TestAPlanForTwoIsTakenOverOnce(t *testing.T) {
+	g := newNarrowRun(t, func(int, *growthRun) { t.Error("the command waits") })
+	g.file, g.abort, g.gone = "", true, "m2"
+	g.effects.locked = func(context.Context) (string, error) { return "p1", nil }
+	p := narrowPlan("p1", narrow.TakingBack)
+	p.Taken = "cp-2"
+	put(t, g.store.PutNarrowPlan(p))
+	if err := g.run(t.Context()); exitOfReplace(err) != command.ExitRefused || !strings.Contains(err.Error(), "cp-2 took the plan by which cp-3 goes over already, and has to come back") {
+		t.Error(err)
+	}
+	nothingBegan(t, "it was taken over", g)
+}
+
 // TestACarrierOfWhichNothingIsKnownIsNamed: a person deleted its Node before the other host knew its machine.
 func TestACarrierOfWhichNothingIsKnownIsNamed(t *testing.T) {
 	locked := "p1"
