@@ -366,7 +366,7 @@ func TestAHostThatWasSaidToBeLostTakesItsPartBack(t *testing.T) {
 // TestTheOtherHostTakesAPlanForTwoOverFromALostCarrier by the carrier's machine, until etcd changes hands, also
 // if only the lock of the plan is left.
 func TestTheOtherHostTakesAPlanForTwoOverFromALostCarrier(t *testing.T) {
-	for stage, c := range map[narrow.Stage]struct {
+	for stage, c := range map[narrow.Stage]struct { //nolint:exhaustive // after handing a plan goes forward alone
 		typed, want string
 		serves      bool // the carrier
 	}{

@@ -152,8 +152,8 @@ func (c *clusterOf) Stands(_ context.Context, kept *corev1.Node) (bool, error) {
 }
 
 func (c *clusterOf) Others(context.Context, decide.Plan) (string, error) {
-	if c.h.town.other != nil {
-		return c.h.town.other.Error(), nil
+	if other := c.h.town.other; other != nil {
+		return other.Error(), nil //nolint:nilerr // who has the lock is no error here
 	}
 	return "", nil
 }

@@ -70,7 +70,7 @@ func TestAPlanForTwoIsTakenBackByTheOtherHostIfItsCarrierIsLostForGood(t *testin
 				}
 			}
 			put(p.store(0).PutNarrowWish(wish))
-			switch stage { //nolint:exhaustive // the others are beyond what is taken back
+			switch stage {
 			case narrow.Handing: // on its own disk alone
 				p.play(t, p.at(t, 1, narrow.Pairing))
 				ahead := *p.plan(t, 0)

@@ -72,7 +72,7 @@ var carrierTable = map[Stage][]rule{
 	Preparing:  slices.Concat(leaveRules, copyRules, prepareRules, preparedRules),
 	Dressing:   slices.Concat(leaveRules, copyRules, dressRules, dressedRules),
 	Pairing:    slices.Concat(leaveRules, amendRules, copyRules, wordRules, ringRules, setUpRules, maintainRules, askRules, pairedRules),
-	TakingBack: slices.Concat(lostRules, copyRules, backRules, takenBackRules),
+	TakingBack: slices.Concat(lostRules, copyRules, awaitRules, backRules, takenBackRules),
 	Handing:    slices.Concat(amendRules, maintainRules, turnRules, handRules, askRules, copyRules, unwordRules, manageRules, orderRules, handedRules),
 	Parting:    slices.Concat(amendRules, copyRules, unwordRules, partRules),
 	Forgetting: slices.Concat(copyRules, forgetRules),

@@ -80,6 +80,13 @@ var takeOverRules = []rule{{
 	},
 }}
 
+// awaitRules keep the part of a host that took the plan over until the cluster knows that it did. The other
+// host may come back at a moment at which etcd did not serve, and would go on with what it was told before.
+var awaitRules = []rule{{
+	Step: "N1", ID: "take-over.await", Act: Wait, When: func(f Facts) bool { return f.Plan.Taken == f.Host && !f.Lock.Known },
+	Words: says("waits for the API, to write there that this host took the plan over: %s has to find that, should it come back", there),
+}}
+
 // ServesRule is the rule of a host on which a person says that the other one is lost, although its etcd
 // serves.
 const ServesRule = "lost.serves"
