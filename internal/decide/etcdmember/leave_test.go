@@ -55,6 +55,7 @@ func leavingSentences() []sentence {
 		{"nor beside one that may lack writes", like("who was stopped without leaving leaves once its peer commits nothing because of that", peer(state.EtcdVoter)), state.EtcdIdle, "leave.stopped"},
 		{"nor with a stand-in, which is stopped first", like("who was stopped without leaving leaves once its peer commits nothing because of that", standIn(0xb)), state.EtcdStop, "leave.stop"},
 		{"a learner that stays stopped does not leave", like("who was stopped without leaving leaves once its peer commits nothing because of that", own(state.EtcdLearner)), state.EtcdIdle, "leave.stopped"},
+		{"who has just moved leadership on a slow host looks again", like("who does not know who leads looks again", leavingFor(10500*time.Millisecond)), state.EtcdWait, "leave.look-again"},
 		{"the limit of looking again is its last moment", like("who does not know its members for the moment looks again", leavingFor(LeaveLook)), state.EtcdWait, "leave.look-again"},
 	}
 }
