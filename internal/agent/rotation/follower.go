@@ -175,7 +175,7 @@ func (f *Follower) stranger(err error) error {
 	if _, unknown := errors.AsType[x509.UnknownAuthorityError](err); !unknown {
 		return err
 	}
-	return fmt.Errorf("the API shows a certificate of an authority that this host does not know. Was the host away while 'holdfast ca rotate kubernetes-ca' ran? Then it is installed anew: holdfast host remove %[1]s --is-off %[1]s, if nobody has done that, and holdfast host add %[1]s: %[2]w", f.Node, err)
+	return fmt.Errorf("the API shows a certificate of an authority that this host does not know. Was the host away while 'holdfast ca rotate kubernetes-ca' ran? Then switch it off, type holdfast host remove %[1]s --is-off %[1]s on a control plane, if nobody has done that, and install it anew: holdfast host add %[1]s: %[2]w", f.Node, err)
 }
 
 // read reads the files of this host. A worker lacks a key, so Leaf is what signed

@@ -281,7 +281,7 @@ func TestAWorkerThatSleptThroughARotationKeepsWhatItHas(t *testing.T) {
 		before := w.text(places[rotation.KubernetesCA].trusts)
 		c.rotate(rotation.KubernetesCA)
 		_, err := w.step(t.Context())
-		if err == nil || !strings.Contains(err.Error(), "installed anew: holdfast host remove worker-1 --is-off worker-1") || !strings.Contains(err.Error(), "holdfast host add worker-1") {
+		if err == nil || !strings.Contains(err.Error(), "switch it off, type holdfast host remove worker-1 --is-off worker-1 on a control plane") || !strings.Contains(err.Error(), "holdfast host add worker-1") {
 			t.Errorf("it says %v", err)
 		}
 		if got := w.text(places[rotation.KubernetesCA].trusts); got != before {

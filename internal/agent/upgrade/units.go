@@ -43,6 +43,7 @@ func (f Files) end(ctx context.Context, have, want hostfiles.File) (unended, err
 // start: one may be ordered after a daemon that is yet to start.
 func (f Files) rise(ctx context.Context, list []hostfiles.File) error {
 	var names []string
+	var errs []error
 	for _, want := range list {
 		if !want.Enabled || want.Unit() == "" {
 			continue
@@ -51,21 +52,19 @@ func (f Files) rise(ctx context.Context, list []hostfiles.File) error {
 			continue // its file could not be written, and somebody was told
 		}
 		is, err := f.enabled(ctx, want.Unit())
-		if err != nil {
-			return err
-		}
-		if !is {
+		errs = append(errs, err) // the other units start all the same
+		if err == nil && !is {
 			names = append(names, want.Unit())
 		}
 	}
 	if len(names) == 0 {
-		return nil
+		return errors.Join(errs...)
 	}
-	var errs []error
-	for _, args := range [][]string{{"daemon-reload"}, {"start", "--no-block", "--"}, {"enable", "--quiet", "--no-reload", "--"}} {
-		if len(args) > 1 {
-			args = append(args, names...)
-		}
+	orders := [][]string{{"daemon-reload"}, append([]string{"start", "--no-block", "--"}, names...)}
+	for _, name := range names { // systemd enables none of those in one order if one of them fails
+		orders = append(orders, []string{"enable", "--quiet", "--no-reload", "--", name})
+	}
+	for _, args := range orders {
 		_, err := f.Systemctl(ctx, args...)
 		errs = append(errs, err)
 	}

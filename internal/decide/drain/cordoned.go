@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
 )
 
 // A drain that an administrator alone wants does not go on while all other hosts are cordoned: the
@@ -35,13 +36,29 @@ func (f Facts) cordoned() []corev1.Node {
 func (f Facts) fits(n corev1.Node) bool { return !closed(n.Spec.Taints) || f.alike(n) }
 
 // alike reports whether another node keeps ordinary pods away by taints that this one has, too. Pods
-// that run here tolerate them.
+// that were scheduled here tolerate them.
 func (f Facts) alike(n corev1.Node) bool {
 	return closed(n.Spec.Taints) && !slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool {
 		return closes(t) && !slices.ContainsFunc(f.Node.Spec.Taints, func(own corev1.Taint) bool {
 			return own.Key == t.Key && own.Value == t.Value && own.Effect == t.Effect
 		})
 	})
+}
+
+// tolerated reports whether each pod that would go tolerates the taints of this host. One that ran here
+// before somebody set a taint may not: NoSchedule ends no pod, and no host with that taint takes it.
+func (f Facts) tolerated() bool {
+	p := f.sorted()
+	for _, pod := range slices.Concat(p.evict, p.critical) {
+		for _, taint := range f.Node.Spec.Taints {
+			if closes(taint) && !slices.ContainsFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool {
+				return t.ToleratesTaint(klog.Background(), &taint, false)
+			}) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // takes reports whether another node takes pods of this one now, as far as is known. A cordon of one

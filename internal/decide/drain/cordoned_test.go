@@ -104,7 +104,7 @@ func TestWhereAllOtherHostsAreTaintedThoseTaintedAlikeTakeItsPods(t *testing.T) 
 			{"an administrator's", c.persons, facts(true, drain.Wanted, since, drain.CordonedBy, "drain-wanted-"+since, drain.Began, since)},
 		} {
 			f := by.facts
-			f.Node.Spec.Taints, f.Others, f.Pods = c.taints, c.others, []corev1.Pod{pod("a")}
+			f.Node.Spec.Taints, f.Others, f.Pods = c.taints, c.others, []corev1.Pod{pod("a", tolerates)}
 			if got := said(drain.Begin(f)); got != by.want && (by.want == evict || !strings.Contains(got, by.want)) {
 				t.Errorf("%s, %s: %s\nwant %s", c.sentence, by.who, got, by.want)
 			}
@@ -113,6 +113,22 @@ func TestWhereAllOtherHostsAreTaintedThoseTaintedAlikeTakeItsPods(t *testing.T) 
 			}
 		}
 	}
+}
+
+// TestAPodFromBeforeATaintStaysWhereAllHostsHaveIt: it would run nowhere, also after the boot.
+func TestAPodFromBeforeATaintStaysWhereAllHostsHaveIt(t *testing.T) {
+	f := began(time.Hour)
+	f.Node.Spec.Taints, f.Others, f.Pods = controlPlane, []corev1.Node{taintedOther("cp-2")}, []corev1.Pod{pod("a", tolerates), pod("old")}
+	if got := said(drain.Begin(f)); !strings.Contains(got, "NotDrained") {
+		t.Errorf("got %s", got)
+	}
+	if !drain.Foresee(f).Nowhere {
+		t.Error("it is not foreseen that it keeps its pods")
+	}
+}
+
+func tolerates(p *corev1.Pod) {
+	p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}}
 }
 
 // TestAnAdministratorsDrainWaitsWhileAllOtherHostsAreCordoned: pods would run nowhere. A host's own

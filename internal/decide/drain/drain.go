@@ -319,9 +319,11 @@ func Since(annotations map[string]string) (time.Time, bool) {
 
 func (f Facts) time() *string { return new(f.Now.UTC().Format(time.RFC3339)) }
 
-// nowhere reports whether no other node is there that may have pods of this one. One that is
-// away comes back, and counts.
-func (f Facts) nowhere() bool { return !slices.ContainsFunc(f.Others, f.fits) }
+// nowhere reports whether no other node is there that may have pods of this one, or one of the pods
+// that would go. One that is away comes back, and counts.
+func (f Facts) nowhere() bool {
+	return !slices.ContainsFunc(f.Others, f.fits) || f.allClosed() && !f.tolerated()
+}
 
 // nobody reports whether each other node that takes pods is known not to be ready. Pods that
 // were evicted then would run nowhere until one is back. An administrator's drain counts one that

@@ -14,10 +14,11 @@ const unitDir = "/etc/systemd/system/"
 var kinds = []string{".service", ".socket", ".timer", ".path", ".target"}
 
 // ownOrder are the units that start and end in the order of the way alone: what etcd runs on, and
-// the agent, which may be the one who asks.
+// the agent, which may be the one who asks. The end of holdfast-leave empties a host, and what writes
+// packages or the boot loader's menu is not ended while it does.
 var ownOrder = []string{
-	"containerd.service", "corosync.service", "holdfast-agent.service", "kubelet.service",
-	"pacemaker.service", "podman-etcd.service", "podman.service", "podman.socket",
+	"containerd.service", "corosync.service", "holdfast-agent.service", "holdfast-configure.service", "holdfast-leave.service",
+	"holdfast-patch.service", "kubelet.service", "pacemaker.service", "podman-etcd.service", "podman.service", "podman.socket",
 }
 
 // Unit returns the name of the unit that a file is; empty if it is none that comes and goes with
