@@ -308,7 +308,7 @@ func (a *Agent) cannot(ctx context.Context, desired state.Fact[string], err erro
 }
 
 // cannotSay tells why a host does not know how far it is with what it is to do: it cannot read its journal.
-// What one said that has what it is to have, as far as its node says, stays.
+// A host at rest, which has what its node says it is to have, keeps what it said last.
 func (a *Agent) cannotSay(ctx context.Context, err error) error {
 	has := a.annotations()
 	desired, current := has[rollout.DesiredConfig], has[rollout.CurrentConfig]

@@ -65,7 +65,7 @@ func (p *trio) look(i int, job Job) narrow.Facts {
 	}
 	other := p.off != 1-i
 	ring := state.Known(h.ring)
-	// What of the cluster's objects is of two counts for the host that carries the plan.
+	// The host that carries the plan answers for the cluster's objects: they are those of two, or not.
 	objects := i == 0 || job.Plan != nil && job.Plan.Taken == names[i]
 	f := narrow.Facts{
 		Now: noon, Host: names[i], Peer: names[1-i], ControlPlanes: 3, Plan: job.Plan, Wish: job.Wish, Record: state.Known(h.record), Contact: state.Known(other && h.ring && p.hosts[1-i].ring),
