@@ -91,7 +91,7 @@ func (h Host) reading() (reading, error) {
 	return reading{j: j, number: number}, err
 }
 
-// common gathers what the agent and the parachute both know. taken is true if an administrator takes
+// common gathers what the agent and the parachute both know of this host. taken is true if an administrator takes
 // the host back.
 func (h Host) common(ctx context.Context, j parachute.Journal, kind parachute.Kind, releases Releases, taken bool) (f parachute.Facts, err error) {
 	f.Kind = kind
@@ -119,6 +119,13 @@ func (h Host) common(ctx context.Context, j parachute.Journal, kind parachute.Ki
 	}
 	f.Whole = whole(ctx, releases, old, j.Step.Trying() || j.Step == parachute.Returning || j.Step == parachute.Accepted && taken)
 	f.Newer = h.Newer(old, f.Running)
+	return f, nil
+}
+
+// serving gathers who serves. It comes last: whoever goes away while other facts are gathered is known
+// to be away.
+func (h Host) serving(ctx context.Context, f *parachute.Facts, step parachute.Step) {
+	kind := f.Kind
 	if kind != parachute.Worker {
 		f.Serves = h.Serves(ctx)
 	}
@@ -127,10 +134,9 @@ func (h Host) common(ctx context.Context, j parachute.Journal, kind parachute.Ki
 		f.Spare, f.Few = h.Spare(ctx)
 	}
 	f.PeerGone = kind == parachute.OfTwo && h.PeerGone()
-	if kind == parachute.OfTwo && j.Step.Trying() {
+	if kind == parachute.OfTwo && (step == parachute.Prepare || step.Trying()) {
 		f.Apart = h.Apart(ctx)
 	}
-	return f, nil
 }
 
 // whole tells whether a release lies here whole. Where a host returns, or may have to, a containerd
@@ -182,9 +188,6 @@ func (a *Agent) facts(turn state.Fact[annotation.Turn]) gather {
 		if err != nil {
 			return f, err
 		}
-		if a.Kind != parachute.Alone { // it has no peer that could come back
-			f.PeerAway, f.PeerBack = a.away(state.Is(f.PeerServes, true))
-		}
 		if turn.Known {
 			f.Turn, f.Closed = state.Known(turn.Value.Of()), state.Known(turn.Value.Closed)
 		}
@@ -198,7 +201,8 @@ func (a *Agent) facts(turn state.Fact[annotation.Turn]) gather {
 		case parachute.Armed:
 			f.Timer, err = a.Armed(ctx, j.From)
 		case parachute.Proving, parachute.Started, parachute.Returning:
-			f.Proof = a.Prove(ctx, f.Running)
+			proof := a.Prove(ctx, f.Running)
+			f.Proof, a.shown = proof.Twice(a.shown), proof
 		case parachute.None, parachute.Accepted, parachute.Returned:
 			if f.Daemons {
 				err = a.Journal.SetDown(false)
@@ -209,6 +213,10 @@ func (a *Agent) facts(turn state.Fact[annotation.Turn]) gather {
 				f.Held, err = a.holds()
 			}
 		case parachute.Switched:
+		}
+		a.serving(ctx, &f, j.Step)
+		if a.Kind != parachute.Alone { // it has no peer that could come back
+			f.PeerAway, f.PeerBack = a.away(state.Is(f.PeerServes, true))
 		}
 		return f, err
 	}

@@ -172,6 +172,8 @@ type Agent struct {
 	// missed is when no other control plane was known to serve last, and missing since when none
 	// has been, zero while one is. Only the loop that acts uses them.
 	missed, missing time.Time
+	// shown is what the running release showed at the last look. Only the loop that acts uses it.
+	shown parachute.Proof
 	// rising is what was last said of a raise. failing is the act that failed last. Only the
 	// loop that acts uses it.
 	rising  string
@@ -270,6 +272,9 @@ func (a *Agent) step(ctx context.Context) (loop.Result, error) {
 	out := loop.Result{Changed: a.changed(before, action)}
 	if out.Changed != "" {
 		a.Event(state.PlanEvent(out.Changed))
+	}
+	if action.Remain {
+		a.remain()
 	}
 	err = a.do(ctx, action)
 	a.tried(action, err)
@@ -380,18 +385,6 @@ func (a *Agent) goBack(ctx context.Context, j parachute.Journal) error {
 	return a.Return(ctx)
 }
 
-// wayLimit bounds how long a return waits for etcd's leadership to move.
-const wayLimit = 5 * time.Second
-
-// makeWay gives virtual IPs and etcd's leadership away before the daemons end, as far as
-// somebody takes them. A host that has to go back does so anyway.
-func (a *Agent) makeWay(ctx context.Context) {
-	a.depart(ctx)
-	ctx, cancel := context.WithTimeout(ctx, wayLimit)
-	defer cancel()
-	_, _ = a.GiveLead(ctx)
-}
-
 // arm makes the parachute ready, where it is not: after the end of a way it is gone. One that lies
 // there is left alone: the release to which the host returns has written it, and this one may write
 // other texts, or know less of the files of both.
@@ -444,40 +437,6 @@ func (a *Agent) drains() bool {
 		}
 	}
 	return false
-}
-
-// gaveAway reports whether others have the leadership of etcd, and may have the virtual IPs.
-func (a *Agent) gaveAway(ctx context.Context) (bool, error) {
-	a.mu.Lock()
-	left := a.stay != nil
-	a.mu.Unlock()
-	if !left {
-		return false, nil
-	}
-	return a.GiveLead(ctx)
-}
-
-func (a *Agent) depart(ctx context.Context) {
-	a.mu.Lock()
-	left := a.stay != nil
-	a.mu.Unlock()
-	if left {
-		return
-	}
-	stay := a.cluster.Leave(ctx)
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.stay = stay
-}
-
-// remain lets the host have its virtual IPs again.
-func (a *Agent) remain() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.stay != nil {
-		a.stay()
-		a.stay = nil
-	}
 }
 
 // settle ends what only a way needs: pods come back, and so do virtual IPs.

@@ -77,6 +77,7 @@ func (p Parachute) barred(ctx context.Context) (string, error) {
 // the host back, since the agent that should have heard of that may never run.
 func (p Parachute) facts(ctx context.Context, j parachute.Journal) (parachute.Facts, error) {
 	f, err := p.common(ctx, j, p.Kind, p.Releases, false)
+	p.serving(ctx, &f, j.Step)
 	if err == nil && parachute.Unheard(j, f, p.Now()) {
 		if turn := p.Turn(ctx); turn.Known && turn.Value.Wish == parachute.GoBack {
 			f.Turn = turn

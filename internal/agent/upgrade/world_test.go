@@ -64,8 +64,13 @@ type world struct {
 	fails map[string]error
 	// otherText is true if the release that runs would write another parachute.
 	otherText bool
-	// apart is true while Corosync has no other host.
-	apart bool
+	// apart is true while Corosync has no other host, lost while etcd has no quorum for that.
+	apart, lost bool
+	// unpeered is since when no other control plane has served, zero while one does.
+	unpeered time.Time
+	// proves and returns are called before the host looks at what a release shows, and before it is
+	// told to return.
+	proves, returns func()
 	// peerGone is true once the other control plane was taken out for good.
 	peerGone    bool
 	leads, left bool
@@ -212,6 +217,9 @@ func (w *world) effects() Host {
 		Spare: func(context.Context) (state.Fact[bool], bool) { return w.peer, false },
 		Newer: func(string, string) state.Fact[string] { return state.Known(w.newer) },
 		Prove: func(_ context.Context, release string) parachute.Proof {
+			if w.proves != nil {
+				w.proves()
+			}
 			out := parachute.Proof{}
 			for _, c := range parachute.Criteria() {
 				out[c.ID] = state.Known(w.serves() && (release == oldOne || c.ID != w.bad))
@@ -245,6 +253,9 @@ func (w *world) effects() Host {
 		Start:  func(context.Context) error { return w.start() },
 		Return: func(context.Context) error {
 			w.madeWay = w.left && !w.leads
+			if w.returns != nil {
+				w.returns()
+			}
 			return w.run() //nolint:contextcheck // it is a program of its own
 		},
 	}
@@ -262,7 +273,7 @@ func (w *world) link(to string) {
 }
 
 // serves: daemons of two releases would be a mixture.
-func (w *world) serves() bool { return w.daemons["kubelet"] == w.program("kubelet") }
+func (w *world) serves() bool { return !w.lost && w.daemons["kubelet"] == w.program("kubelet") }
 
 // errNoStart is what systemd says of a containerd that does not start. Nothing starts after it.
 var errNoStart = errors.New("start containerd: it has failed")
@@ -380,6 +391,23 @@ func (w *world) loop() {
 	w.expect(err)
 	w.asleep = err == nil && result.Again == 0
 	w.next = w.now.Add(max(result.Again, 0))
+	w.hasItsVIPs()
+}
+
+// mostUnpeered is for how long a host that serves may leave its virtual IPs to a peer that is gone:
+// a peer that only answers late shows itself within it.
+const mostUnpeered = 20 * time.Second
+
+// hasItsVIPs: the only host that serves may have the virtual IPs.
+func (w *world) hasItsVIPs() {
+	switch {
+	case state.Is(w.peer, true):
+		w.unpeered = time.Time{}
+	case w.unpeered.IsZero():
+		w.unpeered = w.now
+	case w.left && w.serves() && w.now.Sub(w.unpeered) > mostUnpeered:
+		w.t.Errorf("nobody has the virtual IPs %s after the peer went: %+v", w.now.Sub(w.unpeered), w.journal())
+	}
 }
 
 func (w *world) expect(err error) {

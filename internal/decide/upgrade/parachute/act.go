@@ -45,4 +45,7 @@ type Action struct {
 	// Held is why the host does not return although it would, while it goes on all the same. A
 	// host that holds says so in Why.
 	Held string
+	// Remain is true if a host that waits may have the virtual IPs again that it has given up:
+	// perhaps nobody else has them.
+	Remain bool
 }

@@ -1,6 +1,7 @@
 package parachute
 
 import (
+	"maps"
 	"strings"
 	"time"
 
@@ -77,6 +78,19 @@ const whole = 5 * time.Minute
 // Proof holds what the new release has shown, by the ID of a criterion. One that
 // nobody could find out is unknown.
 type Proof map[string]state.Fact[bool]
+
+// Twice returns the proof of a look that counts as not shown only what the look before did not show
+// either; what was not shown once is unknown. A peer that loses its power in the middle of a look takes
+// etcd's quorum with it before anybody knows that it is gone.
+func (p Proof) Twice(before Proof) Proof {
+	out := maps.Clone(p)
+	for id, shown := range p {
+		if state.Is(shown, false) && !state.Is(before[id], false) {
+			out[id] = state.Fact[bool]{}
+		}
+	}
+	return out
+}
 
 // missed returns the criteria that are not met although their time is over: those
 // that failed, and those that are unknown.

@@ -113,6 +113,12 @@ func TestWhatAHostDoesNext(t *testing.T) {
 			f.Trial, f.PeerServes, f.PeerAway = time.Second, state.Known(false), 30*time.Second
 		}},
 		{Prepare, "its peer gives no answer in time", func(_ *Journal, f *Facts) { f.PeerServes = state.Fact[bool]{} }},
+		{Prepare, "its peer gives no answer in time, and Corosync has it", func(_ *Journal, f *Facts) {
+			f.PeerServes, f.PeerAway, f.Apart = state.Fact[bool]{}, 9*time.Second, state.Known(false)
+		}},
+		{Prepare, "its peer gives no answer in time, and Corosync has no other host", func(_ *Journal, f *Facts) {
+			f.PeerServes, f.Apart = state.Fact[bool]{}, state.Known(true)
+		}},
 		{Prepare, "its peer has been away for 29 s", func(_ *Journal, f *Facts) { f.PeerServes, f.PeerAway = state.Known(false), 29*time.Second }},
 		{Prepare, "its peer has been away for 30 s", func(_ *Journal, f *Facts) { f.PeerServes, f.PeerAway = state.Known(false), 30*time.Second }},
 		{Prepare, "a drain does not end", func(j *Journal, f *Facts) { f.Released, j.Since = false, noon.Add(-31*time.Minute) }},
@@ -279,6 +285,9 @@ func TestWhatAHostDoesNext(t *testing.T) {
 		fmt.Fprintf(&out, "%s: %s\n  %s -> %q, attempt %d: %s\n", c.step, c.what, a.Act, a.Journal.Step, a.Journal.Attempts, a.Why)
 		if a.Held != "" {
 			fmt.Fprintf(&out, "  held: %s\n", a.Held)
+		}
+		if a.Remain {
+			out.WriteString("  it may have its virtual IPs again\n")
 		}
 	}
 	for _, r := range rules {
@@ -454,5 +463,21 @@ func TestAJournalOutlivesATornWrite(t *testing.T) {
 		if s, _, err := read(older, []byte(text)); s != Leave || err != nil {
 			t.Errorf("%s: %s %v", what, s, err)
 		}
+	}
+}
+
+// TestWhatWasNotShownOnceIsUnknown: two looks have to miss the same.
+func TestWhatWasNotShownOnceIsUnknown(t *testing.T) {
+	yes, no, unknown := state.Known(true), state.Known(false), state.Fact[bool]{}
+	for _, c := range []struct{ before, now, want state.Fact[bool] }{
+		{no, no, no}, {yes, no, unknown}, {unknown, no, unknown}, {no, yes, yes}, {yes, yes, yes}, {no, unknown, unknown},
+	} {
+		now := Proof{"etcd": c.now}
+		if got := now.Twice(Proof{"etcd": c.before}); got["etcd"] != c.want || now["etcd"] != c.now {
+			t.Errorf("%+v, and before %+v: %+v, and not %+v", c.now, c.before, got["etcd"], c.want)
+		}
+	}
+	if got := (Proof{"etcd": no}).Twice(nil); got["etcd"] != unknown {
+		t.Errorf("at the first look: %+v", got)
 	}
 }
