@@ -141,6 +141,12 @@ func (tr *trial) bootsByHand(host string) {
 	tr.Logf("%s", tr.On(host, "journalctl --unit=holdfast-leave --output=cat --no-pager"))
 	// The test judges the clients until two members vote again and the virtual IPs rest.
 	tr.Eventually(labsite.WholeWithin, "the site is whole", func() error { return tr.Whole(tr.Context()) })
+	tr.asAfterBootByHand(host, since)
+}
+
+// asAfterBootByHand checks what clients noticed since a person booted a host of a site that is whole again.
+func (tr *trial) asAfterBootByHand(host string, since time.Time) {
+	tr.Helper()
 	tr.Trial.Took("from the order until the site is whole", time.Since(since))
 	tr.Noticed("", since)
 	most := aloneGap
@@ -155,6 +161,38 @@ func (tr *trial) bootsByHand(host string) {
 	tr.nobodyFenced()
 }
 
+// TestAHostThatAPersonBootsInMaintenance has a person put Pacemaker into maintenance, where it stops
+// nothing, and type `systemctl reboot` on one of two control planes. Its etcd leaves in order all the
+// same, and the other host writes on. The maintenance ends after the boot.
+//
+// It takes about four minutes.
+func TestAHostThatAPersonBootsInMaintenance(t *testing.T) {
+	const scenario = "systemctl reboot in Pacemaker's maintenance"
+	hosts := open(t).ControlPlanes()
+	if len(hosts) != 2 {
+		leaveOut(t, scenario, "only two control planes have Pacemaker")
+		return
+	}
+	play(t, scenario, func(tr *trial) { tr.bootsInMaintenance(hosts[0], hosts[1]) })
+}
+
+func (tr *trial) bootsInMaintenance(host, other string) {
+	tr.Helper()
+	tr.movesPods(host)
+	before, since := tr.boot(host), tr.Now()
+	tr.On(other, "pcs property set maintenance-mode=true")
+	tr.On(host, "systemctl --no-block reboot")
+	tr.Eventually(rolledWithin, host+" has booted", func() error { return tr.rebooted(host, before) })
+	tr.Trial.Took("from the order until it has booted", time.Since(since))
+	tr.Logf("%s", tr.On(host, "journalctl --unit=holdfast-leave --output=cat --no-pager"))
+	if runs := tr.On(host, "systemctl is-active kubelet || true"); strings.TrimSpace(runs) == "active" {
+		tr.Errorf("kubelet runs, though Pacemaker is in maintenance: this was no maintenance")
+	}
+	tr.On(other, "pcs property set maintenance-mode=false")
+	tr.Eventually(labsite.WholeWithin, "the site is whole", func() error { return tr.Whole(tr.Context()) })
+	tr.asAfterBootByHand(host, since)
+}
+
 // What clients notice when a person boots a host without a word: its pods have moved,
 // and then its virtual IPs, while the shutdown waits. Without the move of the pods 2,500
 // requests of the same clients failed, and without that of the virtual IPs 15.
@@ -165,14 +203,22 @@ const (
 
 // booted returns nil once a host has booted since another boot, and takes pods.
 func (tr *trial) booted(host, before string) error {
-	if now, err := tr.Sh(tr.Context(), host, sinceWhen); err != nil || strings.TrimSpace(now) == before {
-		return errors.Join(err, errors.New("it has not booted"))
+	if err := tr.rebooted(host, before); err != nil {
+		return err
 	}
 	n, err := tr.node(host)
 	if err == nil && (!labsite.Ready(n) || n.Spec.Unschedulable) {
 		err = fmt.Errorf("it is ready: %v, cordoned: %v", labsite.Ready(n), n.Spec.Unschedulable)
 	}
 	return err
+}
+
+// rebooted returns nil once a host has booted since another boot.
+func (tr *trial) rebooted(host, before string) error {
+	if now, err := tr.Sh(tr.Context(), host, sinceWhen); err != nil || strings.TrimSpace(now) == before {
+		return errors.Join(err, errors.New("it has not booted"))
+	}
+	return nil
 }
 
 // sinceWhen prints what tells one boot of a host from another one.
