@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/decide/etcdmember"
 	"github.com/holdfast/holdfast/internal/decide/mayhold"
 	"github.com/holdfast/holdfast/internal/decide/podmanetcd"
 	"github.com/holdfast/holdfast/internal/keeper/keeperclient"
@@ -24,6 +25,11 @@ import (
 // StopLimit bounds how long a stop waits for etcd's end. It is below the limit
 // of Pacemaker's action, so that Pacemaker still reads the reason.
 const StopLimit = 80 * time.Second
+
+// toldLimit bounds how long a stop that etcd has ended waits until the peer has read what it needs in
+// order to go on alone. Once Pacemaker ends nobody can tell it any more, and the peer would have no
+// leader until this host is back: on a machine short of processors that was a minute (lab, 2026-12-01).
+const toldLimit = 10 * time.Second
 
 // handler returns the handler for requests on the daemon's socket.
 func (d *daemon) handler() http.Handler {
@@ -185,7 +191,7 @@ func answer(err error) podmanetcd.Answer {
 	return podmanetcd.Answer{Code: podmanetcd.Generic, Reason: strings.ReplaceAll(err.Error(), "\n", "; ")}
 }
 
-// stop answers once etcd has ended. A loop that hangs says nothing about etcd: if it is not
+// stop answers once etcd has ended, and the peer knows what it needs to know. A loop that hangs says nothing about etcd: if it is not
 // about to start anything, what this host sees counts then, as without a keeper. A failure has
 // the host fenced.
 func (d *daemon) stop(w http.ResponseWriter, r *http.Request) {
@@ -214,6 +220,11 @@ func (d *daemon) stop(w http.ResponseWriter, r *http.Request) {
 		reply(w, podmanetcd.Answer{Code: podmanetcd.Generic, Reason: "etcd did not stop: " + last.Verdict.Reason + " " + last.Problem})
 		return
 	}
+	told, end := context.WithTimeout(ctx, toldLimit)
+	defer end()
+	_, _ = k.await(told, func(r state.EtcdReport) bool {
+		return r.Wish != state.EtcdStopped || !etcdmember.Unread(r.Snapshot)
+	})
 	reply(w, podmanetcd.Answer{})
 }
 

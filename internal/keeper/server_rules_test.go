@@ -139,6 +139,46 @@ func TestAStopSucceedsOnceNeitherEtcdNorAStandInRuns(t *testing.T) {
 	})
 }
 
+// TestAStopWaitsAMomentUntilThePeerKnows that this host left: once Pacemaker ends, nobody tells it.
+func TestAStopWaitsAMomentUntilThePeerKnows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		departs := state.EtcdSnapshot{
+			Record:    state.Known(state.EtcdRecord{State: state.EtcdDeparting, Seq: 4, Member: 0xa}),
+			Local:     state.EtcdLocal{Running: state.Known(false), StandIn: state.Known(state.MemberID(0))},
+			Pacemaker: state.EtcdPacemaker{Contact: state.Known(true), Ring: 7},
+			Statement: state.Known(state.EtcdStatement{Ring: 7, SeenSeq: 3, Record: state.EtcdRecord{State: state.EtcdPair, Member: 0xb}}),
+		}
+		read := departs
+		read.Statement.Value.SeenSeq = 4
+		for rule, c := range map[string]struct {
+			later state.EtcdReport
+			want  time.Duration
+		}{
+			"the peer reads it":           {state.EtcdReport{Wish: state.EtcdStopped, Snapshot: read}, 3 * time.Second},
+			"the peer never reads it":     {state.EtcdReport{Wish: state.EtcdStopped, Snapshot: departs}, toldLimit},
+			"Pacemaker starts etcd again": {state.EtcdReport{Wish: state.EtcdStarted, Snapshot: departs}, 3 * time.Second},
+		} {
+			k := newKeeper(t, &world{}, state.EtcdStarted)
+			d := newDaemon(Options{Host: "alpha", Now: time.Now, Log: logOf(t)}, effects{}, records.Files{Root: t.TempDir()}, "")
+			d.kept.Store(k)
+			k.report = state.EtcdReport{Wish: state.EtcdStopped, Snapshot: departs}
+			began := time.Now()
+			go func() {
+				time.Sleep(3 * time.Second)
+				k.mu.Lock()
+				defer k.mu.Unlock()
+				k.report = c.later
+				close(k.changed)
+				k.changed = make(chan struct{})
+			}()
+			a := answerIn(t, asked(t, d, http.MethodPost, "/stop", ""))
+			if took := time.Since(began); a != (podmanetcd.Answer{}) || took != c.want {
+				t.Errorf("%s: %+v after %s", rule, a, took)
+			}
+		}
+	})
+}
+
 func TestAStopThatCannotBeNotedHasFailed(t *testing.T) {
 	k := newKeeper(t, &world{}, state.EtcdStarted)
 	k.SaveWish = func(state.EtcdWishNote) error { return errors.New("no space") }

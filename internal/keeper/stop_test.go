@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/records"
+	"github.com/holdfast/holdfast/internal/decide/etcdmember"
 	"github.com/holdfast/holdfast/internal/decide/podmanetcd"
 	"github.com/holdfast/holdfast/internal/keeper/act"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -155,6 +156,9 @@ func TestNoPartOfARoundOutlastsPacemakersPatience(t *testing.T) {
 		if limit := act.Limit(a) + slack; inspectTime+limit > podmanetcd.Overdue || limit >= StopLimit {
 			t.Errorf("%s may take %s, a monitor waits %s and a stop %s", a, limit, podmanetcd.Overdue, StopLimit)
 		}
+	}
+	if limit := etcdmember.LeaveLimit + act.Limit(state.EtcdStop); limit > StopLimit {
+		t.Errorf("a leave and the end of an etcd that hangs may take %s, and a stop %s", limit, StopLimit)
 	}
 	if limit := restartTime + slack; inspectTime+limit > podmanetcd.Overdue || limit >= StopLimit {
 		t.Errorf("a restart in place may take %s", limit)

@@ -46,12 +46,15 @@ const (
 	// whether its peer can carry the cluster. On a busy host etcd was late with one
 	// answer: the host stopped without leaving, and its peer could not write until
 	// it was back (48 s, measured in the lab). Where two cores were short of time for
-	// all else, each look took 2 to 3 s and 8 s were three of them: the peer had half of
+	// all else, looks took up to 7 s and 8 s were one or three of them: the peer had half of
 	// the votes for 60 s (2026-12-01).
-	LeaveLook = 15 * time.Second
+	LeaveLook = 25 * time.Second
 	// LeaveLimit is how long a leaving member waits for its removal before it stops
-	// anyway and gives its data directory up.
-	LeaveLimit = 20 * time.Second
+	// anyway and gives its data directory up. Both serve meanwhile. On such a machine the
+	// peer read only after 10 s that this host leaves, which after 20 s had stopped a
+	// second before its removal (2026-12-01). A stop of Pacemaker has time for this and
+	// for an etcd that hangs (keeper.StopLimit).
+	LeaveLimit = 30 * time.Second
 )
 
 // Rule is one line of the table, for a reader.

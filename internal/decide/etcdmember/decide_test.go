@@ -254,7 +254,7 @@ func protocol() []sentence {
 		{"who stays writes sole when it has seen that", host(peer(state.EtcdDeparting)), state.EtcdWriteRecord, "equal.peer-departs"},
 		{"and removes the leaver", host(own(state.EtcdSole), peer(state.EtcdDeparting)), state.EtcdRemove, "lead.remove-departing"},
 		{"the leaver waits for its removal", host(leaves, follows, own(state.EtcdDeparting), peer(state.EtcdSole)), state.EtcdWait, "leave.await-removal"},
-		{"and not for ever", host(leaves, follows, own(state.EtcdDeparting), peer(state.EtcdSole), at(func(s *state.EtcdSnapshot) { s.Pacemaker.LeavingFor = LeaveLimit + 1 })), state.EtcdStop, "leave.stop"},
+		{"and not for ever", host(leaves, follows, own(state.EtcdDeparting), peer(state.EtcdSole), leavingFor(LeaveLimit+1)), state.EtcdStop, "leave.stop"},
 		{"removed: the leaver stops", host(leaves, follows, own(state.EtcdDeparting), peer(state.EtcdSole), members(beta)), state.EtcdStop, "leave.stop"},
 		{"who was stopped without leaving leaves once its peer commits nothing because of that", host(staysStopped), state.EtcdWriteRecord, "leave.depart-stopped"},
 		{"a departing member whose etcd has stopped yields", host(leaves, stopped, own(state.EtcdDeparting)), state.EtcdWriteRecord, "leave.yield"},

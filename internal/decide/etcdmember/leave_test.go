@@ -78,3 +78,52 @@ func peerStalledBefore(d time.Duration) change {
 func peerStalls(d time.Duration) change {
 	return func(s *state.EtcdSnapshot) { s.Statement.Value.Stalled = d }
 }
+
+// TestAPeerThatGaveItsCopyUpAndLeftIsGoneOnWithout: a host that boots says that it gave its copy up, and
+// is gone a moment later. Nobody waits for it, and nothing else proves that it cannot act.
+func TestAPeerThatGaveItsCopyUpAndLeftIsGoneOnWithout(t *testing.T) {
+	gaveUp := func(kind state.ProofKind, member state.MemberID) change {
+		return func(s *state.EtcdSnapshot) { s.Record.Value.Proof = state.EtcdProof{Kind: kind, Member: member} }
+	}
+	takesOver := own(state.EtcdTakingOver)
+	prove(t, []sentence{
+		{"the record has the proof: a stand-in casts its vote", host(gonePeer, takesOver, noLeader, gaveUp(state.ProofYielded, 0xb)), state.EtcdStartStandIn, "take-over.stand-in"},
+		{"and it is removed", host(gonePeer, takesOver, standIn(0xb), gaveUp(state.ProofYielded, 0xb)), state.EtcdRemove, "take-over.remove"},
+		{"a stand-in stays if the peer is back and has said nothing", host(unsaid, takesOver, noLeader, standIn(0xb), gaveUp(state.ProofYielded, 0xb)), state.EtcdWait, "silent.wait"},
+		{"it proves nothing about another member", host(gonePeer, takesOver, noLeader, gaveUp(state.ProofYielded, 0xd)), state.EtcdWait, "gone.unproved"},
+		{"a release of before does not say which one", host(gonePeer, takesOver, noLeader, gaveUp(state.ProofYielded, 0)), state.EtcdWait, "gone.unproved"},
+		{"other proofs end with contact", host(gonePeer, takesOver, noLeader, gaveUp(state.ProofFenced, 0xb)), state.EtcdWait, "gone.unproved"},
+		{"a peer that waited may start", host(gonePeer, takesOver, noLeader, gaveUp(state.ProofWaiting, 0xb)), state.EtcdWait, "gone.unproved"},
+		{"a survivor asks for a proof of its own", host(gonePeer, own(state.EtcdSole), noLeader, gaveUp(state.ProofYielded, 0xb)), state.EtcdWait, "gone.unproved"},
+		{"nor does a host that boots start alone by it", host(rebooted, takesOver, gaveUp(state.ProofYielded, 0xb)), state.EtcdAskHuman, "alone.unproved"},
+	})
+	v := Decide(host(peer(state.EtcdDeparting), own(state.EtcdSole), noLeader, peerStopped, peerYields(0xb)))
+	if v.Record == nil || v.Record.Proof.Kind != state.ProofYielded || v.Record.Proof.Member != 0xb {
+		t.Errorf("what the peer gave up is not noted: %+v", v.Record)
+	}
+}
+
+// TestAStopIsToldBeforeItEnds: without the word that a host departs, or gave its copy up, its peer has
+// half of the votes until the host is back.
+func TestAStopIsToldBeforeItEnds(t *testing.T) {
+	unread := at(func(s *state.EtcdSnapshot) { s.Statement.Value.SeenSeq = s.Record.Value.Seq - 1 })
+	for sentence, c := range map[string]struct {
+		s    state.EtcdSnapshot
+		want bool
+	}{
+		"the peer has not read that it departs":                    {host(leaves, stopped, own(state.EtcdDeparting), unread), true},
+		"the peer has read it, and it is about to yield":           {host(leaves, stopped, own(state.EtcdDeparting)), true},
+		"the peer has not read that it gave its copy up":           {host(leaves, stopped, own(state.EtcdDeparting), yields(0xa), unread), true},
+		"the peer has read that":                                   {host(leaves, stopped, own(state.EtcdDeparting), yields(0xa)), false},
+		"the peer lists it":                                        {host(leaves, stopped, own(state.EtcdDeparting), unread, peerMembers(alpha, beta)), true},
+		"the peer has removed it":                                  {host(leaves, stopped, own(state.EtcdDeparting), unread, peerMembers(beta)), false},
+		"the peer stops too":                                       {host(leaves, stopped, own(state.EtcdDeparting), unread, peerLeaves), false},
+		"the peer is gone":                                         {host(leaves, stopped, own(state.EtcdDeparting), unread, gonePeer), false},
+		"the copy of the peer is damaged, and nobody yields to it": {host(leaves, stopped, own(state.EtcdDeparting), peerCopyDamaged), false},
+		"it did not leave":                                         {host(leaves, stopped, unread), false},
+	} {
+		if got := Unread(c.s); got != c.want {
+			t.Errorf("%s: %v", sentence, got)
+		}
+	}
+}

@@ -103,6 +103,20 @@ func (v *view) stillLeaves() bool {
 		v.peerIn(state.EtcdPair, state.EtcdSole)
 }
 
+// Unread reports whether the peer has yet to read what it needs in order to go on without a host that
+// was stopped: that this host departs, and then that it gave its data directory up. A peer that has
+// removed this host needs neither.
+func Unread(s state.EtcdSnapshot) bool {
+	v := look(&s)
+	if !v.known || !v.in(state.EtcdDeparting) || !v.said || v.peer.Leaving {
+		return false
+	}
+	if _, listed := v.listedByPeer(); v.peer.Members.Known && !listed {
+		return false
+	}
+	return !v.answered() || v.mayYield()
+}
+
 var unknownRules = []rule{
 	{
 		"unknown.record", "our record cannot be read",

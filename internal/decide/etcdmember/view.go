@@ -190,6 +190,14 @@ func (v *view) yielded() bool {
 	return v.peerIn(state.EtcdDeparting) && v.otherVoter() && v.peer.Record.Yields == v.other.ID
 }
 
+// yieldedBefore reports whether the peer gave up the member that etcd still lists before this host
+// began to take over. A data directory that was given up never comes back, so its owner may have left
+// since: a host that boots says so, and is gone a moment later.
+func (v *view) yieldedBefore() bool {
+	p := v.own.Proof
+	return v.in(state.EtcdTakingOver) && v.otherVoter() && p.Kind == state.ProofYielded && p.Member == v.other.ID
+}
+
 // renounced reports whether the peer holds another member id than the one that etcd
 // lists, or holds nothing at all because its disk was replaced.
 func (v *view) renounced() bool {
@@ -240,7 +248,9 @@ func (v *view) proof() (state.EtcdProof, bool) {
 	case v.retired():
 		return state.EtcdProof{Kind: state.ProofRetired, Detail: v.noPeer()}, true
 	case v.yielded():
-		return state.EtcdProof{Kind: state.ProofYielded, Detail: v.s.Peer + " gave up member " + v.other.ID.String()}, true
+		return state.EtcdProof{Kind: state.ProofYielded, Detail: v.s.Peer + " gave up member " + v.other.ID.String(), Member: v.other.ID}, true
+	case v.yieldedBefore():
+		return v.own.Proof, true
 	case v.renounced() && (v.in(state.EtcdPair) || v.answered()):
 		return state.EtcdProof{Kind: state.ProofRenounced, Detail: v.s.Peer + " holds member " + v.peer.Record.Member.String() + ", not " + v.other.ID.String()}, true
 	case v.waits():

@@ -119,6 +119,9 @@ const (
 type EtcdProof struct {
 	Kind   ProofKind `json:"kind"`
 	Detail string    `json:"detail"`
+	// Member is the member that the peer gave up for good, of ProofYielded alone. A release of
+	// before leaves it out, and does not read it.
+	Member MemberID `json:"member,omitempty"`
 }
 
 // EtcdForced names the person who overrode the protocol, and the reason.

@@ -19,7 +19,7 @@ func record() EtcdRecord {
 		State: EtcdTakingOver, Seq: 7, Cluster: 0xc1, Member: 0xa1,
 		TakeOver: EtcdTakeOver{ID: "r4nd0m", Counter: 2},
 		Written:  time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC),
-		Proof:    EtcdProof{ProofFenced, "BMC of beta said Off"},
+		Proof:    EtcdProof{Kind: ProofFenced, Detail: "BMC of beta said Off"},
 		Forced:   EtcdForced{Who: "ops", Why: "beta burnt"},
 	}
 }
