@@ -65,6 +65,45 @@ func TestGRUBIsToldOnceMoreWhatAnEarlierReleaseToldIt(t *testing.T) {
 	}
 }
 
+// TestGRUBLosesTheArgumentsThatAFormerReleaseTookAway: the host went back to a release that knows its
+// own file alone, and that took all arguments away. A host that GRUB does not boot is not told.
+func TestGRUBLosesTheArgumentsThatAFormerReleaseTookAway(t *testing.T) {
+	for _, grub := range []bool{true, false} {
+		m := newMachine(t)
+		m.has(t, "rendered-worker-1", new(spec).kernel("quiet"))
+		if err := m.write(t); err != nil {
+			t.Fatal(err)
+		}
+		store := m.writer().Store
+		o, err := store.originals()
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Arguments = nil
+		if err := store.putOriginals(o); err != nil {
+			t.Fatal(err)
+		}
+		want := []int{1, 0}
+		if !grub {
+			want = []int{0, 0}
+			if err := os.Remove(filepath.Join(m.root, "/usr/sbin/update-grub")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		m.has(t, "", nil)
+		for _, want := range want {
+			m.commands = nil
+			err := m.write(t)
+			if n := len(slices.DeleteFunc(m.commands, func(c string) bool { return !strings.HasPrefix(c, "update-grub") })); err != nil || n != want {
+				t.Errorf("GRUB boots the host: %v; update-grub ran %d times, want %d, %v", grub, n, want, err)
+			}
+			if gone := m.writer().any(grubPath) == "" && m.loader == ""; gone != grub {
+				t.Errorf("GRUB boots the host: %v; the file and its arguments are gone: %v", grub, gone)
+			}
+		}
+	}
+}
+
 // TestOurArgumentsStandBehindThoseOfOthersForGRUB reads the files as grub-mkconfig does: by a shell,
 // in the order of their names. kdump-tools.cfg is as its package has it.
 func TestOurArgumentsStandBehindThoseOfOthersForGRUB(t *testing.T) {

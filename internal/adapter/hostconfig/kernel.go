@@ -28,7 +28,7 @@ type bootLoader interface {
 // setArguments gives the boot loader the arguments of a configuration. It tells it once
 // more if the host was booted without one of them: somebody may have taken them away.
 func (w Writer) setArguments(ctx context.Context, o *originals, want []string) error {
-	if slices.Equal(o.Arguments, want) && len(o.Setting) == 0 && len(w.lacks(want)) == 0 && !w.outdated() {
+	if slices.Equal(o.Arguments, want) && len(o.Setting) == 0 && len(w.lacks(want)) == 0 && !w.outdated() && !w.left(want) {
 		return nil
 	}
 	loader, err := w.bootLoader()
@@ -177,6 +177,17 @@ func (g updateGrub) set(ctx context.Context, _ [][]string, want []string) error 
 // outdated reports whether GRUB has our arguments from an earlier release, which put them before
 // those of others.
 func (w Writer) outdated() bool { return w.any(grubFormerPath) != "" }
+
+// left reports whether GRUB has our file though no configuration sets arguments. A former release,
+// to which the host went back, takes its own file alone away when it drops the last argument.
+func (w Writer) left(want []string) bool {
+	if len(want) > 0 || w.any(grubPath) == "" {
+		return false
+	}
+	loader, err := w.bootLoader()
+	_, grub := loader.(updateGrub)
+	return err == nil && grub // otherwise nobody reads that file
+}
 
 func (updateGrub) loses(context.Context) ([]string, error) { return nil, nil }
 
