@@ -18,6 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/redfish"
 )
 
@@ -230,8 +231,12 @@ func testPowerCut(r *real) {
 }
 
 func testDiskSurvives(r *real) {
-	r.works("cp-2", `echo kept >/var/lib/etcd/a; sync -f /var/lib/etcd/a; echo lost >/var/lib/etcd/b; echo kept >/root/a; echo lost >/run/a
-		ip link add cni0 type bridge; ip addr add 10.98.0.77/24 dev eth0; nft add table inet left; systemd-run --unit=left sleep 1000`)
+	h, _ := r.lab.Layout.Host("cp-2")
+	if _, err := host.Run(r.t.Context(), host.Command("mount", "-o", "remount,"+noTimer, r.lab.etcdDir(h))); err != nil { // until the boot mounts it anew
+		r.t.Fatal(err)
+	}
+	r.works("cp-2", `ip link add cni0 type bridge; ip addr add 10.98.0.77/24 dev eth0; nft add table inet left; systemd-run --unit=left sleep 1000
+		echo kept >/root/a; echo lost >/run/a; echo kept >/var/lib/etcd/a; sync -f /var/lib/etcd/a; echo lost >/var/lib/etcd/b`)
 	r.power("cp-2", ActionReset)
 	r.booted("cp-2")
 	r.works("cp-2", "test -s /var/lib/etcd/a && ! test -e /var/lib/etcd/b && test -s /root/a && ! test -e /run/a")

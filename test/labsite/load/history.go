@@ -40,7 +40,7 @@ type Loss struct {
 	// Requests counts those that began in that time, or were not over at its
 	// beginning.
 	Requests, Failed, FailedNew, FailedKept int
-	// Ended counts those of FailedKept whose connection ended. It happens once for each
+	// Ended counts those of FailedKept whose connection was kept and ended. It happens once for each
 	// connection, since no client uses it again.
 	Ended int
 	// Wrong counts the failed requests whose answer was another one, or whose server showed

@@ -15,8 +15,8 @@ import (
 type Most struct {
 	// New bounds the failed requests on connections of their own.
 	New int
-	// Lost bounds the failed requests on kept connections that did not end: a status, or no
-	// answer in time.
+	// Lost bounds the failed requests on kept connections that did not end: a status, no answer in
+	// time, or the end of a connection that was dialled for the request.
 	Lost int
 	// Kept bounds all failed requests on kept connections, those that ended among them.
 	Kept int
@@ -51,8 +51,8 @@ func (l Loss) Within(m Most) error {
 type Cause string
 
 const (
-	// CauseEnd is the end of a connection on which an earlier request was answered. Where none was
-	// kept its client dials one, and that nobody takes it is no end.
+	// CauseEnd is the end of a connection that was kept: it was open and idle before the request. The end
+	// of one that was dialled for the request is none.
 	CauseEnd Cause = "end"
 	// CauseWrong is the answer of somebody else, or another answer.
 	CauseWrong Cause = "wrong"
@@ -65,17 +65,15 @@ var errLacks = errors.New("the answer lacks")
 // error of its own for that.
 const endedIdle = "server closed idle connection"
 
-// causeOf returns why a request failed.
-func causeOf(kind Kind, err error) Cause {
+// causeOf returns why a request failed. kept is whether it got a connection that was kept.
+func causeOf(kept bool, err error) Cause {
 	_, foreign := errors.AsType[*tls.CertificateVerificationError](err)
-	op, ofNetwork := errors.AsType[*net.OpError](err)
-	dialed := ofNetwork && op.Op == "dial"
 	switch {
 	case err == nil:
 		return ""
 	case foreign || errors.Is(err, errLacks):
 		return CauseWrong
-	case kind != Kept || dialed:
+	case !kept:
 		return ""
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, unix.ECONNRESET), errors.Is(err, unix.EPIPE), errors.Is(err, net.ErrClosed):
 		return CauseEnd

@@ -18,25 +18,28 @@ func TestAKeptConnectionMayEndAndNothingElse(t *testing.T) {
 	read := func(err error) error { return &net.OpError{Op: "read", Net: "tcp", Err: err} }
 	dial := func(err error) error { return &net.OpError{Op: "dial", Net: "tcp", Err: err} }
 	for name, c := range map[string]struct {
-		kind Kind
-		err  error
-		want string
+		kind   Kind
+		reused bool
+		err    error
+		want   string
 	}{
-		"an answer":                          {Kept, nil, ""},
-		"a connection that was closed":       {Kept, io.EOF, ""},
-		"one that was reset":                 {Kept, read(unix.ECONNRESET), ""},
-		"one that was reset in an answer":    {Kept, fmt.Errorf("in the middle of the answer: %w", io.ErrUnexpectedEOF), ""},
-		"one into which nobody reads":        {Kept, &net.OpError{Op: "write", Net: "tcp", Err: unix.EPIPE}, ""},
-		"one that the server closed before":  {Kept, errors.New("http: server closed idle connection"), ""},
-		"no answer":                          {Kept, errors.New("no answer within 2s"), "did not end"},
-		"a status":                           {Kept, errors.New("status 503, want 200"), "did not end"},
-		"a server that refuses":              {Kept, dial(unix.ECONNREFUSED), "did not end"},
-		"a server that resets a new one":     {Kept, dial(unix.ECONNRESET), "did not end"},
-		"another answer":                     {Kept, fmt.Errorf("%w %q", errLacks, "OK"), "wrong answer"},
-		"another one's certificate":          {New, &tls.CertificateVerificationError{Err: x509.HostnameError{Host: "10.98.0.9", Certificate: &x509.Certificate{}}}, "wrong answer"},
-		"a reset of a connection of its own": {New, read(unix.ECONNRESET), "of their own"},
+		"an answer":                          {Kept, true, nil, ""},
+		"a connection that was closed":       {Kept, true, io.EOF, ""},
+		"one that was reset":                 {Kept, true, read(unix.ECONNRESET), ""},
+		"one that was reset in an answer":    {Kept, true, fmt.Errorf("in the middle of the answer: %w", io.ErrUnexpectedEOF), ""},
+		"one into which nobody reads":        {Kept, true, &net.OpError{Op: "write", Net: "tcp", Err: unix.EPIPE}, ""},
+		"one that the server closed before":  {Kept, true, errors.New("http: server closed idle connection"), ""},
+		"no answer":                          {Kept, true, errors.New("no answer within 2s"), "did not end"},
+		"a status":                           {Kept, true, errors.New("status 503, want 200"), "did not end"},
+		"a server that refuses":              {Kept, false, dial(unix.ECONNREFUSED), "did not end"},
+		"a server that resets a new one":     {Kept, false, dial(unix.ECONNRESET), "did not end"},
+		"one that ends before it answers":    {Kept, false, io.EOF, "did not end"},
+		"one reset before it is encrypted":   {Kept, false, read(unix.ECONNRESET), "did not end"},
+		"another answer":                     {Kept, true, fmt.Errorf("%w %q", errLacks, "OK"), "wrong answer"},
+		"another one's certificate":          {New, false, &tls.CertificateVerificationError{Err: x509.HostnameError{Host: "10.98.0.9", Certificate: &x509.Certificate{}}}, "wrong answer"},
+		"a reset of a connection of its own": {New, false, read(unix.ECONNRESET), "of their own"},
 	} {
-		l := History{Requests: []Request{{Kind: c.kind, End: time.Second, Error: text(c.err), Cause: causeOf(c.kind, c.err)}}}.Loss(0, time.Minute)
+		l := History{Requests: []Request{{Kind: c.kind, End: time.Second, Error: text(c.err), Cause: causeOf(c.reused, c.err)}}}.Loss(0, time.Minute)
 		err := l.Within(Most{Kept: 1})
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want %q", name, err, c.want)

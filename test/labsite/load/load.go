@@ -11,6 +11,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"strings"
 	"sync"
@@ -169,12 +170,15 @@ func (l *Load) ask(ctx context.Context, kind Kind, late time.Duration) {
 	ctx, cancel := context.WithTimeoutCause(ctx, l.shape.Deadline, fmt.Errorf("no answer within %s", l.shape.Deadline))
 	defer cancel()
 	r := Request{Kind: kind, Start: time.Since(l.began), Late: late}
+	var kept bool
+	// A connection that was dialled while another one became free is kept too, before it answered any.
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(got httptrace.GotConnInfo) { kept = got.Reused }})
 	var err error
 	r.Status, err = l.answer(ctx, kind)
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
-	r.End, r.Error, r.Cause = time.Since(l.began), text(err), causeOf(kind, err)
+	r.End, r.Error, r.Cause = time.Since(l.began), text(err), causeOf(kept, err)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.requests = append(l.requests, r)

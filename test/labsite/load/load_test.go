@@ -1,6 +1,7 @@
 package load
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"net"
@@ -75,6 +76,37 @@ func TestARequestWhoseKeptConnectionBreaksIsCountedAndNotMadeAgain(t *testing.T)
 	}
 	if int(requests.Load()) > len(h.Requests) {
 		t.Errorf("%d requests came of %d that were made", requests.Load(), len(h.Requests))
+	}
+}
+
+// TestAConnectionThatEndsBeforeItsFirstAnswerWasNotKept has a server that closes each connection after
+// so many answers.
+func TestAConnectionThatEndsBeforeItsFirstAnswerWasNotKept(t *testing.T) {
+	type count struct{}
+	for _, answers := range []int64{0, 1} {
+		s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if n, ok := r.Context().Value(count{}).(*atomic.Int64); ok && n.Add(1) <= answers {
+				return
+			}
+			if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
+				_ = conn.Close()
+			}
+		}))
+		s.Config.ConnContext = func(ctx context.Context, _ net.Conn) context.Context {
+			return context.WithValue(ctx, count{}, new(atomic.Int64))
+		}
+		s.Start()
+		l := Start(t.Context(), Shape{URL: s.URL, Deadline: 5 * time.Second})
+		asked(t, l, 40)
+		loss := l.Stop().Loss(0, l.Since())
+		s.Close()
+		want := 0
+		if answers > 0 {
+			want = loss.FailedKept
+		}
+		if loss.FailedKept == 0 || loss.Ended != want {
+			t.Errorf("a server that closes each connection after %d answers: %s", answers, loss)
+		}
 	}
 }
 
