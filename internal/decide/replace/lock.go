@@ -90,11 +90,12 @@ func StageOf(lock map[string]string) Stage {
 }
 
 // LockedBy is the closed gate of a plan that waits for the one that holds the lock, with the words of
-// InForce if there are any.
+// InForce if there are any. Its command tells in a few lines of that plan, and for what it waits; the
+// ConfigMap has the whole plan.
 func LockedBy(inForce string) Gate {
 	words := "another change of the control planes is under way"
 	if inForce != "" {
 		words += ": " + inForce
 	}
-	return shut("work", "kubectl -n "+LockNamespace+" get configmap "+LockName+" -o yaml", "%s", words)
+	return shut("work", statusShow, "%s", words)
 }

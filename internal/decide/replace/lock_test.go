@@ -45,9 +45,6 @@ func TestTheLockSaysWhichPlanIsInForce(t *testing.T) {
 	if got, want := InForce(map[string]string{LockKey: "p1", LockCopy: text(taken)}), "the plan p1 of ada takes cp-3 out: two control planes stay, and is taken back by cp-2 since cp-1 is lost; to follow it, on cp-2: sudo holdfast topology apply"; got != want {
 		t.Errorf("%q", got)
 	}
-	if g := LockedBy("the plan p1"); g.Open || g.Words != "another change of the control planes is under way: the plan p1" {
-		t.Errorf("%+v", g)
-	}
 	for _, c := range []struct {
 		lock map[string]string
 		want string
@@ -61,6 +58,21 @@ func TestTheLockSaysWhichPlanIsInForce(t *testing.T) {
 	} {
 		if got := ThirdOf(c.lock); got != c.want {
 			t.Errorf("%v: %q, want %q", c.lock, got, c.want)
+		}
+	}
+}
+
+// TestWhoWaitsForAnotherPlanIsToldOfItInOneLine names its kind, its host and the command to look with. No
+// command prints the whole copy of the plan.
+func TestWhoWaitsForAnotherPlanIsToldOfItInOneLine(t *testing.T) {
+	const words = "another change of the control planes is under way"
+	of := map[string]string{LockKey: "p1", LockCopy: `{"id":"p1","narrows":true,"survivor":"cp-1","by":"ada","old":{"name":"cp-3"}}`}
+	for inForce, want := range map[string]string{
+		"":          words,
+		InForce(of): words + ": the plan p1 of ada takes cp-3 out: two control planes stay; to follow it, on cp-1: sudo holdfast topology apply",
+	} {
+		if g := LockedBy(inForce); g.Open || g.Words != want || g.Way != "holdfast status" {
+			t.Errorf("%+v", g)
 		}
 	}
 }
