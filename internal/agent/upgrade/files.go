@@ -119,8 +119,10 @@ func (f Files) lists(ctx context.Context, from, to string) (lists map[string][]h
 	var has []hostfiles.File
 	for _, path := range hostfiles.Paths(was.Value, is.Value) {
 		have, err := f.read(path)
-		if err == nil && have.Installs() {
-			have.Enabled, err = f.enabled(ctx, have.Unit())
+		if err == nil && have.Installs() && hostfiles.Changes(was.Value, is.Value, have) {
+			if have.Enabled, err = f.enabled(ctx, have.Unit()); current == to {
+				err = nil // a unit counts for less than the return: it stays as it is
+			}
 		}
 		if err != nil {
 			return nil, nil, err

@@ -45,7 +45,7 @@ func (f Files) rise(ctx context.Context, list []hostfiles.File) error {
 	var names []string
 	var errs []error
 	for _, want := range list {
-		if !want.Enabled || want.Unit() == "" {
+		if want.Enabled == nil || !*want.Enabled || want.Unit() == "" {
 			continue
 		}
 		if have, err := f.read(want.Path); err != nil || !have.Equal(want) {
@@ -53,7 +53,7 @@ func (f Files) rise(ctx context.Context, list []hostfiles.File) error {
 		}
 		is, err := f.enabled(ctx, want.Unit())
 		errs = append(errs, err) // the other units start all the same
-		if err == nil && !is {
+		if err == nil && !*is {
 			names = append(names, want.Unit())
 		}
 	}
@@ -71,14 +71,14 @@ func (f Files) rise(ctx context.Context, list []hostfiles.File) error {
 	return errors.Join(append(errs, f.syncLinks())...)
 }
 
-// enabled reports whether each boot starts a unit.
-func (f Files) enabled(ctx context.Context, name string) (bool, error) {
+// enabled reports whether each boot starts a unit, nil with an error.
+func (f Files) enabled(ctx context.Context, name string) (*bool, error) {
 	out, err := f.Systemctl(ctx, "is-enabled", "--", name) // it fails where it is not, and has printed the word
 	word := strings.TrimSpace(string(out))
 	if word == "" {
-		return false, fmt.Errorf("ask systemd whether boots start %s: %w", name, cmp.Or(err, errors.New("no answer")))
+		return nil, fmt.Errorf("ask systemd whether boots start %s: %w", name, cmp.Or(err, errors.New("no answer")))
 	}
-	return strings.HasPrefix(word, "enabled"), nil
+	return new(strings.HasPrefix(word, "enabled")), nil
 }
 
 // syncLinks makes durable which units boots start.

@@ -2,6 +2,7 @@ package upgrade
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -131,7 +132,8 @@ func (u *units) now() string {
 
 func wantedBy(target string) string { return "\n[Install]\nWantedBy=" + target + "\n" }
 
-// withUnits is a host with the units of a release that it runs. Somebody has disabled one of them.
+// withUnits is a host with the units of a release that it runs. Somebody has disabled two of them, of
+// which the other release has one.
 func withUnits(t *testing.T) (m machine, current *string, u *units) {
 	t.Helper()
 	m, current, _ = onDisk(t, parachute.OfTwo)
@@ -139,7 +141,7 @@ func withUnits(t *testing.T) (m machine, current *string, u *units) {
 	boots := wantedBy("boots")
 	old := map[string]string{
 		"same.service": "a" + boots, "moves.service": "a" + boots, "goes.service": "a" + boots, "demand.service": "a", "off.service": "a" + boots,
-		"idle.service": "a" + boots, unit.KubeletUnit: "a", unit.EtcdUnit: "a",
+		"idle.service": "a" + boots, "unused.service": "a" + boots, unit.KubeletUnit: "a", unit.EtcdUnit: "a",
 	}
 	now := map[string]string{
 		"same.service": "a" + boots, "moves.service": "a" + wantedBy("others"), "comes.service": "b" + boots, "later.timer": "b", "off.service": "b" + boots,
@@ -147,7 +149,7 @@ func withUnits(t *testing.T) (m machine, current *string, u *units) {
 	}
 	for name, text := range old {
 		putFile(t, u.file(name), text)
-		if strings.Contains(text, "WantedBy") && name != "off.service" {
+		if strings.Contains(text, "WantedBy") && name != "off.service" && name != "unused.service" {
 			if err := u.change("enable", name); err != nil {
 				t.Fatal(err)
 			}
@@ -212,6 +214,85 @@ func TestTheUnitsOfAReleaseStartAndEndWithIt(t *testing.T) {
 					}
 				}
 			}
+		}
+	}
+}
+
+// TestAUnitThatSystemdDoesNotKnowHoldsUpNoReturn: one that the way leaves alone does not hold up the way
+// there either. One that it changes keeps the links that it has.
+func TestAUnitThatSystemdDoesNotKnowHoldsUpNoReturn(t *testing.T) {
+	m, current, u := withUnits(t)
+	var mute string
+	m.files.Systemctl = func(ctx context.Context, args ...string) ([]byte, error) {
+		if args[0] == "is-enabled" && slices.Contains(args, mute) {
+			return nil, errFails
+		}
+		return u.do(ctx, args...)
+	}
+	for _, c := range []struct {
+		mute, runs string
+		want       error
+	}{
+		{"same.service", oldOne, nil}, {"moves.service", oldOne, errFails}, {"", oldOne, nil},
+		{"same.service", newOne, nil}, {"moves.service", newOne, nil},
+	} {
+		if c.runs != *current {
+			*current = c.runs
+			if err := m.files.Settle(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		mute = c.mute
+		if _, err := m.files.Prepare(t.Context(), oldOne, newOne); !errors.Is(err, c.want) {
+			t.Errorf("%q says nothing, and %s runs: %v", c.mute, c.runs, err)
+		}
+	}
+	*current = oldOne
+	if err := m.files.Settle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(u.file("moves.service"))
+	if links := u.links("moves.service"); err != nil || string(text) != "a"+wantedBy("boots") || len(links) != 1 || links[0] != u.file("others.wants/moves.service") {
+		t.Errorf("after the return %q has the links %q, %v", text, links, err)
+	}
+	if links := u.links("goes.service"); len(links) != 1 {
+		t.Errorf("after the return the others are not enabled: %q", links)
+	}
+}
+
+// TestAListThatDoesNotSayWhichUnitsAreEnabledLeavesThemSo: a release of before wrote it. What comes is not
+// enabled, what goes is stopped, and what moves keeps the links that it has.
+func TestAListThatDoesNotSayWhichUnitsAreEnabledLeavesThemSo(t *testing.T) {
+	m, current, u := withUnits(t)
+	if _, err := m.files.Prepare(t.Context(), oldOne, newOne); err != nil {
+		t.Fatal(err)
+	}
+	for _, digest := range []string{oldOne, newOne} {
+		text, err := os.ReadFile(m.files.at(digest))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var list []map[string]any
+		if err := json.Unmarshal(text, &list); err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range list {
+			delete(file, "enabled")
+		}
+		if text, err = json.Marshal(list); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(m.files.at(digest), text, state.SecretFileMode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, chosen := range []string{newOne, oldOne} {
+		*current = chosen
+		if err := m.files.Settle(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := u.now(), "moves.service by boots, same.service by boots; moves.service, same.service"; got != want {
+			t.Errorf("%s has %s, want %s", chosen, got, want)
 		}
 	}
 }

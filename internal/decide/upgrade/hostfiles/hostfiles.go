@@ -24,9 +24,10 @@ type File struct {
 	Data []byte      `json:"data,omitempty"`
 	// Gone is true if there is no such file.
 	Gone bool `json:"gone,omitempty"`
-	// Enabled is true if the file is a unit that each boot starts. A release does not say it:
-	// Installs does.
-	Enabled bool `json:"enabled,omitempty"`
+	// Enabled is whether each boot starts the unit that the file is. It is nil for a file that is none,
+	// and where nobody knows, such as in a list of a release of before lists said it: the unit then stays
+	// as it is. A release does not say it: Installs does.
+	Enabled *bool `json:"enabled,omitempty"`
 }
 
 // Way returns the files of a host that differ between the release that it runs and another
@@ -36,11 +37,10 @@ func Way(was, is []state.File, has []File) (from, to []File, kept []string) {
 	for _, have := range has {
 		before, after := of(was, have.Path), of(is, have.Path)
 		switch {
-		case before.Equal(after), have.Equal(after):
-		case have.same(before):
+		case Changes(was, is, have):
 			after.Enabled = enabled(before, have, after)
 			from, to = append(from, have), append(to, after)
-		default:
+		case !before.Equal(after) && !have.Equal(after):
 			kept = append(kept, have.Path)
 		}
 	}
@@ -49,6 +49,13 @@ func Way(was, is []state.File, has []File) (from, to []File, kept []string) {
 	slices.SortFunc(to, order)
 	slices.Sort(kept)
 	return from, to, kept
+}
+
+// Changes reports whether the way from one release to another changes a file of a host: they bring it
+// otherwise, and it is as the former one writes it.
+func Changes(was, is []state.File, have File) bool {
+	before, after := of(was, have.Path), of(is, have.Path)
+	return !before.Equal(after) && !have.Equal(after) && have.same(before)
 }
 
 // of returns a file as a release brings it.

@@ -42,6 +42,9 @@ func TestWhatAHostGetsOfAReleaseAndWhatStays(t *testing.T) {
 		if got := outcome(from, to, kept); got != c.want {
 			t.Errorf("%s, %s, and the host has %s: %s, want %s", c.was, c.is, c.has, got, c.want)
 		}
+		if got := hostfiles.Changes(was, is, has); got != (len(to) > 0) {
+			t.Errorf("%s, %s, and the host has %s: the way changes it: %v", c.was, c.is, c.has, got)
+		}
 	}
 }
 

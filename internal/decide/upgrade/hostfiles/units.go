@@ -50,23 +50,25 @@ func (f File) install() string {
 	return strings.Join(out, "\n")
 }
 
-// enabled reports whether boots start the unit of another release. What somebody has enabled or
-// disabled otherwise than the installer stays so.
-func enabled(before, have, after File) bool {
+// enabled returns whether boots start the unit of another release, nil if nobody knows. What somebody has
+// enabled or disabled otherwise than the installer stays so.
+func enabled(before, have, after File) *bool {
 	switch {
-	case after.Gone:
-		return false
-	case !before.Gone && have.Enabled != before.Installs():
+	case after.Unit() == "" || after.Gone:
+		return nil
+	case !before.Gone && have.Enabled == nil && before.Installs():
+		return nil
+	case !before.Gone && have.Enabled != nil && *have.Enabled != before.Installs():
 		return have.Enabled
 	}
-	return after.Installs()
+	return new(after.Installs())
 }
 
 // Replaced says what becomes of the unit that a host has before its file is replaced. It ends if it
 // goes, or if boots start it no more. Its links go where the other file has others: systemd knows
-// them from the file alone.
+// them from the file alone. They stay where nobody knows whether they are to come back.
 func Replaced(have, want File) (stop, disable bool) {
-	if have.Gone || want.Unit() == "" {
+	if have.Gone || want.Unit() == "" || want.Installs() && want.Enabled == nil {
 		return false, false
 	}
 	return want.Gone || have.Installs() && !want.Installs(), have.install() != "" && have.install() != want.install()

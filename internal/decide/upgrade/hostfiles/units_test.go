@@ -1,6 +1,7 @@
 package hostfiles_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -44,32 +45,93 @@ func TestWhichFilesAreUnitsThatBootsStart(t *testing.T) {
 	}
 }
 
+// mark returns whether boots start a unit, by a word.
+func mark(word string) *bool {
+	return map[string]*bool{"yes": new(true), "no": new(false)}[word]
+}
+
+func marked(f hostfiles.File) string {
+	switch {
+	case f.Enabled == nil:
+		return "?"
+	case *f.Enabled:
+		return "yes"
+	}
+	return "no"
+}
+
+// TestBothReleasesReadWhatAListSaysOfItsUnits: a release of before lists said anything of them, one that
+// said whether a unit is enabled and nothing otherwise, and this one.
+func TestBothReleasesReadWhatAListSaysOfItsUnits(t *testing.T) {
+	type before struct {
+		Path string `json:"path"`
+	}
+	type former struct {
+		Path    string `json:"path"`
+		Enabled bool   `json:"enabled,omitempty"`
+	}
+	turn := func(from, to any) {
+		t.Helper()
+		text, err := json.Marshal(from)
+		if err == nil {
+			err = json.Unmarshal(text, to)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, word := range []string{"yes", "no", "?"} {
+		f := hostfiles.File{Path: "/f", Enabled: mark(word)}
+		var first before
+		var second former
+		var same hostfiles.File
+		turn(f, &first)
+		turn(f, &second)
+		turn(f, &same)
+		if first.Path != "/f" || second.Enabled != (word == "yes") || marked(same) != word {
+			t.Errorf("%s is read as %+v, %+v and %s", word, first, second, marked(same))
+		}
+	}
+	for _, c := range []struct {
+		list any
+		want string
+	}{{former{"/f", true}, "yes"}, {former{"/f", false}, "?"}, {before{"/f"}, "?"}} {
+		var f hostfiles.File
+		turn(c.list, &f)
+		if f.Path != "/f" || marked(f) != c.want {
+			t.Errorf("%+v is read as %s", c.list, marked(f))
+		}
+	}
+}
+
 // TestWhatBecomesOfAUnit: each row is what the release that runs brings, and whether the host's boots
 // start it, what the other one brings, whether boots start it there, and what becomes of the unit
-// before its file is replaced. A dash is no file.
+// before its file is replaced. A dash is no file. A question mark is what nobody knows: such a unit stays
+// as it is.
 func TestWhatBecomesOfAUnit(t *testing.T) {
 	const moved = plain + "\n[Install]\nWantedBy=timers.target\n"
 	for _, c := range []struct {
-		was     string
-		enabled bool
-		is      string
-		want    bool
-		does    string
+		was, enabled, is, want, does string
 	}{
-		{"-", false, boots, true, ""},
-		{"-", false, plain, false, ""},
-		{boots, true, "-", false, "stop disable"},
-		{boots, false, "-", false, "stop disable"}, // a person's start ends too
-		{plain, false, "-", false, "stop"},
-		{boots, true, "# new\n" + boots, true, ""},
-		{boots, false, "# new\n" + boots, false, ""}, // somebody disabled it
-		{boots, true, plain, false, "stop disable"},
-		{boots, false, plain, false, "stop disable"},
-		{plain, false, boots, true, ""},
-		{plain, true, boots, true, ""},
-		{plain, true, "# new\n" + plain, true, ""}, // somebody's link
-		{boots, true, moved, true, "disable"},
-		{boots, false, moved, false, "disable"},
+		{"-", "?", boots, "yes", ""},
+		{"-", "?", plain, "no", ""},
+		{boots, "yes", "-", "?", "stop disable"},
+		{boots, "no", "-", "?", "stop disable"}, // a person's start ends too
+		{boots, "?", "-", "?", "stop disable"},
+		{plain, "no", "-", "?", "stop"},
+		{boots, "yes", "# new\n" + boots, "yes", ""},
+		{boots, "no", "# new\n" + boots, "no", ""}, // somebody disabled it
+		{boots, "?", "# new\n" + boots, "?", ""},
+		{boots, "yes", plain, "no", "stop disable"},
+		{boots, "no", plain, "no", "stop disable"},
+		{boots, "?", plain, "?", "stop disable"},
+		{plain, "no", boots, "yes", ""},
+		{plain, "?", boots, "yes", ""}, // nobody asked systemd: it says by nobody that it is wanted
+		{plain, "yes", boots, "yes", ""},
+		{plain, "yes", "# new\n" + plain, "yes", ""}, // somebody's link
+		{boots, "yes", moved, "yes", "disable"},
+		{boots, "no", moved, "no", "disable"},
+		{boots, "?", moved, "?", ""}, // the links that it has stay
 	} {
 		path := unitDir + "a.service"
 		of := func(text string) (list []state.File, f hostfiles.File) {
@@ -80,7 +142,7 @@ func TestWhatBecomesOfAUnit(t *testing.T) {
 		}
 		was, have := of(c.was)
 		is, _ := of(c.is)
-		have.Enabled = c.enabled
+		have.Enabled = mark(c.enabled)
 		from, to, kept := hostfiles.Way(was, is, []hostfiles.File{have})
 		if len(from) != 1 || len(to) != 1 || len(kept) != 0 {
 			t.Fatalf("%q to %q: %v %v %v", c.was, c.is, from, to, kept)
@@ -94,8 +156,8 @@ func TestWhatBecomesOfAUnit(t *testing.T) {
 			words = append(words, "disable")
 		}
 		does := strings.Join(words, " ")
-		if from[0].Enabled != c.enabled || to[0].Enabled != c.want || does != c.does {
-			t.Errorf("%q, started by boots: %v, to %q: started by boots %v and then %v, %q", c.was, c.enabled, c.is, from[0].Enabled, to[0].Enabled, does)
+		if first, then := marked(from[0]), marked(to[0]); first != c.enabled || then != c.want || does != c.does {
+			t.Errorf("%q, started by boots: %s, to %q: started by boots %s and then %s, %q", c.was, c.enabled, c.is, first, then, does)
 		}
 	}
 	if stop, disable := hostfiles.Replaced(hostfiles.File{Path: "/f", Data: []byte(boots)}, hostfiles.File{Path: "/f", Gone: true}); stop || disable {
