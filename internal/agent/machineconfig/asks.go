@@ -66,14 +66,14 @@ func listen(ctx context.Context, socket string) (net.Listener, error) {
 	return listener, nil
 }
 
-// askLonger is the time for an answer beside departLimit.
+// askLonger is the time for an answer beside departLimit and haltLimit.
 const askLonger = time.Second
 
 // AskToDepart asks the agent of this host to give the virtual IPs away, because the host
 // shuts down, and waits for that. It says what became of it: the shutdown goes on
 // without an answer too.
 func AskToDepart(ctx context.Context, socket string) string {
-	ctx, cancel := context.WithTimeout(ctx, departLimit+askLonger)
+	ctx, cancel := context.WithTimeout(ctx, departLimit+haltLimit+askLonger)
 	defer cancel()
 	answer, err := askToDepart(ctx, socket)
 	if err != nil {

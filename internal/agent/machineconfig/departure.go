@@ -39,9 +39,10 @@ const (
 	// departLimit bounds what the agent does for a host that shuts down. The virtual IPs
 	// leave within 8 s, etcd's lead within 2 s, and the API server is waited for 1 s.
 	departLimit = 15 * time.Second
-	// haltLimit bounds the wait for etcd that is stopped in the place of Pacemaker. It leaves
-	// within some 5 s, and goes on to do so if nobody waits any more.
-	haltLimit = 10 * time.Second
+	// haltLimit bounds the wait for etcd that is stopped in the place of Pacemaker, which
+	// comes on top. It leaves within some 5 s, and where processors are short within 30 s
+	// (etcdmember.LeaveLimit). Corosync, without which it cannot leave, ends after that.
+	haltLimit = 35 * time.Second
 	// shutdownBegins is the time in which a shutdown begins that was ordered. Programs may
 	// delay it at logind, by 5 s, or 30 s with unattended-upgrades.
 	shutdownBegins = time.Minute
@@ -122,9 +123,9 @@ func (a *Agent) mayHalt(ctx context.Context) bool {
 	return state.Is(may, true)
 }
 
-// halt has etcd stopped, which leaves in order.
+// halt has etcd stopped, which leaves in order. It has a time of its own.
 func (a *Agent) halt(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, haltLimit)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), haltLimit)
 	defer cancel()
 	a.out.halted = "; Pacemaker leaves etcd alone, so the agent had it stopped"
 	if err := a.cluster.Halt(ctx); err != nil {

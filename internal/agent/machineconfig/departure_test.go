@@ -13,7 +13,9 @@ import (
 
 	"github.com/holdfast/holdfast/internal/agent/loop"
 	"github.com/holdfast/holdfast/internal/decide/drain"
+	"github.com/holdfast/holdfast/internal/decide/etcdmember"
 	"github.com/holdfast/holdfast/internal/model/state"
+	unit "github.com/holdfast/holdfast/internal/render/host"
 )
 
 const (
@@ -115,6 +117,25 @@ func TestEtcdLeavesInAShutdownWherePacemakerLeavesItAlone(t *testing.T) {
 		if said := w.agent.Depart(t.Context()); said != c.said || !slices.Equal(w.orders, c.orders) {
 			t.Errorf("%s: %s, it orders %q", name, said, w.orders)
 		}
+	}
+}
+
+// TestEtcdHasItsWholeTimeToLeaveInAShutdown, also if nothing is left of the time for all else.
+func TestEtcdHasItsWholeTimeToLeaveInAShutdown(t *testing.T) {
+	w := at(t, one)
+	w.down, w.needed, w.leftAlone = true, true, true
+	ctx, over := context.WithCancel(t.Context())
+	w.leaving = over
+	if said := w.agent.Depart(ctx); said != departed+"; Pacemaker leaves etcd alone, so the agent had it stopped" {
+		t.Error(said)
+	}
+	if haltLimit <= etcdmember.LeaveLimit {
+		t.Errorf("it has %s, and a leave takes up to %s", haltLimit, etcdmember.LeaveLimit)
+	}
+	const pods = 25 * time.Second // leaveLimit of package agent
+	stop, err := time.ParseDuration(unit.LeaveStop)
+	if takes := pods + departLimit + haltLimit + askLonger; err != nil || takes > stop {
+		t.Errorf("the agent takes up to %s, and the shutdown waits for %s, %v", takes, stop, err)
 	}
 }
 

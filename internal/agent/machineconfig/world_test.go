@@ -227,7 +227,10 @@ func (w *world) start() {
 		MayHalt: func(context.Context) (state.Fact[bool], string) {
 			return state.Known(w.leftAlone && !w.otherDown), "cp-2 does not run"
 		},
-		Halt:   func(context.Context) error { w.does("halt etcd", w.gone); return w.halts },
+		Halt: func(ctx context.Context) error {
+			w.does("halt etcd", w.gone)
+			return errors.Join(w.halts, ctx.Err())
+		},
 		Unhalt: func(context.Context) error { w.does("start etcd", w.gone); return w.halts },
 		Leave: func(context.Context) func() {
 			w.does("leave", true)

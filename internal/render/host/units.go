@@ -220,8 +220,13 @@ KillMode=mixed
 LimitCORE=0
 `
 
+// LeaveStop is how long a shutdown waits for LeaveUnit: for the pods, the virtual IPs and, in
+// Pacemaker's maintenance, etcd.
+const LeaveStop = "80s"
+
 // leaveUnit stops before all that serves: a shutdown that a person begins waits until
-// other hosts have the pods, and then the virtual IPs, for 39 s at most. kubelet's own
+// other hosts have the pods, and then the virtual IPs, for 40 s at most, and in Pacemaker's
+// maintenance 35 s more, until etcd has left. kubelet's own
 // graceful shutdown would have Pacemaker wait, which gives etcd up in order
 // (docs/adr/0071-graceful-node-shutdown.md). It does not ask logind, so that it
 // also holds where logind does not hear of a shutdown.
@@ -236,7 +241,7 @@ RemainAfterExit=yes
 EnvironmentFile=-/etc/default/holdfast-agent
 ExecStart=/bin/true
 ExecStop=-/usr/local/bin/holdfast-agent leave
-TimeoutStopSec=45s
+TimeoutStopSec=` + LeaveStop + `
 ` + plain + leaveConfinement + `
 [Install]
 WantedBy=multi-user.target
