@@ -41,7 +41,12 @@ const firstCIB = `<cib admin_epoch="0" epoch="1" num_updates="0" validate-with="
 // takes Corosync down with itself and stays down, so the pair was no pair until a person came. By
 // then the host has booted, and who may lead is decided by etcd's records. If it fails five
 // times within 25 s, systemd leaves it, and status says so.
+//
+// On a busy processor it comes as early as the etcd keeper, whose word to the peer it carries: where
+// processors were short it took over 4 s for one, and a host stopped before its peer knew that it
+// leaves (lab, 2026-12-01).
 const pacemakerDropin = `[Service]
+CPUWeight=1000
 RestartForceExitStatus=100
 ExecStartPre=-/bin/sh -c 'test -e /var/lib/pacemaker/cib/cib.xml || install -o hacluster -g haclient -m 0600 ` + FirstCIBPath + ` /var/lib/pacemaker/cib/cib.xml'
 `

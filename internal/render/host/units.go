@@ -255,7 +255,8 @@ WantedBy=multi-user.target
 // example because a thread waits for a disk, systemd gives up after twice the
 // stop time-out and starts another one. podman's children, etcd and its monitor,
 // inherit the restrictions of the unit and must see the host's mounts like every
-// other caller of podman: so there are few restrictions.
+// other caller of podman: so there are few restrictions. On a busy processor the keeper
+// comes as early as the agent, because it decides who may lead.
 const etcdUnit = `[Unit]
 Description=etcd keeper of this host, one of two
 After=network-online.target local-fs.target
@@ -274,6 +275,7 @@ WatchdogSec=20
 TimeoutStopSec=10s
 KillMode=process
 Delegate=yes
+CPUWeight=1000
 ` + plain + talking + `
 [Install]
 WantedBy=multi-user.target
