@@ -91,6 +91,7 @@ type Node struct {
 // Etcd is the etcd of this host.
 type Etcd interface {
 	Status(ctx context.Context) (etcd.MemberStatus, error)
+	PeerURLs(ctx context.Context) (self state.MemberID, at map[state.MemberID][]string, err error)
 	RemoveMember(ctx context.Context, id state.MemberID) error
 	io.Closer
 }

@@ -3,7 +3,9 @@ package narrow
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/etcd"
@@ -19,12 +21,14 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// subject is what a look is about: the plan, or the wish for one.
+// subject is what a look is about: the plan, or the wish for one. members are those that etcd of this host
+// lists, nil if it does not answer.
 type subject struct {
-	plan  narrow.Plan
-	third state.MemberID
-	old   replace.Old
-	peer  string
+	plan    narrow.Plan
+	third   state.MemberID
+	old     replace.Old
+	peer    string
+	members []state.EtcdMember
 }
 
 // about returns what a look is about. Without a plan the other host that stays is the one that etcd lists
@@ -60,6 +64,7 @@ func (h *here) look(ctx context.Context, job Job) narrow.Facts {
 	s := h.about(job, own.Members)
 	f.Peer = s.peer
 	if err == nil {
+		s.members = own.Members
 		voters, learner := carry.Members(own.Members)
 		f.Serves, f.Voters, f.Learner = state.Known(own.Leader != 0 && own.Serves), state.Known(voters), state.Known(learner.ID)
 		f.Listed = state.Known(slices.ContainsFunc(own.Members, func(m state.EtcdMember) bool { return m.ID == s.third }))
@@ -158,13 +163,51 @@ func (h *here) addresses(ctx context.Context, s subject) map[string]string {
 	if s.peer == "" {
 		return at
 	}
-	nodes, _ := h.nodes(ctx, s.plan) // without it the peer is unknown
+	nodes, _ := h.nodes(ctx, s.plan)
 	for _, n := range nodes {
 		if n.Name == s.peer {
 			at[n.Name] = n.Address
 		}
 	}
+	if at[s.peer] != "" {
+		return at
+	}
+	// Somebody may have deleted the Node of a host that is lost.
+	if address := h.listedAt(ctx, s.member(s.peer)); address != "" {
+		at[s.peer] = address
+	}
 	return at
+}
+
+// member returns the member of a host as etcd of this host lists it, zero if it does not.
+func (s subject) member(name string) state.MemberID {
+	for _, m := range s.members {
+		if m.Name == name {
+			return m.ID
+		}
+	}
+	return 0
+}
+
+// listedAt returns the address at which etcd of this host looks for a member, empty if that is unknown.
+func (h *here) listedAt(ctx context.Context, id state.MemberID) string {
+	if id == 0 {
+		return ""
+	}
+	c, err := h.etcd()
+	if err != nil {
+		return ""
+	}
+	_, urls, err := c.PeerURLs(ctx)
+	if errors.Join(err, c.Close()) != nil {
+		return ""
+	}
+	for _, url := range urls[id] {
+		if at, err := netip.ParseAddrPort(strings.TrimPrefix(url, "https://")); err == nil {
+			return at.Addr().String()
+		}
+	}
+	return ""
 }
 
 // others asks the etcds of the two other members, and whether the one that goes still serves the API.
@@ -175,7 +218,8 @@ func (h *here) others(ctx context.Context, f *narrow.Facts, s subject) {
 	all := h.statuses(ctx, at)
 	votes := func(name string) state.Fact[bool] {
 		answer, told := all[name]
-		return state.Fact[bool]{Known: at[name] != "", Value: told && answer.Votes()}
+		removed := name != "" && s.members != nil && s.member(name) == 0
+		return state.Fact[bool]{Known: at[name] != "" || removed, Value: told && answer.Votes()}
 	}
 	f.PeerHere, f.ThirdHere = votes(s.peer), votes(s.old.Name)
 	if s.plan.Stage != narrow.Forgetting || s.old.Address == "" {

@@ -1,8 +1,11 @@
 package narrow
 
 import (
+	"context"
+	"slices"
 	"testing"
 
+	"github.com/holdfast/holdfast/internal/adapter/etcd"
 	"github.com/holdfast/holdfast/internal/adapter/replacement"
 	"github.com/holdfast/holdfast/internal/decide/narrow"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -134,6 +137,39 @@ func TestAHostThatTakesAPlanOverUndoesWhatTheClusterGotByIt(t *testing.T) {
 		}
 		if p, err := a.Store.NarrowPlan(); err != nil || p == nil || p.Taken != names[1] {
 			t.Errorf("%s: %+v, %v", sentence, p, err)
+		}
+	}
+}
+
+// TestACarrierWhoseNodeIsGoneIsAskedWhereEtcdLooksForIt: without its address it would stay unknown whether its
+// etcd serves, and nobody could say that it is lost.
+func TestACarrierWhoseNodeIsGoneIsAskedWhereEtcdLooksForIt(t *testing.T) {
+	unknown := state.Fact[bool]{}
+	for sentence, c := range map[string]struct {
+		change func(l *lab)
+		want   state.Fact[bool]
+	}{
+		"it serves":                         {func(*lab) {}, state.Known(true)},
+		"it is silent":                      {func(l *lab) { delete(l.others, "cp-2") }, state.Known(false)},
+		"etcd says no address":              {func(l *lab) { l.ring.At = nil }, unknown},
+		"etcd of this host does not answer": {func(l *lab) { l.ring.Fails = errNow }, unknown},
+		"somebody removed its member": {func(l *lab) {
+			l.ring.Now.Members = slices.DeleteFunc(l.ring.Now.Members, func(m state.EtcdMember) bool { return m.Name == "cp-2" })
+		}, state.Known(false)},
+	} {
+		l := newLab(t)
+		delete(l.api.nodes, "cp-2")
+		l.ring.At = map[state.MemberID][]string{2: {"https://[2001:db8::12]:2380"}}
+		var asked string
+		statuses := l.statuses
+		l.statuses = func(ctx context.Context, at map[string]string) map[string]etcd.MemberStatus {
+			asked = at["cp-2"]
+			return statuses(ctx, at)
+		}
+		c.change(l)
+		f := l.look(t.Context(), l.job(narrow.Preparing))
+		if want := map[bool]string{true: "2001:db8::12"}[c.want.Known && len(l.ring.Now.Members) == 3]; f.PeerHere != c.want || asked != want {
+			t.Errorf("%s: %+v, asked at %q", sentence, f.PeerHere, asked)
 		}
 	}
 }

@@ -89,8 +89,8 @@ var peerTable = map[Stage][]rule{
 	Handing:    slices.Concat(handRules, askRules, unwordRules, peerManagedRules, orderRules, tellRules),
 	Parting:    slices.Concat(unwordRules, tellRules),
 	Forgetting: tellRules,
-	Whole:      slices.Concat(overRules, servesRules, restRules),
-	Aborted:    slices.Concat(overRules, servesRules, restRules),
+	Whole:      slices.Concat(overRules, restRules),
+	Aborted:    slices.Concat(overRules, restRules),
 }
 
 var (

@@ -310,14 +310,14 @@ func TestWhatGoesWithTheLockGoesThoughSomebodyDeletedTheLock(t *testing.T) {
 	}
 }
 
-// TestAWordThatTheOtherHostIsLostCountsOnlyIfItsEtcdIsSilent.
+// TestAWordThatTheOtherHostIsLostCountsOnlyIfItsEtcdIsSilent, and not while that is unknown.
 func TestAWordThatTheOtherHostIsLostCountsOnlyIfItsEtcdIsSilent(t *testing.T) {
 	f := paired()
 	f.Wish = &Wish{ID: "p1", Abort: true, Lost: true}
 	for _, c := range []struct {
 		here state.Fact[bool]
 		want string
-	}{{state.Known(true), ""}, {state.Known(false), "cp-2"}, {state.Fact[bool]{}, "cp-2"}} {
+	}{{state.Known(true), ""}, {state.Known(false), "cp-2"}, {state.Fact[bool]{}, ""}} {
 		f.PeerHere = c.here
 		if d := Decide(f); d.Rule != "back.asked" || d.Plan.Stage != TakingBack || d.Plan.Lost != c.want {
 			t.Errorf("%+v: %+v", c.here, d)
@@ -333,9 +333,11 @@ func TestAWordThatTheCarrierIsLostCountsOnlyIfItsEtcdIsSilent(t *testing.T) {
 		want   string
 	}{
 		"it is silent":                 {Preparing, func(*Facts) {}, "take-over"},
-		"its address is not known":     {Preparing, func(f *Facts) { f.PeerHere = state.Fact[bool]{} }, "take-over"},
+		"its address is not known":     {Preparing, func(f *Facts) { f.PeerHere = state.Fact[bool]{} }, "lost.unknown"},
 		"only the lock is left":        {Aborted, func(*Facts) {}, "take-over"},
 		"it serves":                    {Preparing, func(f *Facts) { f.PeerHere = state.Known(true) }, ServesRule},
+		"and this host is not ready":   {Preparing, func(f *Facts) { f.PeerHere, f.Prepared = state.Known(true), state.Known(false) }, ServesRule},
+		"and it does not know the end": {Aborted, func(f *Facts) { f.PeerHere, f.Told.Value.Stage = state.Known(true), Pairing }, ServesRule},
 		"an old word":                  {Preparing, func(f *Facts) { f.Wish.At = noon.Add(-wishLife) }, "follow"},
 		"the API does not answer":      {Preparing, func(f *Facts) { f.Lock.Known = false }, "follow"},
 		"etcd of this host moves":      {Handing, func(*Facts) {}, "hand.maintained"},

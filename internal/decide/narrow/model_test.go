@@ -193,7 +193,8 @@ func (w site) acted(t *testing.T, i int, d Decision) []site {
 	case WritePlan, TakeOver:
 		h.stage, h.gone, h.given, h.taken = d.Plan.Stage, d.Plan.Accepts.Gone, d.Plan.Lost != "", d.Plan.Taken != ""
 		n.late = n.late && d.Plan.Carrier() != names[i]
-		n.saidThere = n.saidThere && d.Act != TakeOver
+		past := i == 1 && h.stage.After(TakingBack) && !h.stage.Over() // nobody takes the plan over any more
+		n.saidThere = n.saidThere && d.Act != TakeOver && !past
 		if d.Act == TakeOver && h.knows && !h.stage.Over() {
 			h.traced = true
 			return half(func(n *site) { n.hosts[i].traced = true })
@@ -287,7 +288,7 @@ func (w site) happens() []site {
 		add(h.up && w.cuts > 0, func(n *site) {
 			n.hosts[i].up, n.hosts[i].etcd, n.hosts[i].asked, n.cuts = false, false, false, n.cuts-1
 		})
-		add(!h.up && !h.dead, func(n *site) { n.hosts[i].up, n.saidThere = true, n.saidThere && i != 0 })
+		add(!h.up && !h.dead, func(n *site) { n.hosts[i].up = true })
 		add(!h.up && !h.dead && o.record == state.EtcdSole, func(n *site) { n.hosts[i].dead = true })
 		// A host that took the plan over has to come back itself. What the cluster knows counts for the carrier.
 		early := !h.up && o.stage != "" && (Handing.After(o.stage) || o.stage == Aborted) && (i == 0 && (Handing.After(w.lock) || w.lock == Aborted) || i == 1 && !h.taken)
@@ -312,6 +313,7 @@ func (w site) happens() []site {
 	add(w.lost && !w.said, func(n *site) { n.said, n.abort, n.saidLost = true, false, false })
 	add(w.asked && w.third && w.serves(), func(n *site) { n.empty = true })
 	add(w.meddles && !w.meddled && w.setUp && w.maintained, func(n *site) { n.maintained, n.meddled = false, true })
+	add(w.saidThere && w.hosts[0].up, func(n *site) { n.saidThere = false }) // it was refused, or is old
 	add(w.bmc && w.cuts > 0, func(n *site) { n.bmc, n.cuts = false, n.cuts-1 })
 	add(!w.bmc, func(n *site) { n.bmc = true })
 	add(!w.abort && Handing.After(w.hosts[0].stage), func(n *site) { n.said, n.abort = false, true })
@@ -365,6 +367,8 @@ func (w site) mistaken(i int, d Decision) string {
 		return "what serves changes before both can fence each other"
 	case d.Act == WritePlan && d.Plan != nil && d.Plan.Stage == Handing && i == 0 && h.stage == Pairing && !w.bmc:
 		return "the plan goes forward for good, and nobody can fence"
+	case d.Act == TakeOver && w.serves() && w.runs(1-i):
+		return "the plan is taken over from a host whose etcd serves"
 	case d.Act == DropOld && w.third && (w.member || w.lingers):
 		return "a host that serves is forgotten"
 	case d.Rule == "nothing-fits" || d.Words == "" || (d.Act == WritePlan || d.Act == TakeOver) && d.Plan == nil:
@@ -436,7 +440,7 @@ func allRules() (out []rule) {
 }
 
 // elsewhere are the rules that only facts bring about which the model does not have.
-var elsewhere = []string{"rest.dry", "rest.begin", "rest.refuse", "back.unknown", "pairing.maintained", "maintain", "hand.maintained", "over.left", ServesRule}
+var elsewhere = []string{"rest.dry", "rest.begin", "rest.refuse", "back.unknown", "pairing.maintained", "maintain", "hand.maintained", "over.left", "lost.unknown"}
 
 // changed decides by tables in which one rule is changed.
 func changed(t *testing.T, id string, change func(*rule)) {

@@ -88,6 +88,7 @@ func TestEachNeedOfTheNarrowingPlanIsNecessary(t *testing.T) {
 		"nobody may say it once the plan is taken back":  {"back.lost", off, ""},
 		"a host that was said to be lost keeps its part": {"gone.asked", off, ""},
 		"nobody may say that the carrier is lost":        {"take-over", off, ""},
+		"a carrier that serves counts as lost":           {"take-over", need(func(f Facts) bool { return f.saysLost() && f.mayTake() }), ""},
 		"a carrier that was said to be lost goes on":     {"ousted", off, ""},
 		"the objects of a lost carrier stay":             {"take-over", func(r *rule) { r.Act = WritePlan }, ""},
 		"nobody hears that the host is gone":             {"amend", off, ""},

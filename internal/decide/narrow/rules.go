@@ -87,7 +87,7 @@ func (f Facts) copied() bool {
 }
 
 // tellRules have the other host tell how far it is before it answers a person.
-var tellRules = slices.Insert(plans.Tells[Facts, Act, Plan]("N1", ends, Facts.sight, Facts.toldAll), 1, servesRules...)
+var tellRules = plans.Tells[Facts, Act, Plan]("N1", ends, Facts.sight, Facts.toldAll)
 
 var plannedRules = []rule{
 	{

@@ -36,10 +36,10 @@ var goneRules = []rule{{
 	Words: says("the plan has ended: the site has two control planes, and %s is none of them", old), Plan: to(Whole),
 }}
 
-// lost returns the other host of the two if a person says that it will not come back, and its etcd does
-// not contradict.
+// lost returns the other host of the two if a person says that it will not come back, and its etcd is known
+// to be silent.
 func (f Facts) lost() string {
-	if asksAbort(f) && f.Wish.Lost && !yes(f.PeerHere) {
+	if asksAbort(f) && f.Wish.Lost && no(f.PeerHere) {
 		return there(f)
 	}
 	return f.Plan.Lost
@@ -65,10 +65,15 @@ func (f Facts) mayTake() bool {
 	return f.mine() && f.Plan.Taken == "" && (!f.Plan.Stage.After(TakingBack) || f.Plan.Stage.Over())
 }
 
+// ServesRule is the rule of a host on which a person says that the other one is lost, although its etcd
+// serves.
+const ServesRule = "lost.serves"
+
 // takeOverRules have the other host of the two take a plan back whose carrier is lost for good. kubelet has
-// etcd on all three, so this host and the one that was to go serve.
+// etcd on all three, so this host and the one that was to go serve. Whatever this host has to do of the plan
+// waits meanwhile: else a word about a host that serves would not be refused, and count at its next boot.
 var takeOverRules = []rule{{
-	Step: "N1", ID: "take-over", Act: TakeOver, When: func(f Facts) bool { return f.saysLost() && f.mayTake() && !yes(f.PeerHere) },
+	Step: "N1", ID: "take-over", Act: TakeOver, When: func(f Facts) bool { return f.saysLost() && f.mayTake() && no(f.PeerHere) },
 	Words: says("%s takes the plan over, to take it back without %s, as was said", here, there),
 	Plan: func(f Facts) *Plan {
 		return with(f, func(p *Plan) {
@@ -78,6 +83,12 @@ var takeOverRules = []rule{{
 			}
 		})
 	},
+}, {
+	Step: "N1", ID: ServesRule, Act: Wait, When: func(f Facts) bool { return f.saysLost() && f.mayTake() && yes(f.PeerHere) },
+	Words: says("etcd of %s serves, so that host is not lost: type the command there, without --is-gone", there), Way: "sudo holdfast topology apply --abort",
+}, {
+	Step: "N1", ID: "lost.unknown", Act: Wait, When: func(f Facts) bool { return f.saysLost() && f.mayTake() && !f.PeerHere.Known },
+	Words: says("it is not known whether etcd of %s serves: this host takes the plan over once it knows that it does not", there), Way: askEtcd,
 }}
 
 // awaitRules keep the part of a host that took the plan over until the cluster knows that it did. The other
@@ -85,15 +96,6 @@ var takeOverRules = []rule{{
 var awaitRules = []rule{{
 	Step: "N1", ID: "take-over.await", Act: Wait, When: func(f Facts) bool { return f.Plan.Taken == f.Host && !f.Lock.Known },
 	Words: says("waits for the API, to write there that this host took the plan over: %s has to find that, should it come back", there),
-}}
-
-// ServesRule is the rule of a host on which a person says that the other one is lost, although its etcd
-// serves.
-const ServesRule = "lost.serves"
-
-var servesRules = []rule{{
-	Step: "N1", ID: ServesRule, Act: Wait, When: func(f Facts) bool { return f.saysLost() && f.mayTake() && yes(f.PeerHere) },
-	Words: says("etcd of %s serves, so that host is not lost: type the command there, without --is-gone", there), Way: "sudo holdfast topology apply --abort",
 }}
 
 // oustedRules are about a host that was said to be lost, carried the plan, and comes back with it.

@@ -117,12 +117,19 @@ type Ring struct {
 	// Now and Fails are what Status returns.
 	Now   etcd.MemberStatus
 	Fails error
+	// At has what PeerURLs returns.
+	At map[state.MemberID][]string
 	// Did lists the changes, in their order.
 	Did []string
 }
 
 // Status returns Now and Fails.
 func (r *Ring) Status(context.Context) (etcd.MemberStatus, error) { return r.Now, r.Fails }
+
+// PeerURLs returns the member of Now, At and Fails.
+func (r *Ring) PeerURLs(context.Context) (self state.MemberID, at map[state.MemberID][]string, err error) {
+	return r.Now.Member, r.At, r.Fails
+}
 
 // RemoveMember takes a member out of Now.
 func (r *Ring) RemoveMember(_ context.Context, id state.MemberID) error {
