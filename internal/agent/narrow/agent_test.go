@@ -40,6 +40,7 @@ type trio struct {
 	hosts                       [2]side
 	log                         []string
 	member, node, leaves, plain bool
+	accounts                    bool // the cluster has those of the BMCs
 	setUp, maintained           bool
 	third                       bool // the host that goes has power
 	lock                        narrow.Copy
@@ -73,7 +74,7 @@ func (p *trio) look(i int, job Job) narrow.Facts {
 		PeerHere: state.Known(other), ThirdHere: state.Known(p.third && p.member), Kubelets: state.Known(!h.podmans), Podmans: state.Known(h.podmans), Boots: state.Known(!h.ordered), Runs: ring,
 		Paired: state.Known(h.paired), Room: state.Known(true), Ships: state.Known(true), Prepared: state.Known(h.prepared), Tested: state.Known(true), Dressed: state.Known(h.dressed),
 		Plain: state.Known(!h.dressed && (!objects || p.plain)), Ring: ring, Target: state.Known(true), Lock: state.Known(p.lock), Told: state.Known(p.told), Work: state.Known(""), Moves: state.Known(""), Node: state.Known(p.node),
-		Leaves: state.Known(p.leaves), Empty: state.Known(p.leaves), Volumes: state.Known[[]string](nil), Answers: state.Known(p.third && p.member),
+		Leaves: state.Known(p.leaves), Empty: state.Known(p.leaves), Volumes: state.Known[[]string](nil), Left: state.Known(p.accounts), Answers: state.Known(p.third && p.member),
 	}
 	if h.ring {
 		f.SetUp, f.Maintained = state.Known(p.setUp), state.Known(p.maintained)
@@ -106,9 +107,9 @@ func (p *trio) do(i int, a narrow.Act, job Job) {
 	h := &p.hosts[i]
 	switch a { //nolint:exhaustive // the others are no acts of this place
 	case narrow.CopyPlan:
-		p.lock = narrow.Copy{ID: job.Plan.ID, Plan: *job.Plan}
+		p.lock, p.accounts = narrow.Copy{ID: job.Plan.ID, Plan: *job.Plan}, p.accounts || job.Plan.Stage == narrow.Preparing
 	case narrow.DropLock:
-		p.lock, p.told = narrow.Copy{}, narrow.Progress{}
+		p.lock, p.accounts, p.told = narrow.Copy{}, false, narrow.Progress{}
 	case narrow.Tell:
 		p.told = p.look(i, job).Progress()
 	case narrow.Prepare:

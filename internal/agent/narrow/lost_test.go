@@ -7,7 +7,10 @@ import (
 
 	"github.com/holdfast/holdfast/internal/adapter/etcd"
 	"github.com/holdfast/holdfast/internal/adapter/replacement"
+	"github.com/holdfast/holdfast/internal/agent/carry"
+	"github.com/holdfast/holdfast/internal/agent/loop"
 	"github.com/holdfast/holdfast/internal/decide/narrow"
+	"github.com/holdfast/holdfast/internal/decide/replace"
 	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/testkit/powercut"
 )
@@ -170,6 +173,27 @@ func TestACarrierWhoseNodeIsGoneIsAskedWhereEtcdLooksForIt(t *testing.T) {
 		f := l.look(t.Context(), l.job(narrow.Preparing))
 		if want := map[bool]string{true: "2001:db8::12"}[c.want.Known && len(l.ring.Now.Members) == 3]; f.PeerHere != c.want || asked != want {
 			t.Errorf("%s: %+v, asked at %q", sentence, f.PeerHere, asked)
+		}
+	}
+}
+
+// TestTheAccountsAreLookedForUntilTheAPISaysWhetherTheyAreThere: once the plan is over and its lock is gone,
+// nobody else looks for them.
+func TestTheAccountsAreLookedForUntilTheAPISaysWhetherTheyAreThere(t *testing.T) {
+	l := newLab(t)
+	l.do(narrow.CopyPlan, l.job(narrow.Preparing))
+	delete(l.api.Maps, replace.LockNamespace+"/"+replace.LockName)
+	a := &Agent{Store: l.store, World: l.world(), Now: l.now, news: carry.News{Annotation: Annotation}, kick: loop.NewKick()}
+	if err := a.Store.PutNarrowPlan(*l.job(narrow.Aborted).Plan); err != nil {
+		t.Fatal(err)
+	}
+	for _, mute := range []bool{true, true, false} {
+		l.api.mute = mute
+		if _, err := a.Step(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if left := l.api.Secrets[replace.LockNamespace+"/"+targetSecret] != nil; left != mute {
+			t.Errorf("the API says nothing: %t, the accounts are there: %t", mute, left)
 		}
 	}
 }

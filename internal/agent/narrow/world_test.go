@@ -33,6 +33,14 @@ type cluster struct {
 	marks   map[string]string // annotations, by name and key
 	nodes   map[string]Node
 	volumes []string
+	mute    bool // no Secret can be read
+}
+
+func (c *cluster) Secret(ctx context.Context, ns, name string) (map[string][]byte, error) {
+	if c.mute {
+		return nil, errors.New("no answer")
+	}
+	return c.API.Secret(ctx, ns, name)
 }
 
 func (c *cluster) SetAnnotations(_ context.Context, node string, values map[string]*string) error {

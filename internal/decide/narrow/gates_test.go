@@ -286,7 +286,8 @@ func TestTheLockOfAnEndedPlanForTwoWaitsForALostHostForAWhile(t *testing.T) {
 	}
 }
 
-// TestWhatGoesWithTheLockGoesThoughSomebodyDeletedTheLock, on either host, also beside another plan.
+// TestWhatGoesWithTheLockGoesThoughSomebodyDeletedTheLock, on either host, also beside another plan. While it
+// is unknown whether something is left, nothing counts as done.
 func TestWhatGoesWithTheLockGoesThoughSomebodyDeletedTheLock(t *testing.T) {
 	for _, stage := range []Stage{Whole, Aborted} {
 		for i := range names {
@@ -304,6 +305,9 @@ func TestWhatGoesWithTheLockGoesThoughSomebodyDeletedTheLock(t *testing.T) {
 				}
 				if f.Left = state.Known(false); want != "" && Decide(f).Rule != "rest" {
 					t.Errorf("%s on %s: nothing is left: %+v", stage, names[i], Decide(f))
+				}
+				if f.Left = (state.Fact[bool]{}); want != "" && Decide(f).Rule != "over.left-unknown" {
+					t.Errorf("%s on %s: it is unknown what is left: %+v", stage, names[i], Decide(f))
 				}
 			}
 		}

@@ -71,6 +71,10 @@ var (
 var leftRules = []rule{{
 	Step: "N7", ID: "over.left", Act: DropLock, When: func(f Facts) bool { return f.gone() && yes(f.Left) },
 	Words: says("the accounts of BMCs that the cluster got by the plan are deleted: somebody deleted its copy of the plan before"),
+}, {
+	// The agent does not look again at a plan of which nothing is left to do.
+	Step: "N7", ID: "over.left-unknown", Act: Wait, When: func(f Facts) bool { return f.gone() && !f.Left.Known },
+	Words: says("the API does not say whether the cluster still has the accounts of BMCs that it got by the plan"),
 }}
 
 // copyRules keep the cluster's copy as new as the plan, for the other host.

@@ -105,6 +105,7 @@ func (w *world) narrowCluster(i int, f *narrow.Facts) {
 	if t.lock.ID != "" {
 		f.Lock, f.Told = state.Known(narrow.Copy{ID: t.lock.ID}), state.Known(narrow.Progress{})
 	}
+	f.Left = state.Known(false) // nobody deletes the lock alone
 	f.Node, f.Leaves, f.Empty, f.Volumes = state.Known(t.node || !t.grave), state.Known(t.leaves), state.Known(t.emptied), state.Known[[]string](nil)
 }
 
