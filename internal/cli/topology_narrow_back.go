@@ -40,13 +40,13 @@ func (g *growth) runTwo(ctx context.Context, plan *narrow.Plan) error {
 }
 
 // partBackTwo has this host, which does not carry the plan, take its part of it back. It may do so once the
-// cluster has no such plan any more: somebody said that this host will not come back. While the cluster has
-// it, this host takes the whole plan back if the one that carries it will not come back.
+// cluster has no such plan any more: somebody said that this host will not come back. If the one that carries
+// the plan will not come back, this host takes the whole plan back, also if somebody deleted the lock.
 func (g *growth) partBackTwo(ctx context.Context, plan *narrow.Plan) error {
 	switch id, err := g.effects.locked(ctx); {
 	case err != nil:
 		return err
-	case id == plan.ID && g.gone != "":
+	case g.gone != "":
 		return g.takeOverTwo(ctx, plan)
 	case id == plan.ID:
 		return coded(command.ExitRefused, "refused: %s carries the plan by which %s goes: type the command there; if that host is lost for good, and you have seen that it has no power, add --is-gone with the serial number of its machine", plan.Carrier(), g.name)

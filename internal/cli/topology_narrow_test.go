@@ -407,6 +407,28 @@ func TestTheOtherHostTakesAPlanForTwoOverFromALostCarrier(t *testing.T) {
 	}
 }
 
+// TestTheOtherHostTakesAPlanForTwoOverThoughSomebodyDeletedItsLock, also while another plan has it: the agent
+// finds out whether the plan is over.
+func TestTheOtherHostTakesAPlanForTwoOverThoughSomebodyDeletedItsLock(t *testing.T) {
+	for _, locked := range []string{"", "p9"} {
+		g := newNarrowRun(t, func(_ int, g *growthRun) {
+			if w := narrowWish(t, g); !w.Abort || !w.Lost || w.ID != "p1" {
+				t.Errorf("the lock of %q: the wish: %+v", locked, w)
+			}
+			put(t, g.store.PutNarrowPlan(narrowPlan("p1", narrow.Aborted)))
+		})
+		g.file, g.abort, g.gone = "", true, "m2"
+		g.effects.name = func() (string, error) { return "cp-2", nil }
+		g.effects.locked = func(context.Context) (string, error) { return locked, nil }
+		put(t, g.store.PutNarrowPlan(narrowPlan("p1", narrow.Pairing)))
+		if err := g.run(t.Context()); exitOfReplace(err) != command.ExitRefused || !strings.Contains(err.Error(), "m2 is not its UUID") {
+			t.Errorf("the lock of %q: another machine: %v", locked, err)
+		}
+		g.gone = "m1"
+		put(t, g.run(t.Context()))
+	}
+}
+
 // TestAPlanForTwoIsTakenOverOnce: the host that did so is not said to be lost on the one that carried it.
 func TestAPlanForTwoIsTakenOverOnce(t *testing.T) {
 	g := newNarrowRun(t, func(int, *growthRun) { t.Error("the command waits") })

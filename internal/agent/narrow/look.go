@@ -316,7 +316,7 @@ func (h *here) cluster(ctx context.Context, f *narrow.Facts, s subject) {
 	}
 	f.Lock, f.Told = locked(lock)
 	f.InForce = replace.InForce(lock)
-	if f.Plan != nil && f.Plan.Stage.Over() {
+	if f.Plan != nil && (f.Plan.Stage.Over() || f.Lock.Value.ID != f.Plan.ID) {
 		of, err := whose(ctx, api)
 		f.Left = carry.Fact(of == f.Plan.ID, err)
 	}

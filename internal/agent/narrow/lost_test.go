@@ -109,6 +109,50 @@ func TestAPlanForTwoIsTakenBackByTheOtherHostIfItsCarrierIsLostForGood(t *testin
 	}
 }
 
+// TestAPlanForTwoIsTakenBackWithoutItsCarrierAndItsLock: somebody deleted the lock once the carrier was lost for
+// good. Until a person says so the other host keeps its part, and nothing of two stays after that. If the word
+// was wrong, the carrier takes its part back.
+func TestAPlanForTwoIsTakenBackWithoutItsCarrierAndItsLock(t *testing.T) {
+	lost := wish
+	lost.Abort, lost.Lost = true, true
+	for _, stage := range []narrow.Stage{narrow.Preparing, narrow.Dressing, narrow.Pairing} {
+		for at := 0; ; at++ {
+			p := newTrio(t)
+			put := func(err error) {
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			put(p.store(0).PutNarrowWish(wish))
+			p.play(t, p.at(t, 1, stage))
+			p.off, p.lock, p.told = 0, narrow.Copy{}, narrow.Progress{}
+			had := p.hosts[1]
+			for range 2 {
+				_, err := p.agent(1).Step(t.Context())
+				put(err)
+			}
+			if b := p.plan(t, 1); b.Stage != stage || p.hosts[1] != had || !p.accounts {
+				t.Fatalf("%s: nobody said that the carrier is lost: %+v, %+v", stage, b, p.hosts[1])
+			}
+			put(p.store(1).PutNarrowWish(lost))
+			p.cut = powercut.Cut{At: at}
+			p.play(t, func() bool { return p.plan(t, 1).Stage.Over() && p.lock.ID == "" })
+			done := p.cut.At == at // the run ended before the cut
+			if b := p.plan(t, 1); b.Stage != narrow.Aborted || b.Taken != names[1] || !p.plain || p.accounts || p.hosts[1] != (side{record: state.EtcdNone}) {
+				t.Fatalf("%s, cut %d: %+v, %+v: %v", stage, at, b, p.hosts[1], p.log)
+			}
+			p.off, p.cut = -1, powercut.Cut{}
+			p.play(t, func() bool { return p.over(t) })
+			if a := p.plan(t, 0); a.Stage != narrow.Aborted || !p.plain || p.accounts || p.hosts != ([2]side{{record: state.EtcdNone}, {record: state.EtcdNone}}) {
+				t.Fatalf("%s, cut %d: %+v, %+v: %v", stage, at, a, p.hosts, p.log)
+			}
+			if at > 0 && done {
+				break
+			}
+		}
+	}
+}
+
 // TestAHostThatTakesAPlanOverUndoesWhatTheClusterGotByIt, if it got anything: not before this host knew the
 // site of two.
 func TestAHostThatTakesAPlanOverUndoesWhatTheClusterGotByIt(t *testing.T) {
@@ -195,5 +239,23 @@ func TestTheAccountsAreLookedForUntilTheAPISaysWhetherTheyAreThere(t *testing.T)
 		if left := l.api.Secrets[replace.LockNamespace+"/"+targetSecret] != nil; left != mute {
 			t.Errorf("the API says nothing: %t, the accounts are there: %t", mute, left)
 		}
+	}
+}
+
+// TestTheAccountsAreLookedForOnceTheLockIsGone, also before the plan is over: they say whether somebody deleted
+// the lock.
+func TestTheAccountsAreLookedForOnceTheLockIsGone(t *testing.T) {
+	l := newLab(t)
+	l.do(narrow.CopyPlan, l.job(narrow.Preparing))
+	if f := l.look(t.Context(), l.job(narrow.Pairing)); f.Left.Known {
+		t.Error("the lock is there, and they are looked for")
+	}
+	delete(l.api.Maps, replace.LockNamespace+"/"+replace.LockName)
+	if f := l.look(t.Context(), l.job(narrow.Pairing)); !is(f.Left) {
+		t.Errorf("somebody deleted the lock: %+v", f.Left)
+	}
+	l.do(narrow.DropLock, l.job(narrow.Aborted))
+	if f := l.look(t.Context(), l.job(narrow.Pairing)); !state.Is(f.Left, false) {
+		t.Errorf("the plan has ended: %+v", f.Left)
 	}
 }

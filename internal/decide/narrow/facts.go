@@ -68,7 +68,8 @@ type Facts struct {
 	// static ones. Volumes names the volumes whose data lie on that host alone.
 	Node, Leaves, Empty state.Fact[bool]
 	Volumes             state.Fact[[]string]
-	// Left is true, of a plan that is over, if the cluster still has the accounts of BMCs that it got by it.
+	// Left is true if the cluster still has the accounts of BMCs that it got by the plan. It is asked of one
+	// that is over, or that the cluster has no more.
 	Left state.Fact[bool]
 	// Answers is true if the API server or etcd of the host that goes still answers.
 	Answers state.Fact[bool]

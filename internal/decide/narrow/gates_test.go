@@ -345,6 +345,12 @@ func TestAWordThatTheCarrierIsLostCountsOnlyIfItsEtcdIsSilent(t *testing.T) {
 		"an old word":                  {Preparing, func(f *Facts) { f.Wish.At = noon.Add(-wishLife) }, "follow"},
 		"the API does not answer":      {Preparing, func(f *Facts) { f.Lock.Known = false }, "follow"},
 		"etcd of this host moves":      {Handing, func(*Facts) {}, "hand.maintained"},
+		"somebody deleted the lock":    {Preparing, func(f *Facts) { f.Lock, f.Left = state.Known(Copy{}), state.Known(true) }, "take-over"},
+		"while it was taken back":      {TakingBack, func(f *Facts) { f.Lock, f.Left = state.Known(Copy{}), state.Known(true) }, "take-over"},
+		"another plan has the lock":    {Preparing, func(f *Facts) { f.Lock, f.Left = state.Known(Copy{ID: "p9"}), state.Known(true) }, "gone.lock"},
+		"who deleted it is unknown":    {Preparing, func(f *Facts) { f.Lock = state.Known(Copy{}); f.Left.Known = false }, "gone.lock"},
+		"the plan ended meanwhile":     {Preparing, func(f *Facts) { f.Lock, f.Left = state.Known(Copy{}), state.Known(false) }, "gone.asked"},
+		"only the accounts are left":   {Aborted, func(f *Facts) { f.Lock, f.Left = state.Known(Copy{}), state.Known(true) }, "over.left"},
 		"it was taken over before":     {TakingBack, func(f *Facts) { f.Host, f.Plan.Taken, f.Lock.Value.Plan.Taken = names[0], names[1], names[1] }, "follow"},
 		"nobody says that it is lost":  {Preparing, func(f *Facts) { f.Wish = nil }, "follow"},
 		"a person takes the plan back": {Preparing, func(f *Facts) { f.Wish.Lost = false }, "follow"},
@@ -362,6 +368,55 @@ func TestAWordThatTheCarrierIsLostCountsOnlyIfItsEtcdIsSilent(t *testing.T) {
 		}
 		if p := d.Plan; c.want == "take-over" && (p == nil || p.Carrier() != "cp-2" || p.Other() != "cp-1" || p.Lost != "cp-1" || p.Stage != map[bool]Stage{true: Aborted, false: TakingBack}[c.stage == Aborted]) {
 			t.Errorf("%s: %+v", sentence, p)
+		}
+	}
+}
+
+// TestALockThatSomebodyDeletedEndsNoPlan: as long as the cluster has the accounts of the BMCs, the carrier has
+// not ended it. While that is unknown, nothing ends either.
+func TestALockThatSomebodyDeletedEndsNoPlan(t *testing.T) {
+	unknown, left, none := state.Fact[bool]{}, state.Known(true), state.Known(false)
+	for _, c := range []struct {
+		stage  Stage
+		begun  bool // this host has a part of the plan
+		aborts bool // a person takes it back here
+		left   state.Fact[bool]
+		want   string
+	}{
+		{stage: Planned, left: left, want: "gone"},
+		{stage: Preparing, left: unknown, want: "gone"},
+		{stage: Dressing, begun: true, left: left, want: "gone.lock"},
+		{stage: Dressing, begun: true, left: unknown, want: "gone.lock"},
+		{stage: Dressing, begun: true, left: none, want: "gone.asks"},
+		{stage: Pairing, begun: true, aborts: true, left: left, want: "gone.lock"},
+		{stage: Pairing, begun: true, aborts: true, left: unknown, want: "gone.lock"},
+		{stage: Pairing, begun: true, aborts: true, left: none, want: "gone.asked"},
+		{stage: TakingBack, begun: true, left: left, want: "back.pair"},
+		{stage: TakingBack, left: left, want: "gone.lock"},
+		{stage: TakingBack, left: unknown, want: "gone.lock"},
+		{stage: TakingBack, left: none, want: "gone"},
+	} {
+		w := newSite()
+		w.abortThere, w.hosts[1].stage, w.hosts[1].prepared, w.hosts[1].paired = c.aborts, c.stage, c.begun, c.begun
+		f := w.facts(1)
+		f.Left = c.left
+		if d := Decide(f); d.Rule != c.want {
+			t.Errorf("%+v: %+v", c, d)
+		}
+	}
+	// What the cluster has of a plan that was taken over is from the host that carried it before.
+	w := newSite()
+	w.hosts[0].stage, w.hosts[0].taken = TakingBack, true
+	f := w.facts(0)
+	if f.Left = left; Decide(f).Rule != "gone" {
+		t.Errorf("it was taken over: %+v", Decide(f))
+	}
+	f = forgetting()
+	f.Host, f.Lock = names[1], state.Known(Copy{})
+	for _, l := range []state.Fact[bool]{left, unknown, none} {
+		f.Left = l
+		if d := Decide(f); (d.Rule == "gone.whole") != (l == none) {
+			t.Errorf("the third host went, %+v: %+v", l, d)
 		}
 	}
 }

@@ -54,6 +54,7 @@ type site struct {
 	lockLost    bool
 	lockTaken   bool
 	accounts    bool // the cluster has the accounts of both BMCs
+	deletes     bool // a person will delete the lock by hand
 	told        Progress
 	abort, said bool // the person took the plan back, or said that the host is gone
 	saidLost    bool // with abort: the person said that the second host is lost, which may be wrong
@@ -211,7 +212,9 @@ func (w site) acted(t *testing.T, i int, d Decision) []site {
 		n.lock, n.lockGone, n.lockLost, n.lockTaken, n.accounts, n.told = "", false, false, false, false, Progress{}
 		return half(func(n *site) { n.accounts = false })
 	case Tell:
-		n.told = w.facts(i).Progress()
+		if w.lock != "" {
+			n.told = w.facts(i).Progress()
+		}
 	case Prepare:
 		h.prepared, h.paired, h.knows = true, true, true // the devices
 		return half(func(n *site) { n.hosts[i].paired, n.hosts[i].knows = true, true })
@@ -324,7 +327,12 @@ func (w site) happens() []site {
 	add(w.bmc && w.cuts > 0, func(n *site) { n.bmc, n.cuts = false, n.cuts-1 })
 	add(!w.bmc, func(n *site) { n.bmc = true })
 	add(!w.abort && Handing.After(w.hosts[0].stage), func(n *site) { n.said, n.abort = false, true })
-	add(w.hosts[0].given && !w.hosts[0].taken && !w.abortThere && w.hosts[1].up, func(n *site) { n.abortThere, n.saidThere = true, false })
+	mate := w.hosts[1].stage
+	unlocked := w.lock == "" && mate != "" && Handing.After(mate) // then the command does not send a person to the carrier
+	add((w.hosts[0].given && !w.hosts[0].taken || unlocked) && !w.abortThere && w.hosts[1].up, func(n *site) { n.abortThere, n.saidThere = true, false })
+	add(w.deletes && w.lock != "" && w.serves(), func(n *site) {
+		n.deletes, n.lock, n.lockGone, n.lockLost, n.lockTaken, n.told = false, "", false, false, false, Progress{}
+	})
 	add(!w.late && (w.hosts[0].stage == Planned || w.hosts[0].stage.Over() || w.hosts[1].taken && w.hosts[1].stage.Over()), func(n *site) { n.late = true })
 	return out
 }
@@ -350,7 +358,8 @@ func (w site) mistakes() (out []string) {
 	is(!w.member && (a.record == state.EtcdNone || b.record == state.EtcdNone), "two vote, and a host has no record")
 	is(w.member && (a.stage == Forgetting || a.stage == Whole), "three vote, and the plan is past that")
 	is(a.stage == Aborted && (!w.plain || !w.member), "the plan was taken back, and the cluster is that of two")
-	is(b.stage == Aborted && b.taken && (a.dead || a.stage.Over()) && (!w.plain || !w.member), "the second host took the plan back, and the cluster is that of two")
+	is(b.stage == Aborted && (a.dead || b.taken && a.stage.Over()) && (!w.plain || !w.member), "the second host took the plan back, and the cluster is that of two")
+	is(b.stage == Whole && (w.member || w.node), "the second host takes the plan for whole, and the cluster has the third one")
 	is(a.stage == Whole && (w.member || w.node || w.plain || a.word || b.word || !a.dressed || !b.dressed || !a.ringed || !b.ringed), "whole, and something is missing")
 	is(!w.node && w.third && w.member, "a voter that runs is forgotten")
 	return out
@@ -389,10 +398,17 @@ func (w site) mistaken(i int, d Decision) string {
 	return ""
 }
 
+// meddles has a person end the maintenance at any moment, deletes has one delete the lock.
+func meddles(w *site) { w.meddles = true }
+func deletes(w *site) { w.deletes = true }
+
 // visit visits every state. It returns what is wrong with one of them.
-func visit(t *testing.T, cuts int8, meddles bool) (used map[string]int, states int, bad string) {
+func visit(t *testing.T, cuts int8, people ...func(*site)) (used map[string]int, states int, bad string) {
 	first := newSite()
-	first.cuts, first.meddles = cuts, meddles
+	first.cuts = cuts
+	for _, does := range people {
+		does(&first)
+	}
 	used = map[string]int{}
 	before, wrong, found := explore.Visit(first, func(w site) ([]site, []string) {
 		next, wrong := w.next(t, used)
@@ -447,7 +463,7 @@ func allRules() (out []rule) {
 }
 
 // elsewhere are the rules that only facts bring about which the model does not have.
-var elsewhere = []string{"rest.dry", "rest.begin", "rest.refuse", "back.unknown", "pairing.maintained", "maintain", "hand.maintained", "over.left", "over.left-unknown", "lost.unknown"}
+var elsewhere = []string{"rest.dry", "rest.begin", "rest.refuse", "back.unknown", "pairing.maintained", "maintain", "hand.maintained", "over.left", "over.left-unknown", "gone.lock", "lost.unknown"}
 
 // changed decides by tables in which one rule is changed.
 func changed(t *testing.T, id string, change func(*rule)) {

@@ -3,35 +3,49 @@ package narrow
 // These are the rules about a host of the two that is lost for good, as an administrator says, and about one
 // that comes back after that.
 
+// ended reports whether this host may end its copy of a plan that the cluster has no more. The accounts of the
+// BMCs go before the lock does: if the cluster still has them, somebody deleted the lock, and the carrier may
+// not have taken back what it gave the cluster. A host from which the plan was taken gave that itself.
+func (f Facts) ended() bool { return f.gone() && (no(f.Left) || f.Plan.Taken != "") }
+
 // goneRules end a copy whose plan the cluster has no more: while nothing is here of two, or after the
 // third member left. In between the carrier waits for this host, so the cluster has the plan.
 var goneRules = []rule{{
 	Step: "N1", ID: "gone", Act: WritePlan,
 	When: func(f Facts) bool {
-		return f.gone() && (f.Plan.Stage == Planned || !f.Plan.Stage.After(TakingBack) && f.undone())
+		if f.Plan.Stage == TakingBack {
+			return f.ended() && f.undone()
+		}
+		// Until this host has a part of the plan the cluster's objects stay those of three.
+		return f.gone() && TakingBack.After(f.Plan.Stage) && (f.Plan.Stage == Planned || f.undone())
 	},
 	Words: says("the cluster has no plan to go on without %s any more", old), Plan: to(Aborted),
 }, {
 	// Somebody said that this host will not come back, and it did.
 	Step: "N1", ID: "gone.asked", Act: WritePlan,
-	When: func(f Facts) bool {
-		return f.gone() && asksAbort(f) && TakingBack.After(f.Plan.Stage)
-	},
+	When:  func(f Facts) bool { return f.ended() && asksAbort(f) && TakingBack.After(f.Plan.Stage) },
 	Words: says("the cluster has no plan to go on without %s any more: this host takes its part back", old),
 	Plan: func(f Facts) *Plan {
 		return with(f, func(p *Plan) { p.Stage, p.Ended = TakingBack, "the cluster had no such plan any more" })
 	},
 }, {
-	// It waits, since the lock may be what somebody deleted.
-	Step: "N1", ID: "gone.asks", Act: Wait,
-	When:  func(f Facts) bool { return f.gone() && TakingBack.After(f.Plan.Stage) },
-	Words: says("the cluster has no plan to go on without %s any more, and this host has a part of it: %s took it back without this host, or somebody deleted ConfigMap kube-system/holdfast-replace", old, there),
+	Step: "N1", ID: "gone.asks", Act: Wait, When: func(f Facts) bool { return f.ended() && TakingBack.After(f.Plan.Stage) },
+	Words: says("the cluster has no plan to go on without %s any more, and this host has a part of it: %s took it back without this host", old, there),
 	Way:   "sudo holdfast topology apply --abort",
+}, {
+	// The carrier writes the lock again, and takes the plan back if it can. What the cluster has of two stays
+	// until it does, or until this host takes the plan over.
+	Step: "N1", ID: "gone.lock", Act: Wait,
+	When: func(f Facts) bool {
+		return f.gone() && !f.ended() && (TakingBack.After(f.Plan.Stage) || f.Plan.Stage == TakingBack && f.undone())
+	},
+	Words: says("somebody deleted ConfigMap kube-system/holdfast-replace before the plan to go on without %s was over, or that is unknown: waits until %s has written it again, once no other plan has it. If that host is lost for good, this one takes the plan back", old, there),
+	Way:   "sudo holdfast topology apply --abort --is-gone SERIAL",
 }, {
 	// The other host went on alone and ended the plan without this one.
 	Step: "N7", ID: "gone.whole", Act: WritePlan,
 	When: func(f Facts) bool {
-		return f.gone() && (f.Plan.Stage == Parting || f.Plan.Stage == Forgetting) && f.parted()
+		return f.ended() && (f.Plan.Stage == Parting || f.Plan.Stage == Forgetting) && f.parted()
 	},
 	Words: says("the plan has ended: the site has two control planes, and %s is none of them", old), Plan: to(Whole),
 }}
@@ -59,10 +73,18 @@ func (f Facts) saysLost() bool {
 }
 
 // mayTake reports whether a plan can be taken over: it can still be taken back, or is over, and its lock is
-// left. The host that carries it may be one stage further than the cluster knows. That does no harm: etcd of
-// this host would move first. A plan is taken over once.
+// left. The lock of one that can be taken back may be what somebody deleted: this host writes it again. The
+// host that carries the plan may be one stage further than the cluster, and this host, know. That does no
+// harm: etcd of this host would move first. A plan is taken over once.
 func (f Facts) mayTake() bool {
-	return f.mine() && f.Plan.Taken == "" && (!f.Plan.Stage.After(TakingBack) || f.Plan.Stage.Over())
+	deleted := f.Lock.Known && f.Lock.Value.ID == "" && yes(f.Left)
+	switch {
+	case f.Plan.Taken != "":
+		return false
+	case f.Plan.Stage.Over():
+		return f.mine()
+	}
+	return !f.Plan.Stage.After(TakingBack) && (f.mine() || deleted)
 }
 
 // ServesRule is the rule of a host on which a person says that the other one is lost, although its etcd
