@@ -22,6 +22,7 @@ import (
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	operatorv1 "github.com/openshift/api/operator/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -162,7 +163,47 @@ func (s *Site) Token(ctx context.Context, life time.Duration) (*rest.Config, err
 	}
 	cfg = rest.AnonymousClientConfig(cfg)
 	cfg.BearerToken = request.Status.Token
+	if err := s.admitted(ctx, cfg); err != nil {
+		return nil, err
+	}
 	return cfg, s.use(rest.CopyConfig(cfg))
+}
+
+// admittedWithin is the time in which each API server hears of a new binding. On busy processors it was
+// over a second.
+const admittedWithin = time.Minute
+
+// admitted waits until the API server of each control plane lets an administrator do everything.
+func (s *Site) admitted(ctx context.Context, access *rest.Config) error {
+	ctx, cancel := context.WithTimeout(ctx, admittedWithin)
+	defer cancel()
+	for _, h := range s.ControlPlanes() {
+		cfg := rest.CopyConfig(access)
+		cfg.Timeout = apiTimeout
+		address := s.Address(h, lab.V4)
+		if !address.IsValid() {
+			address = s.Address(h, lab.V6)
+		}
+		at := netip.AddrPortFrom(address, apiPort).String()
+		cfg.Dial = func(ctx context.Context, network, _ string) (net.Conn, error) { return s.Lab.Dial(ctx, network, at) }
+		api, err := newClient(cfg, clientgo.Scheme)
+		if err != nil {
+			return err
+		}
+		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "*", Group: "*", Resource: "*"},
+		}}
+		for {
+			err := api.Create(ctx, review)
+			if err == nil && review.Status.Allowed {
+				break
+			}
+			if host.Sleep(ctx, time.Second/2) != nil {
+				return fmt.Errorf("the API server of %s does not let the test do everything: %q: %w", h, review.Status.Reason, errors.Join(ctx.Err(), err))
+			}
+		}
+	}
+	return nil
 }
 
 // Trust has the site's client, and those that a test starts from now on, know the API by

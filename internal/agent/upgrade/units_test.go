@@ -233,8 +233,11 @@ func TestAUnitThatSystemdDoesNotKnowHoldsUpNoReturn(t *testing.T) {
 		mute, runs string
 		want       error
 	}{
-		{"same.service", oldOne, nil}, {"moves.service", oldOne, errFails}, {"", oldOne, nil},
-		{"same.service", newOne, nil}, {"moves.service", newOne, nil},
+		{"same.service", oldOne, nil},
+		{"moves.service", oldOne, errFails},
+		{"", oldOne, nil},
+		{"same.service", newOne, nil},
+		{"moves.service", newOne, nil},
 	} {
 		if c.runs != *current {
 			*current = c.runs
