@@ -124,6 +124,7 @@ func TestAStopSucceedsOnceNeitherEtcdNorAStandInRuns(t *testing.T) {
 			d := newDaemon(Options{Host: "alpha", Now: time.Now, Log: logOf(t)}, effects{}, records.Files{Root: t.TempDir()}, "")
 			d.kept.Store(k)
 			k.report.Wish, k.report.Snapshot.Local.Running, k.report.Snapshot.Local.StandIn = c.wish, c.running, c.standIn
+			k.report.Snapshot.Record = state.Known(state.EtcdRecord{State: state.EtcdSole})
 			k.report.Verdict.Reason, k.report.Problem = "it waits", "the disk hangs"
 			d.alone.See = func() podmanetcd.Seen { return podmanetcd.Seen{} }
 			began := time.Now()

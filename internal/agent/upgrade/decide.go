@@ -134,7 +134,7 @@ func (h Host) serving(ctx context.Context, f *parachute.Facts, step parachute.St
 		f.Spare, f.Few = h.Spare(ctx)
 	}
 	f.PeerGone = kind == parachute.OfTwo && h.PeerGone()
-	if kind == parachute.OfTwo && (step == parachute.Prepare || step.Trying()) {
+	if kind == parachute.OfTwo && (step == parachute.Prepare || step == parachute.Returning || step.Trying()) {
 		f.Apart = h.Apart(ctx)
 	}
 }

@@ -27,7 +27,7 @@ func dumbProof(s state.EtcdSnapshot) bool {
 	if !s.Pacemaker.Contact.Known {
 		return false
 	}
-	if r := s.Record.Value; r.State == state.EtcdTakingOver && r.Proof.Kind == state.ProofYielded && r.Proof.Member == 0xb {
+	if r := s.Record.Value; r.State == state.EtcdTakingOver && r.Proof.Kind == state.ProofYielded && r.Proof.Member == 0xb && !state.Is(s.Pacemaker.Inert, true) {
 		return true
 	}
 	if !s.Pacemaker.Contact.Value {

@@ -90,6 +90,9 @@ func TestAPeerThatGaveItsCopyUpAndLeftIsGoneOnWithout(t *testing.T) {
 		{"the record has the proof: a stand-in casts its vote", host(gonePeer, takesOver, noLeader, gaveUp(state.ProofYielded, 0xb)), state.EtcdStartStandIn, "take-over.stand-in"},
 		{"and it is removed", host(gonePeer, takesOver, standIn(0xb), gaveUp(state.ProofYielded, 0xb)), state.EtcdRemove, "take-over.remove"},
 		{"a stand-in stays if the peer is back and has said nothing", host(unsaid, takesOver, noLeader, standIn(0xb), gaveUp(state.ProofYielded, 0xb)), state.EtcdWait, "silent.wait"},
+		{"then this host is the only voter", host(gonePeer, takesOver, members(alpha), gaveUp(state.ProofYielded, 0xb)), state.EtcdWriteRecord, "take-over.sole"},
+		{"and restarts in place before it has written that", host(gonePeer, takesOver, members(alpha), stopped, gaveUp(state.ProofYielded, 0xb)), state.EtcdStart, "take-over.start"},
+		{"a peer that holds that member again is not trusted", host(takesOver, noLeader, peer(state.EtcdPair), gaveUp(state.ProofYielded, 0xb)), state.EtcdWait, "lead.unproved"},
 		{"it proves nothing about another member", host(gonePeer, takesOver, noLeader, gaveUp(state.ProofYielded, 0xd)), state.EtcdWait, "gone.unproved"},
 		{"a release of before does not say which one", host(gonePeer, takesOver, noLeader, gaveUp(state.ProofYielded, 0)), state.EtcdWait, "gone.unproved"},
 		{"other proofs end with contact", host(gonePeer, takesOver, noLeader, gaveUp(state.ProofFenced, 0xb)), state.EtcdWait, "gone.unproved"},
@@ -107,20 +110,27 @@ func TestAPeerThatGaveItsCopyUpAndLeftIsGoneOnWithout(t *testing.T) {
 // half of the votes until the host is back.
 func TestAStopIsToldBeforeItEnds(t *testing.T) {
 	unread := at(func(s *state.EtcdSnapshot) { s.Statement.Value.SeenSeq = s.Record.Value.Seq - 1 })
+	departs := all(leaves, stopped, own(state.EtcdDeparting))
 	for sentence, c := range map[string]struct {
 		s    state.EtcdSnapshot
 		want bool
 	}{
-		"the peer has not read that it departs":                    {host(leaves, stopped, own(state.EtcdDeparting), unread), true},
-		"the peer has read it, and it is about to yield":           {host(leaves, stopped, own(state.EtcdDeparting)), true},
-		"the peer has not read that it gave its copy up":           {host(leaves, stopped, own(state.EtcdDeparting), yields(0xa), unread), true},
-		"the peer has read that":                                   {host(leaves, stopped, own(state.EtcdDeparting), yields(0xa)), false},
-		"the peer lists it":                                        {host(leaves, stopped, own(state.EtcdDeparting), unread, peerMembers(alpha, beta)), true},
-		"the peer has removed it":                                  {host(leaves, stopped, own(state.EtcdDeparting), unread, peerMembers(beta)), false},
-		"the peer stops too":                                       {host(leaves, stopped, own(state.EtcdDeparting), unread, peerLeaves), false},
-		"the peer is gone":                                         {host(leaves, stopped, own(state.EtcdDeparting), unread, gonePeer), false},
-		"the copy of the peer is damaged, and nobody yields to it": {host(leaves, stopped, own(state.EtcdDeparting), peerCopyDamaged), false},
-		"it did not leave":                                         {host(leaves, stopped, unread), false},
+		"the peer has not read that it departs":                      {host(departs, unread), true},
+		"the peer has read it, and it is about to yield":             {host(departs), true},
+		"the peer has not read that it gave its copy up":             {host(departs, yields(0xa), unread), true},
+		"the peer has read that, and notes nothing":                  {host(departs, yields(0xa)), true},
+		"the peer has read that, and lists it":                       {host(departs, yields(0xa), peer(state.EtcdSole), peerMembers(alpha, beta)), true},
+		"the peer takes over":                                        {host(departs, yields(0xa), peer(state.EtcdTakingOver)), false},
+		"the peer lists it":                                          {host(departs, unread, peerMembers(alpha, beta)), true},
+		"the peer has removed it":                                    {host(departs, unread, peerMembers(beta)), false},
+		"the peer stops too":                                         {host(departs, unread, peerLeaves), false},
+		"the peer is gone":                                           {host(departs, unread, gonePeer), false},
+		"nobody could read what the peer says":                       {host(departs, unsaid), true},
+		"nobody knows whether the peer is there":                     {host(departs, at(func(s *state.EtcdSnapshot) { s.Pacemaker.Contact.Known = false })), true},
+		"its own record cannot be read":                              {host(departs, unreadable), true},
+		"the copy of the peer is damaged, and it does not yield":     {host(departs, peerCopyDamaged), false},
+		"it did not leave":                                           {host(leaves, stopped, unread), false},
+		"it did not leave, and nobody could read what the peer says": {host(leaves, stopped, unsaid), false},
 	} {
 		if got := Unread(c.s); got != c.want {
 			t.Errorf("%s: %v", sentence, got)

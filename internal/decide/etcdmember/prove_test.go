@@ -64,6 +64,7 @@ func written(r state.EtcdRecord) string {
 		{r.Third != 0, "third " + r.Third.String()},
 		{r.TakeOver != state.EtcdTakeOver{}, fmt.Sprintf("take-over %d %s", r.TakeOver.Counter, r.TakeOver.ID)},
 		{r.Proof != state.EtcdProof{}, fmt.Sprintf("%s: %s", r.Proof.Kind, r.Proof.Detail)},
+		{r.Proof.Member != 0, "given up: " + r.Proof.Member.String()},
 		{r.Forced != state.EtcdForced{}, fmt.Sprintf("forced by %s, %s, at %s", r.Forced.Who, r.Forced.Why, r.Forced.At.Format(time.RFC3339))},
 	} {
 		if part.is {

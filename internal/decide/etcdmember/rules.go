@@ -103,18 +103,24 @@ func (v *view) stillLeaves() bool {
 		v.peerIn(state.EtcdPair, state.EtcdSole)
 }
 
-// Unread reports whether the peer has yet to read what it needs in order to go on without a host that
-// was stopped: that this host departs, and then that it gave its data directory up. A peer that has
-// removed this host needs neither.
+// Unread reports whether the peer may not yet know what it needs in order to go on without a host that
+// was stopped: that this host departs, and then that it gave its data directory up, which the peer
+// knows for good once its record says that it takes over. A peer that has removed this host needs
+// neither, and one that is gone or stops too reads nothing.
 func Unread(s state.EtcdSnapshot) bool {
 	v := look(&s)
-	if !v.known || !v.in(state.EtcdDeparting) || !v.said || v.peer.Leaving {
+	switch {
+	case v.known && !v.in(state.EtcdDeparting) || v.absent:
+		return false
+	case !v.known || !v.said: // nobody knows: perhaps one look was late
+		return true
+	case v.peer.Leaving:
 		return false
 	}
 	if _, listed := v.listedByPeer(); v.peer.Members.Known && !listed {
 		return false
 	}
-	return !v.answered() || v.mayYield()
+	return !v.answered() || v.mayYield() || v.own.Yields != 0 && v.peerIn(state.EtcdPair, state.EtcdSole)
 }
 
 var unknownRules = []rule{

@@ -190,12 +190,16 @@ func (v *view) yielded() bool {
 	return v.peerIn(state.EtcdDeparting) && v.otherVoter() && v.peer.Record.Yields == v.other.ID
 }
 
-// yieldedBefore reports whether the peer gave up the member that etcd still lists before this host
-// began to take over. A data directory that was given up never comes back, so its owner may have left
-// since: a host that boots says so, and is gone a moment later.
+// yieldedBefore reports whether the peer gave up the member that etcd still lists, or listed until its
+// removal, before this host began to take over. A data directory that was given up never comes back, so
+// its owner may have left since: a host that boots says so, and is gone a moment later. A peer that
+// holds that very member again has a disk of before, and is not trusted.
 func (v *view) yieldedBefore() bool {
 	p := v.own.Proof
-	return v.in(state.EtcdTakingOver) && v.otherVoter() && p.Kind == state.ProofYielded && p.Member == v.other.ID
+	if !v.in(state.EtcdTakingOver) || !v.membersKnown || p.Kind != state.ProofYielded || p.Member == 0 || v.otherVoter() && p.Member != v.other.ID {
+		return false
+	}
+	return !v.said || v.peer.Record.Member != p.Member || v.peer.Record.Yields == p.Member
 }
 
 // renounced reports whether the peer holds another member id than the one that etcd

@@ -8,6 +8,9 @@ func staysFor(since time.Duration) time.Duration {
 	if since/time.Millisecond%4 == 0 {
 		return 5 * time.Minute
 	}
+	if since/time.Millisecond%4 == 1 {
+		return time.Minute // longer than a leave may take
+	}
 	return 30 * time.Second
 }
 

@@ -67,8 +67,8 @@ type Facts struct {
 	// without this host. Few is true if only one other has a Node. Both are asked of OfMore alone.
 	Spare state.Fact[bool]
 	Few   bool
-	// Apart is true while Corosync has no other host. It is asked of OfTwo alone, while it prepares,
-	// and between its switch and its end.
+	// Apart is true while Corosync has no other host. It is asked of OfTwo alone, while it prepares
+	// or returns, and between its switch and its end.
 	Apart state.Fact[bool]
 	// PeerGone is true once the other one of two control planes was taken out for good, until
 	// another machine has its place.

@@ -272,7 +272,7 @@ func (d decision) giveUp(why string, failed bool) (Action, bool) {
 		if !d.j.Step.AtRest() && d.j.Deadline.Before(d.now.Add(again)) {
 			d.j.Deadline = d.now.Add(again)
 		}
-		return Action{Act: Hold, Journal: d.j, Why: fmt.Sprintf("would return (%s), and does not: %s", why, veto), Remain: d.j.Step == Returning}, true
+		return Action{Act: Hold, Journal: d.j, Why: fmt.Sprintf("would return (%s), and does not: %s", why, veto), Remain: d.unpeered()}, true
 	}
 	d.j.Why, d.j.Failed, d.j.Person, d.j.Empties = why, failed, d.person(), time.Time{}
 	return d.to(Returning, SwitchBack, why)
@@ -360,11 +360,11 @@ func (d decision) await() (Action, bool) {
 	return Action{Act: Hold, Journal: d.j, Why: fmt.Sprintf("no other control plane is known to serve: the host waits for one, for up to %s", d.patience()), Remain: d.unpeered()}, true
 }
 
-// unpeered reports whether a host that still serves is the one that clients need now: Corosync has no
-// other host, or nobody else has been known to serve for as long as a host waits that has left. A
-// single late answer moves no virtual IP.
+// unpeered reports whether a host that has given its virtual IPs up, and still serves, is the one that
+// clients need now: Corosync has no other host, or nobody else has been known to serve for as long as a
+// host waits that has left. A single late answer moves no virtual IP.
 func (d decision) unpeered() bool {
-	return d.j.Step == Prepare && (state.Is(d.f.Apart, true) || d.f.PeerAway >= hasLeft)
+	return (d.j.Step == Prepare || d.j.Step == Returning) && (state.Is(d.f.Apart, true) || d.f.PeerAway >= hasLeft)
 }
 
 // forward takes the next step towards the new release.

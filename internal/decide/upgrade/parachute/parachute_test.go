@@ -244,6 +244,12 @@ func TestWhatAHostDoesNext(t *testing.T) {
 		}},
 		{Returning, "the switch leads to the new release", nil},
 		{Returning, "the switch leads to the new release, and its peer has gone since", func(_ *Journal, f *Facts) { f.PeerServes = state.Known(false) }},
+		{Returning, "the switch leads to the new release, and Corosync has no other host", func(_ *Journal, f *Facts) {
+			f.PeerServes, f.Apart = state.Fact[bool]{}, state.Known(true)
+		}},
+		{Returning, "the switch leads to the new release, and its peer has been away for 10 s", func(_ *Journal, f *Facts) {
+			f.PeerServes, f.PeerAway = state.Known(false), 10*time.Second
+		}},
 		{Returning, "the old release starts", func(_ *Journal, f *Facts) { f.Running, f.Proof, f.Serves = "old", nil, state.Known(false) }},
 		{Returning, "the old release does not start", func(j *Journal, f *Facts) {
 			f.Running, f.Proof, f.Serves, j.Since, j.Why = "old", nil, state.Known(false), noon.Add(-4*time.Minute), "not shown: its etcd answers"
