@@ -3,6 +3,7 @@ package life_test
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -163,7 +164,8 @@ func (tr *trial) asAfterBootByHand(host string, since time.Time) {
 
 // TestAHostThatAPersonBootsInMaintenance has a person put Pacemaker into maintenance, where it stops
 // nothing, and type `systemctl reboot` on one of two control planes. Its etcd leaves in order all the
-// same, and the other host writes on. The maintenance ends after the boot.
+// same, and the other host writes on. The maintenance ends once Pacemaker has both hosts again: it fences
+// one that is not back by then, because nobody stopped what ran there.
 //
 // It takes about four minutes.
 func TestAHostThatAPersonBootsInMaintenance(t *testing.T) {
@@ -188,6 +190,13 @@ func (tr *trial) bootsInMaintenance(host, other string) {
 	if runs := tr.On(host, "systemctl is-active kubelet || true"); strings.TrimSpace(runs) == "active" {
 		tr.Errorf("kubelet runs, though Pacemaker is in maintenance: this was no maintenance")
 	}
+	tr.Eventually(rolledWithin, "Pacemaker has "+host+" again", func() error {
+		out, err := tr.Sh(tr.Context(), other, "crm_mon --one-shot --output-as=xml")
+		if err == nil && !regexp.MustCompile(`<node name="`+host+`"[^>]* online="true"[^>]* pending="false"`).MatchString(out) {
+			err = errors.New("it is not online")
+		}
+		return err
+	})
 	tr.On(other, "pcs property set maintenance-mode=false")
 	tr.Eventually(labsite.WholeWithin, "the site is whole", func() error { return tr.Whole(tr.Context()) })
 	tr.asAfterBootByHand(host, since)
