@@ -26,11 +26,6 @@ import (
 // of Pacemaker's action, so that Pacemaker still reads the reason.
 const StopLimit = 80 * time.Second
 
-// toldLimit bounds how long a stop that etcd has ended waits until the peer has read what it needs in
-// order to go on alone. Once Pacemaker ends nobody can tell it any more, and the peer would have no
-// leader until this host is back: on a machine short of processors that was a minute (lab, 2026-12-01).
-const toldLimit = 10 * time.Second
-
 // handler returns the handler for requests on the daemon's socket.
 func (d *daemon) handler() http.Handler {
 	mux := http.NewServeMux()
@@ -220,7 +215,7 @@ func (d *daemon) stop(w http.ResponseWriter, r *http.Request) {
 		reply(w, podmanetcd.Answer{Code: podmanetcd.Generic, Reason: "etcd did not stop: " + last.Verdict.Reason + " " + last.Problem})
 		return
 	}
-	told, end := context.WithTimeout(ctx, toldLimit)
+	told, end := context.WithTimeout(ctx, etcdmember.ToldLimit)
 	defer end()
 	_, _ = k.await(told, func(r state.EtcdReport) bool {
 		return r.Wish != state.EtcdStopped || !etcdmember.Unread(r.Snapshot)

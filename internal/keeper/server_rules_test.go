@@ -23,6 +23,7 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/podman"
 	"github.com/holdfast/holdfast/internal/adapter/records"
 	"github.com/holdfast/holdfast/internal/decide/mayhold"
+	"github.com/holdfast/holdfast/internal/decide/etcdmember"
 	"github.com/holdfast/holdfast/internal/decide/podmanetcd"
 	"github.com/holdfast/holdfast/internal/keeper/keeperclient"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -156,7 +157,7 @@ func TestAStopWaitsAMomentUntilThePeerKnows(t *testing.T) {
 			want  time.Duration
 		}{
 			"the peer reads it":           {state.EtcdReport{Wish: state.EtcdStopped, Snapshot: read}, 3 * time.Second},
-			"the peer never reads it":     {state.EtcdReport{Wish: state.EtcdStopped, Snapshot: departs}, toldLimit},
+			"the peer never reads it":     {state.EtcdReport{Wish: state.EtcdStopped, Snapshot: departs}, etcdmember.ToldLimit},
 			"Pacemaker starts etcd again": {state.EtcdReport{Wish: state.EtcdStarted, Snapshot: departs}, 3 * time.Second},
 		} {
 			k := newKeeper(t, &world{}, state.EtcdStarted)

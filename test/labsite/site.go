@@ -173,7 +173,8 @@ func (s *Site) Token(ctx context.Context, life time.Duration) (*rest.Config, err
 // over a second.
 const admittedWithin = time.Minute
 
-// admitted waits until the API server of each control plane lets an administrator do everything.
+// admitted waits until the API server of each control plane that takes connections lets an administrator do
+// everything. A test may have taken a host away before.
 func (s *Site) admitted(ctx context.Context, access *rest.Config) error {
 	ctx, cancel := context.WithTimeout(ctx, admittedWithin)
 	defer cancel()
@@ -185,6 +186,13 @@ func (s *Site) admitted(ctx context.Context, access *rest.Config) error {
 			address = s.Address(h, lab.V6)
 		}
 		at := netip.AddrPortFrom(address, apiPort).String()
+		once, end := context.WithTimeout(ctx, dialTimeout)
+		conn, err := s.Lab.Dial(once, "tcp", at)
+		end()
+		if err != nil {
+			continue
+		}
+		_ = conn.Close()
 		cfg.Dial = func(ctx context.Context, network, _ string) (net.Conn, error) { return s.Lab.Dial(ctx, network, at) }
 		api, err := newClient(cfg, clientgo.Scheme)
 		if err != nil {

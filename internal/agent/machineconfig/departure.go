@@ -40,9 +40,10 @@ const (
 	// leave within 8 s, etcd's lead within 2 s, and the API server is waited for 1 s.
 	departLimit = 15 * time.Second
 	// haltLimit bounds the wait for etcd that is stopped in the place of Pacemaker, which
-	// comes on top. It leaves within some 5 s, and where processors are short within 30 s
-	// (etcdmember.LeaveLimit). Corosync, without which it cannot leave, ends after that.
-	haltLimit = 35 * time.Second
+	// comes on top. It leaves within some 5 s. Where processors are short it takes up to
+	// etcdmember.LeaveLimit, a look, the end of etcd and etcdmember.ToldLimit. Corosync,
+	// without which it cannot leave, ends after that.
+	haltLimit = 50 * time.Second
 	// shutdownBegins is the time in which a shutdown begins that was ordered. Programs may
 	// delay it at logind, by 5 s, or 30 s with unattended-upgrades.
 	shutdownBegins = time.Minute
@@ -104,7 +105,9 @@ func (a *Agent) Depart(ctx context.Context) string {
 	stays, may := facts.Stays(), a.cluster.MayBoot
 	if stays == "" {
 		if a.mayHalt(ctx) { // in maintenance nobody boots by himself
-			may = a.cluster.MayHalt
+			may = func(ctx context.Context) (state.Fact[bool], string) {
+				return a.cluster.MayHalt(context.WithoutCancel(ctx))
+			}
 		}
 		stays = a.depart(ctx, may)
 	}
@@ -114,12 +117,13 @@ func (a *Agent) Depart(ctx context.Context) string {
 	return "its virtual IPs and its API server have left" + a.out.halted
 }
 
-// mayHalt reports whether etcd has to be stopped in the place of Pacemaker, and may be.
+// mayHalt reports whether etcd has to be stopped in the place of Pacemaker, and may be. MayHalt bounds
+// itself: where the time of a departure is over, nothing else has etcd leave.
 func (a *Agent) mayHalt(ctx context.Context) bool {
 	if a.cluster.MayHalt == nil {
 		return false
 	}
-	may, _ := a.cluster.MayHalt(ctx)
+	may, _ := a.cluster.MayHalt(context.WithoutCancel(ctx))
 	return state.Is(may, true)
 }
 

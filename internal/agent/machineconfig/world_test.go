@@ -224,8 +224,8 @@ func (w *world) start() {
 		Idle:     func(context.Context) bool { return w.idle },
 		GiveLead: func(context.Context) { w.does("give lead", w.gone) },
 		EndAPI:   func(context.Context) { w.does("end API", w.gone) },
-		MayHalt: func(context.Context) (state.Fact[bool], string) {
-			return state.Known(w.leftAlone && !w.otherDown), "cp-2 does not run"
+		MayHalt: func(ctx context.Context) (state.Fact[bool], string) {
+			return state.Fact[bool]{Known: ctx.Err() == nil, Value: w.leftAlone && !w.otherDown}, "cp-2 does not run"
 		},
 		Halt: func(ctx context.Context) error {
 			w.does("halt etcd", w.gone)

@@ -55,6 +55,11 @@ const (
 	// second before its removal (2026-12-01). A stop of Pacemaker has time for this and
 	// for an etcd that hangs (keeper.StopLimit).
 	LeaveLimit = 30 * time.Second
+	// ToldLimit is how long a stop that etcd has ended waits until the peer has read what
+	// it needs in order to go on alone. Once Pacemaker ends nobody can tell it any more, and
+	// the peer would have no leader until this host is back: on a machine short of processors
+	// that was a minute (lab, 2026-12-01).
+	ToldLimit = 10 * time.Second
 )
 
 // Rule is one line of the table, for a reader.

@@ -111,26 +111,33 @@ func TestAPeerThatGaveItsCopyUpAndLeftIsGoneOnWithout(t *testing.T) {
 func TestAStopIsToldBeforeItEnds(t *testing.T) {
 	unread := at(func(s *state.EtcdSnapshot) { s.Statement.Value.SeenSeq = s.Record.Value.Seq - 1 })
 	departs := all(leaves, stopped, own(state.EtcdDeparting))
+	notes := func(member state.MemberID) change {
+		return func(s *state.EtcdSnapshot) {
+			s.Statement.Value.Record.Proof = state.EtcdProof{Kind: state.ProofYielded, Member: member}
+		}
+	}
 	for sentence, c := range map[string]struct {
 		s    state.EtcdSnapshot
 		want bool
 	}{
-		"the peer has not read that it departs":                      {host(departs, unread), true},
-		"the peer has read it, and it is about to yield":             {host(departs), true},
-		"the peer has not read that it gave its copy up":             {host(departs, yields(0xa), unread), true},
-		"the peer has read that, and notes nothing":                  {host(departs, yields(0xa)), true},
-		"the peer has read that, and lists it":                       {host(departs, yields(0xa), peer(state.EtcdSole), peerMembers(alpha, beta)), true},
-		"the peer takes over":                                        {host(departs, yields(0xa), peer(state.EtcdTakingOver)), false},
-		"the peer lists it":                                          {host(departs, unread, peerMembers(alpha, beta)), true},
-		"the peer has removed it":                                    {host(departs, unread, peerMembers(beta)), false},
-		"the peer stops too":                                         {host(departs, unread, peerLeaves), false},
-		"the peer is gone":                                           {host(departs, unread, gonePeer), false},
-		"nobody could read what the peer says":                       {host(departs, unsaid), true},
-		"nobody knows whether the peer is there":                     {host(departs, at(func(s *state.EtcdSnapshot) { s.Pacemaker.Contact.Known = false })), true},
-		"its own record cannot be read":                              {host(departs, unreadable), true},
-		"the copy of the peer is damaged, and it does not yield":     {host(departs, peerCopyDamaged), false},
-		"it did not leave":                                           {host(leaves, stopped, unread), false},
-		"it did not leave, and nobody could read what the peer says": {host(leaves, stopped, unsaid), false},
+		"the peer has not read that it departs":                          {host(departs, unread), true},
+		"the peer has read it, and it is about to yield":                 {host(departs), true},
+		"the peer has not read that it gave its copy up":                 {host(departs, yields(0xa), unread), true},
+		"the peer has read that, and notes nothing":                      {host(departs, yields(0xa)), true},
+		"the peer has read that, and lists it":                           {host(departs, yields(0xa), peer(state.EtcdSole), peerMembers(alpha, beta)), true},
+		"the peer takes over for it":                                     {host(departs, yields(0xa), peer(state.EtcdTakingOver), notes(0xa)), false},
+		"the peer takes over, and no longer will once this host is gone": {host(departs, yields(0xa), peer(state.EtcdTakingOver)), true},
+		"the peer took over for another member":                          {host(departs, yields(0xa), peer(state.EtcdTakingOver), notes(0xd)), true},
+		"the peer lists it":                                              {host(departs, unread, peerMembers(alpha, beta)), true},
+		"the peer has removed it":                                        {host(departs, unread, peerMembers(beta)), false},
+		"the peer stops too":                                             {host(departs, unread, peerLeaves), false},
+		"the peer is gone":                                               {host(departs, unread, gonePeer), false},
+		"nobody could read what the peer says":                           {host(departs, unsaid), true},
+		"nobody knows whether the peer is there":                         {host(departs, at(func(s *state.EtcdSnapshot) { s.Pacemaker.Contact.Known = false })), true},
+		"its own record cannot be read":                                  {host(departs, unreadable), true},
+		"the copy of the peer is damaged, and it does not yield":         {host(departs, peerCopyDamaged), false},
+		"it did not leave":                                               {host(leaves, stopped, unread), false},
+		"it did not leave, and nobody could read what the peer says":     {host(leaves, stopped, unsaid), false},
 	} {
 		if got := Unread(c.s); got != c.want {
 			t.Errorf("%s: %v", sentence, got)

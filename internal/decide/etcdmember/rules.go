@@ -120,7 +120,14 @@ func Unread(s state.EtcdSnapshot) bool {
 	if _, listed := v.listedByPeer(); v.peer.Members.Known && !listed {
 		return false
 	}
-	return !v.answered() || v.mayYield() || v.own.Yields != 0 && v.peerIn(state.EtcdPair, state.EtcdSole)
+	return !v.answered() || v.mayYield() || v.own.Yields != 0 && !v.peerNotedYield()
+}
+
+// peerNotedYield reports whether the peer takes over for what this host gave up. A former release notes
+// no member, and a peer that takes over for another reason has no proof once this host is gone.
+func (v *view) peerNotedYield() bool {
+	p := v.peer.Record.Proof
+	return v.peerIn(state.EtcdTakingOver) && p.Kind == state.ProofYielded && p.Member == v.own.Yields
 }
 
 var unknownRules = []rule{

@@ -222,11 +222,11 @@ LimitCORE=0
 
 // LeaveStop is how long a shutdown waits for LeaveUnit: for the pods, the virtual IPs and, in
 // Pacemaker's maintenance, etcd.
-const LeaveStop = "80s"
+const LeaveStop = "95s"
 
 // leaveUnit stops before all that serves: a shutdown that a person begins waits until
 // other hosts have the pods, and then the virtual IPs, for 40 s at most, and in Pacemaker's
-// maintenance 35 s more, until etcd has left. kubelet's own
+// maintenance 50 s more, until etcd has left. kubelet's own
 // graceful shutdown would have Pacemaker wait, which gives etcd up in order
 // (docs/adr/0071-graceful-node-shutdown.md). It does not ask logind, so that it
 // also holds where logind does not hear of a shutdown.
