@@ -42,8 +42,9 @@ type Files struct {
 	WriteFile func(path string, data []byte, mode fs.FileMode) error
 	Remove    func(path string) error
 	Systemctl func(ctx context.Context, args ...string) ([]byte, error)
-	// Current is the release to which the link leads.
-	Current func() (string, error)
+	// Current is the release to which the link leads. Left is the one that a host has left for it on
+	// its way there, empty on a way back.
+	Current, Left func() (string, error)
 	// Of returns the files that a release brings to this host; unknown for a release that
 	// cannot say so.
 	Of func(ctx context.Context, digest string) (state.Fact[[]state.File], error)
@@ -52,8 +53,12 @@ type Files struct {
 	tried *[2]string
 }
 
-// filesFolder is that of the lists, below Folder.
-const filesFolder = "files"
+// filesFolder is that of the lists, below Folder. offFile, beside it, outlives them: it names the units
+// that somebody had disabled when the host left a release.
+const (
+	filesFolder = "files"
+	offFile     = "off.json"
+)
 
 func (f Files) at(digest string) string {
 	return filepath.Join(f.Root, Folder, filesFolder, strings.TrimPrefix(digest, "sha256:")+".json")
@@ -75,6 +80,9 @@ func (f Files) Prepare(ctx context.Context, from, to string) (kept []string, err
 		if err != nil {
 			return nil, fmt.Errorf("prepare this host's files: %w", err)
 		}
+	}
+	if err := f.noteOff(from, lists[from]); err != nil {
+		return nil, fmt.Errorf("prepare this host's files: %w", err)
 	}
 	return kept, nil
 }
@@ -129,7 +137,11 @@ func (f Files) lists(ctx context.Context, from, to string) (lists map[string][]h
 		}
 		has = append(has, have)
 	}
-	lists[current], lists[other], kept = hostfiles.Way(was.Value, is.Value, has)
+	var off []string
+	if current == to { // the list of the release to return to is gone once a way there has ended
+		off = f.offWith(other)
+	}
+	lists[current], lists[other], kept = hostfiles.Way(was.Value, is.Value, has, off)
 	return lists, kept, nil
 }
 
@@ -157,16 +169,14 @@ func (f Files) Settle(ctx context.Context) error {
 	if err != nil || current == "" {
 		return err
 	}
-	data, err := os.ReadFile(f.at(current))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
+	list, err := f.list(current)
 	if err != nil {
 		return err
 	}
-	var list []hostfiles.File
-	if err := json.Unmarshal(data, &list); err != nil {
-		return fmt.Errorf("%s: %w", f.at(current), err)
+	if left, err := f.Left(); err == nil && left != "" && left != current {
+		if before, err := f.list(left); err == nil {
+			list = hostfiles.Came(list, before)
+		}
 	}
 	var errs []error
 	for _, want := range list {
@@ -178,6 +188,22 @@ func (f Files) Settle(ctx context.Context) error {
 		errs = append(errs, fmt.Errorf("start the units of release %s: %w", current, err))
 	}
 	return errors.Join(errs...)
+}
+
+// list reads the list of a release, empty where none was prepared.
+func (f Files) list(digest string) ([]hostfiles.File, error) {
+	data, err := os.ReadFile(f.at(digest))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var list []hostfiles.File
+	if err := json.Unmarshal(data, &list); err != nil {
+		return nil, fmt.Errorf("%s: %w", f.at(digest), err)
+	}
+	return list, nil
 }
 
 func (f Files) put(ctx context.Context, want hostfiles.File) error {

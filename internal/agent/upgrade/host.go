@@ -96,7 +96,7 @@ func newMachine(kind parachute.Kind, releases Releases) machine {
 		Arguments: func(digest string) (staticpod.Arguments, error) { return argumentsOf("/", digest) },
 	}
 	m.files = Files{
-		Root: "/", WriteFile: host.WriteFileAtomic, Remove: remove, Systemctl: m.systemd, Current: m.pods.Current, tried: new([2]string),
+		Root: "/", WriteFile: host.WriteFileAtomic, Remove: remove, Systemctl: m.systemd, Current: m.pods.Current, Left: m.left, tried: new([2]string),
 		Of: func(ctx context.Context, digest string) (state.Fact[[]state.File], error) {
 			return filesOf(ctx, "/", digest)
 		},

@@ -58,7 +58,7 @@ func onDisk(t *testing.T, kind parachute.Kind) (m machine, current *string, orde
 		},
 	}
 	m.files = Files{
-		Root: root, WriteFile: powercut.WriteFile, Remove: remove, Systemctl: m.systemd, Current: m.pods.Current, tried: new([2]string),
+		Root: root, WriteFile: powercut.WriteFile, Remove: remove, Systemctl: m.systemd, Current: m.pods.Current, Left: m.left, tried: new([2]string),
 		Of: func(context.Context, string) (state.Fact[[]state.File], error) {
 			return state.Fact[[]state.File]{}, nil
 		},

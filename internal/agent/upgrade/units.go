@@ -3,14 +3,18 @@ package upgrade
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/hostfiles"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/parachute"
+	"github.com/holdfast/holdfast/internal/model/state"
 	unit "github.com/holdfast/holdfast/internal/render/host"
 )
 
@@ -79,6 +83,51 @@ func (f Files) enabled(ctx context.Context, name string) (*bool, error) {
 		return nil, fmt.Errorf("ask systemd whether boots start %s: %w", name, cmp.Or(err, errors.New("no answer")))
 	}
 	return new(strings.HasPrefix(word, "enabled")), nil
+}
+
+// leftOff names the units that somebody had disabled when the host left a release.
+type leftOff struct {
+	Release string   `json:"release"`
+	Units   []string `json:"units"`
+}
+
+// noteOff keeps which units somebody has disabled, for a way back that begins once the lists of this one
+// are gone. It does so before the host leaves: what the file says from then on is of another way.
+func (f Files) noteOff(from string, list []hostfiles.File) error {
+	current, err := f.Current()
+	if err != nil || current != from { // a way back: the host has another release's units
+		return err
+	}
+	path, off := filepath.Join(f.Root, Folder, offFile), hostfiles.Off(list)
+	if len(off) == 0 {
+		return f.Remove(path)
+	}
+	data, err := json.Marshal(leftOff{from, off})
+	if err != nil {
+		return err
+	}
+	return f.WriteFile(path, data, state.SecretFileMode)
+}
+
+// offWith returns the paths of the units that somebody had disabled when the host left a release, none
+// where nothing says so. A file that cannot be read holds up no return.
+func (f Files) offWith(digest string) []string {
+	var left leftOff
+	data, err := os.ReadFile(filepath.Join(f.Root, Folder, offFile))
+	if err != nil || json.Unmarshal(data, &left) != nil || left.Release != digest {
+		return nil
+	}
+	return left.Units
+}
+
+// left returns the release that the host has left on its way to another one, empty while it is on no
+// such way.
+func (m machine) left() (string, error) {
+	j, _, err := m.store.Read()
+	if err != nil || !j.Step.Trying() && j.Step != parachute.Accepted {
+		return "", err
+	}
+	return j.From, nil
 }
 
 // syncLinks makes durable which units boots start.

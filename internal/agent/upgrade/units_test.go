@@ -263,8 +263,9 @@ func TestAUnitThatSystemdDoesNotKnowHoldsUpNoReturn(t *testing.T) {
 	}
 }
 
-// TestAListThatDoesNotSayWhichUnitsAreEnabledLeavesThemSo: a release of before wrote it. What comes is not
-// enabled, what goes is stopped, and what moves keeps the links that it has.
+// TestAListThatDoesNotSayWhichUnitsAreEnabledLeavesThemSo: a release of before wrote it. What comes on the
+// way there is enabled, what goes is stopped, and what moves keeps the links that it has. What comes on the
+// way back is not enabled: somebody may have disabled it.
 func TestAListThatDoesNotSayWhichUnitsAreEnabledLeavesThemSo(t *testing.T) {
 	m, current, u := withUnits(t)
 	if _, err := m.files.Prepare(t.Context(), oldOne, newOne); err != nil {
@@ -289,13 +290,64 @@ func TestAListThatDoesNotSayWhichUnitsAreEnabledLeavesThemSo(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, chosen := range []string{newOne, oldOne} {
-		*current = chosen
+	for i, c := range []struct {
+		step         parachute.Step
+		chosen, want string
+	}{
+		{parachute.Started, newOne, "comes.service by boots, moves.service by boots, same.service by boots; comes.service, moves.service, same.service"},
+		{parachute.Accepted, newOne, "comes.service by boots, moves.service by boots, same.service by boots; comes.service, moves.service, same.service"},
+		{parachute.Returning, oldOne, "moves.service by boots, same.service by boots; moves.service, same.service"},
+		{parachute.Returned, oldOne, "moves.service by boots, same.service by boots; moves.service, same.service"},
+		{parachute.Returning, newOne, "moves.service by boots, same.service by boots; moves.service, same.service"}, // it has not left yet
+	} {
+		if err := m.store.Write(parachute.Journal{From: oldOne, To: newOne, Step: c.step}, i+1); err != nil {
+			t.Fatal(err)
+		}
+		*current = c.chosen
 		if err := m.files.Settle(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if got, want := u.now(), "moves.service by boots, same.service by boots; moves.service, same.service"; got != want {
-			t.Errorf("%s has %s, want %s", chosen, got, want)
+		if got := u.now(); got != c.want {
+			t.Errorf("%s, %s has %s, want %s", c.step, c.chosen, got, c.want)
+		}
+	}
+}
+
+// TestAWayBackAfterAcceptanceLeavesDisabledWhatSomebodyDisabled: the lists of the way there are gone, and the
+// release to return to brings the unit anew. Only the last time at which the host left that release counts.
+func TestAWayBackAfterAcceptanceLeavesDisabledWhatSomebodyDisabled(t *testing.T) {
+	m, current, u := withUnits(t)
+	there := func() {
+		t.Helper()
+		for _, chosen := range []string{newOne, oldOne} {
+			if _, err := m.files.Prepare(t.Context(), oldOne, newOne); err != nil {
+				t.Fatal(err)
+			}
+			*current = chosen
+			if err := errors.Join(m.files.Settle(t.Context()), m.files.Forget()); err != nil {
+				t.Fatal(err)
+			}
+			if chosen == newOne && u.now() != settledUnits[newOne] {
+				t.Errorf("the newer release has %s", u.now())
+			}
+		}
+	}
+	there()
+	if got := u.now(); got != settledUnits[oldOne] {
+		t.Errorf("after the way back it has %s", got)
+	}
+	if err := u.change("enable", "unused.service"); err != nil {
+		t.Fatal(err)
+	}
+	there()
+	want := strings.Replace(settledUnits[oldOne], "; ", ", unused.service by boots; ", 1) + ", unused.service"
+	if got := u.now(); got != want {
+		t.Errorf("after somebody enabled it, the way back has %s, want %s", got, want)
+	}
+	for name, text := range map[string]string{"another release": `{"release":"sha256:other","units":["/a"]}`, "no text": "{"} {
+		putFile(t, filepath.Join(m.root, Folder, offFile), text)
+		if got := m.files.offWith(oldOne); len(got) > 0 {
+			t.Errorf("%s: %q", name, got)
 		}
 	}
 }

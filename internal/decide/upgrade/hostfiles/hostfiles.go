@@ -32,13 +32,14 @@ type File struct {
 
 // Way returns the files of a host that differ between the release that it runs and another
 // one, as they are at either end, sorted by path. was and is are what both releases bring to
-// this host, has what it has of them. kept names those that stay.
-func Way(was, is []state.File, has []File) (from, to []File, kept []string) {
+// this host, has what it has of them. off are paths of units that somebody had disabled when the host
+// left the other release (Off). kept names those that stay.
+func Way(was, is []state.File, has []File, off []string) (from, to []File, kept []string) {
 	for _, have := range has {
 		before, after := of(was, have.Path), of(is, have.Path)
 		switch {
 		case Changes(was, is, have):
-			after.Enabled = enabled(before, have, after)
+			after.Enabled = enabled(before, have, after, slices.Contains(off, have.Path))
 			from, to = append(from, have), append(to, after)
 		case !before.Equal(after) && !have.Equal(after):
 			kept = append(kept, have.Path)

@@ -38,7 +38,7 @@ func TestWhatAHostGetsOfAReleaseAndWhatStays(t *testing.T) {
 		if c.has == "-" {
 			has = hostfiles.File{Path: "/f", Gone: true}
 		}
-		from, to, kept := hostfiles.Way(was, is, []hostfiles.File{has})
+		from, to, kept := hostfiles.Way(was, is, []hostfiles.File{has}, nil)
 		if got := outcome(from, to, kept); got != c.want {
 			t.Errorf("%s, %s, and the host has %s: %s, want %s", c.was, c.is, c.has, got, c.want)
 		}
@@ -69,7 +69,7 @@ func outcome(from, to []hostfiles.File, kept []string) string {
 // TestAReleaseThatChangesAModeAlone: the way back has the host's own.
 func TestAReleaseThatChangesAModeAlone(t *testing.T) {
 	was, is := []state.File{{Path: "/f"}}, []state.File{{Path: "/f", Mode: 0o600}}
-	from, to, kept := hostfiles.Way(was, is, []hostfiles.File{{Path: "/f", Mode: 0o640}})
+	from, to, kept := hostfiles.Way(was, is, []hostfiles.File{{Path: "/f", Mode: 0o640}}, nil)
 	if len(from) != 1 || from[0].Mode != 0o640 || len(to) != 1 || to[0].Mode != 0o600 || len(kept) > 0 {
 		t.Errorf("%v %v %v", from, to, kept)
 	}

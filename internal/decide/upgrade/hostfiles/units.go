@@ -51,8 +51,9 @@ func (f File) install() string {
 }
 
 // enabled returns whether boots start the unit of another release, nil if nobody knows. What somebody has
-// enabled or disabled otherwise than the installer stays so.
-func enabled(before, have, after File) *bool {
+// enabled or disabled otherwise than the installer stays so. off is whether somebody had disabled it with
+// that other release: the one that runs may have no such unit, or one that nobody enables.
+func enabled(before, have, after File, off bool) *bool {
 	switch {
 	case after.Unit() == "" || after.Gone:
 		return nil
@@ -60,8 +61,36 @@ func enabled(before, have, after File) *bool {
 		return nil
 	case !before.Gone && have.Enabled != nil && *have.Enabled != before.Installs():
 		return have.Enabled
+	case off && !before.Installs():
+		return new(false)
 	}
 	return new(after.Installs())
+}
+
+// Off lists the paths of the units that a release has boots start and somebody has disabled, by the list
+// of that release. Such a list is forgotten at the end of a way, and an administrator may go back later.
+func Off(list []File) []string {
+	var out []string
+	for _, f := range list {
+		if f.Installs() && f.Enabled != nil && !*f.Enabled {
+			out = append(out, f.Path)
+		}
+	}
+	return out
+}
+
+// Came returns the list of the release to which a host has come, with the units enabled that came with
+// it: left is the list of the release that it left. A release of before lists said which units are
+// enabled says nothing of them, and there was nobody yet who could have disabled them.
+func Came(list, left []File) []File {
+	out := slices.Clone(list)
+	for i, f := range out {
+		came := slices.ContainsFunc(left, func(l File) bool { return l.Path == f.Path && l.Gone })
+		if came && f.Enabled == nil && f.Installs() {
+			out[i].Enabled = new(true)
+		}
+	}
+	return out
 }
 
 // Replaced says what becomes of the unit that a host has before its file is replaced. It ends if it

@@ -143,7 +143,7 @@ func TestWhatBecomesOfAUnit(t *testing.T) {
 		was, have := of(c.was)
 		is, _ := of(c.is)
 		have.Enabled = mark(c.enabled)
-		from, to, kept := hostfiles.Way(was, is, []hostfiles.File{have})
+		from, to, kept := hostfiles.Way(was, is, []hostfiles.File{have}, nil)
 		if len(from) != 1 || len(to) != 1 || len(kept) != 0 {
 			t.Fatalf("%q to %q: %v %v %v", c.was, c.is, from, to, kept)
 		}
@@ -162,5 +162,72 @@ func TestWhatBecomesOfAUnit(t *testing.T) {
 	}
 	if stop, disable := hostfiles.Replaced(hostfiles.File{Path: "/f", Data: []byte(boots)}, hostfiles.File{Path: "/f", Gone: true}); stop || disable {
 		t.Error("a file that is no unit is ended")
+	}
+}
+
+// TestWhatSomebodyDisabledStaysSoOnAWayBack: each row is what the release that runs brings, whether boots
+// start it, what the other one brings, and whether boots start that, where somebody had disabled it when the
+// host left that other release. What the host itself says now counts first.
+func TestWhatSomebodyDisabledStaysSoOnAWayBack(t *testing.T) {
+	path := unitDir + "a.service"
+	for _, c := range []struct{ was, enabled, is, want string }{
+		{"-", "?", boots, "no"},
+		{plain, "?", boots, "no"},
+		{plain, "no", boots, "no"},
+		{plain, "yes", boots, "yes"},             // somebody's link
+		{boots, "yes", "# new\n" + boots, "yes"}, // somebody has enabled it since
+		{boots, "no", "# new\n" + boots, "no"},
+		{boots, "?", "# new\n" + boots, "?"},
+		{"-", "?", plain, "no"},
+		{boots, "yes", "-", "?"},
+	} {
+		of := func(text string) []state.File {
+			if text == "-" {
+				return nil
+			}
+			return []state.File{{Path: path, Data: []byte(text)}}
+		}
+		have := hostfiles.File{Path: path, Gone: c.was == "-"}
+		if !have.Gone {
+			have = hostfiles.File{Path: path, Mode: state.DefaultFileMode, Data: []byte(c.was), Enabled: mark(c.enabled)}
+		}
+		_, to, _ := hostfiles.Way(of(c.was), of(c.is), []hostfiles.File{have}, []string{path})
+		if len(to) != 1 || marked(to[0]) != c.want {
+			t.Errorf("%q, started by boots: %s, to %q: %v", c.was, c.enabled, c.is, to)
+		}
+	}
+}
+
+func TestWhatAListSaysThatSomebodyDisabled(t *testing.T) {
+	var list []hostfiles.File
+	for _, word := range []string{"yes", "no", "?"} {
+		list = append(list, hostfiles.File{Path: unitDir + word + ".service", Data: []byte(boots), Enabled: mark(word)},
+			hostfiles.File{Path: unitDir + word + "-plain.service", Data: []byte(plain), Enabled: mark(word)})
+	}
+	if got := hostfiles.Off(list); len(got) != 1 || got[0] != unitDir+"no.service" {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestWhatCameWithAReleaseIsEnabledThoughItsListDoesNotSayIt: what was there before stays as it is, and so
+// does what a list speaks of.
+func TestWhatCameWithAReleaseIsEnabledThoughItsListDoesNotSayIt(t *testing.T) {
+	of := func(name, text, word string) hostfiles.File {
+		return hostfiles.File{Path: unitDir + name, Data: []byte(text), Enabled: mark(word)}
+	}
+	list := []hostfiles.File{of("comes.service", boots, "?"), of("off.service", boots, "no"), of("plain.service", plain, "?"), of("was.service", boots, "?"), of("unheard.service", boots, "?")}
+	var left []hostfiles.File
+	for _, f := range list[:4] {
+		left = append(left, hostfiles.File{Path: f.Path, Gone: f.Path != unitDir+"was.service"})
+	}
+	var got []string
+	for _, f := range hostfiles.Came(list, left) {
+		got = append(got, marked(f))
+	}
+	if want := "yes no ? ? ?"; strings.Join(got, " ") != want {
+		t.Errorf("%s, want %s", strings.Join(got, " "), want)
+	}
+	if marked(list[0]) != "?" {
+		t.Error("the list itself was changed")
 	}
 }
