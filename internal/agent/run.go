@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/eventlog"
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/kube"
+	"github.com/holdfast/holdfast/internal/adapter/observe"
 	"github.com/holdfast/holdfast/internal/adapter/records"
 	"github.com/holdfast/holdfast/internal/adapter/replacement"
 	backupagent "github.com/holdfast/holdfast/internal/agent/backup"
@@ -35,6 +36,7 @@ import (
 	"github.com/holdfast/holdfast/internal/agent/rotation"
 	"github.com/holdfast/holdfast/internal/agent/space"
 	"github.com/holdfast/holdfast/internal/agent/twonode"
+	"github.com/holdfast/holdfast/internal/agent/wipe"
 	"github.com/holdfast/holdfast/internal/cli/command"
 	decide "github.com/holdfast/holdfast/internal/decide/deleted"
 	"github.com/holdfast/holdfast/internal/model/site"
@@ -80,6 +82,7 @@ loopback address.`,
 			if err != nil {
 				return err
 			}
+			lapse(log)
 			return runAgent(cmd.Context(), s, log, address)
 		},
 	}
@@ -99,6 +102,26 @@ func settle(log *slog.Logger) {
 	}
 	if err != nil {
 		log.Warn("what only the installation needed is still there", "err", err)
+	}
+}
+
+// lapse ends the permission of a wipe that was broken off before it ended this agent: the host lives on, and
+// is asked about before somebody wipes it later. A host that lost a part of what an installation leaves does not
+// live on: a person ends its wipe.
+func lapse(log *slog.Logger) {
+	if _, err := os.Stat(install.CompletePath); err != nil {
+		return
+	}
+	boot, _, err := observe.Boot()
+	if err != nil {
+		log.Warn("whether a wipe of this host was broken off is unknown", "err", err)
+		return
+	}
+	switch was, err := wipe.Lapse("/", boot); {
+	case err != nil:
+		log.Warn("a wipe of this host was broken off, and may still go on unasked", "err", err)
+	case was:
+		log.Info("a wipe of this host was broken off in an earlier boot: the next one asks again")
 	}
 }
 

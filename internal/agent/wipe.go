@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/kube"
+	"github.com/holdfast/holdfast/internal/adapter/observe"
 	"github.com/holdfast/holdfast/internal/adapter/resolver"
 	"github.com/holdfast/holdfast/internal/agent/wipe"
 	"github.com/holdfast/holdfast/internal/cli/command"
@@ -45,8 +46,9 @@ with 'holdfast host remove'. Where the cluster cannot be asked, state with --is-
 that the host was removed. --give-up-cluster wipes a host whose whole cluster is given up,
 with all its data; stop the other hosts first.
 
-If a wipe was cut off, run the same command again: it goes on, and asks nothing. Boot the
-host afterwards: some rules of the kernel end only then.
+If a wipe was cut off, run the same command again: it goes on, and asks nothing. It asks
+again if the agent of this host was not ended yet: the host lives on then. Boot the host
+afterwards: some rules of the kernel end only then.
 
 Exit codes: 0 the host is wiped; 7 refused, nothing was changed; 8 not confirmed, nothing
 was changed; 1 it failed, and can be run again; 2 wrong usage.`,
@@ -114,7 +116,11 @@ func runWipe(ctx context.Context, streams command.Streams, f wipeFlags) error {
 			return err
 		}
 	}
-	if err := w.Begin(ctx, wipe.Journal{Host: name, By: os.Getenv("SUDO_USER"), At: time.Now().UTC()}); err != nil {
+	boot, _, err := observe.Boot()
+	if err != nil {
+		return err
+	}
+	if err := w.Begin(ctx, wipe.Journal{Host: name, By: os.Getenv("SUDO_USER"), At: time.Now().UTC(), Boot: boot}); err != nil {
 		return err
 	}
 	if err := w.Wipe(ctx); err != nil {

@@ -20,6 +20,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/wiping"
 	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/state"
+	renderhost "github.com/holdfast/holdfast/internal/render/host"
 )
 
 // Wiper wipes one host.
@@ -40,6 +41,9 @@ type Wiper struct {
 	// Resolver makes the host use its own name servers again.
 	Resolver func(ctx context.Context) error
 	Say      func(format string, args ...any)
+
+	// began is true if this run was the first one to be allowed, ends once it ends the agent.
+	began, ends bool
 }
 
 // Journal says that a wipe was allowed, who allowed it, and when.
@@ -47,6 +51,8 @@ type Journal struct {
 	Host string    `json:"host"`
 	By   string    `json:"by,omitempty"`
 	At   time.Time `json:"at"`
+	// Boot is the boot in which the wipe last began or went on.
+	Boot string `json:"boot,omitempty"`
 	// Life is that of the host. The permission ends with it.
 	wiping.Life
 }
@@ -56,16 +62,31 @@ func (w *Wiper) path(p string) string { return filepath.Join(w.Root, p) }
 // Begun reports whether a wipe of this host was allowed and has not ended. A journal or a site.json
 // that cannot be read allows nothing.
 func Begun(root string) bool {
-	data, err := os.ReadFile(filepath.Join(root, wiping.JournalPath))
+	j, err := journal(root)
 	if err != nil {
-		return false
-	}
-	var j Journal
-	if json.Unmarshal(data, &j) != nil {
 		return false
 	}
 	now, err := life(root)
 	return err == nil && wiping.Continues(j.Life, now)
+}
+
+func journal(root string) (Journal, error) {
+	var j Journal
+	data, err := os.ReadFile(filepath.Join(root, wiping.JournalPath))
+	if err != nil {
+		return j, err
+	}
+	return j, json.Unmarshal(data, &j)
+}
+
+// Lapse ends the permission of a wipe that was broken off in an earlier boot before it ended the agent,
+// which calls it when it starts. It reports whether there was one. boot names the present boot.
+func Lapse(root, boot string) (bool, error) {
+	j, err := journal(root) // one that cannot be read allows nothing, and goes too
+	if errors.Is(err, fs.ErrNotExist) || !wiping.Lapses(j.Boot, boot) {
+		return false, nil
+	}
+	return true, host.RemoveFile(filepath.Join(root, wiping.JournalPath))
 }
 
 // life returns the life that site.json names, nil without that file.
@@ -84,12 +105,17 @@ func life(root string) (*wiping.Life, error) {
 	return &wiping.Life{Cluster: s.Identity.ClusterID, Life: s.Life.ID}, nil
 }
 
-// Begin writes the journal, unless an earlier run did. From then on the wipe needs no permission. So
+// Begin writes the journal, and if an earlier run did, only the boot in which it goes on. From then on the wipe needs no permission. So
 // it looks at disks and mounts first: a wipe that these stop before it has changed anything is
 // allowed anew.
 func (w *Wiper) Begin(ctx context.Context, j Journal) error {
 	if Begun(w.Root) {
-		return nil
+		had, err := journal(w.Root)
+		if err != nil || had.Boot == j.Boot {
+			return err
+		}
+		had.Boot = j.Boot
+		return w.note(had)
 	}
 	if err := errors.Join(w.look(ctx), w.throughMounts()); err != nil {
 		return fmt.Errorf("nothing was changed: %w", err)
@@ -97,6 +123,14 @@ func (w *Wiper) Begin(ctx context.Context, j Journal) error {
 	if of, err := life(w.Root); err == nil && of != nil {
 		j.Life = *of
 	}
+	if err := w.note(j); err != nil {
+		return err
+	}
+	w.began = true
+	return nil
+}
+
+func (w *Wiper) note(j Journal) error {
 	data, err := json.Marshal(j)
 	if err != nil {
 		return err
@@ -128,8 +162,17 @@ type step struct {
 	do   func(context.Context) error
 }
 
-// Wipe takes everything off the host. After a run that was cut off it begins again.
+// Wipe takes everything off the host. After a run that was cut off it begins again. One that is broken off
+// before it ends the agent takes its permission back: the host lives on.
 func (w *Wiper) Wipe(ctx context.Context) error {
+	err := w.wipe(ctx)
+	if err != nil && w.began && !w.ends {
+		return errors.Join(err, host.RemoveFile(w.path(wiping.JournalPath)))
+	}
+	return err
+}
+
+func (w *Wiper) wipe(ctx context.Context) error {
 	for _, s := range []step{
 		{"look at the disks", w.look},
 		{"stop and disable units", w.stop},
@@ -186,6 +229,7 @@ func (w *Wiper) Finds() ([]string, error) {
 func (w *Wiper) stop(ctx context.Context) error {
 	var errs []error
 	for _, unit := range w.Inventory.Stop {
+		w.ends = w.ends || unit == renderhost.AgentUnit
 		out, err := w.Run(ctx, "systemctl", "show", "--property=LoadState", "--value", "--", unit)
 		if err != nil {
 			return err

@@ -253,6 +253,70 @@ func TestAWipeThatIsCutOffGoesOnFromTheJournal(t *testing.T) {
 	}
 }
 
+// TestAWipeThatIsBrokenOffBeforeItEndsTheAgentIsAllowedAnew: the host lives on. Months later a wipe would
+// delete it, and ask nobody.
+func TestAWipeThatIsBrokenOffBeforeItEndsTheAgentIsAllowedAnew(t *testing.T) {
+	for fails, keeps := range map[string]bool{
+		"lsblk": false,
+		"systemctl show --property=LoadState --value -- holdfast-parachute.timer": false,
+		"systemctl show --property=LoadState --value -- holdfast-leave.service":   false,
+		"systemctl show --property=LoadState --value -- holdfast-agent.service":   true,
+		"systemctl show --property=LoadState --value -- kubelet.service":          true,
+	} {
+		for _, earlier := range []bool{false, true} { // a run before this one was allowed, and may have ended the agent
+			root, m := t.TempDir(), newMachine()
+			put(t, root, ours...)
+			w := m.wiper(root)
+			if earlier {
+				if err := m.wiper(root).Begin(t.Context(), Journal{Host: "w-1", Boot: "boot-1"}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := w.Begin(t.Context(), Journal{Host: "w-1", Boot: "boot-1"}); err != nil {
+				t.Fatal(err)
+			}
+			w.Disks, m.fails = []string{"/dev/disk/by-id/x"}, fails
+			if err := w.Wipe(t.Context()); err == nil || Begun(root) != (keeps || earlier) || host.Exists(filepath.Join(root, wiping.JournalPath)) != Begun(root) {
+				t.Errorf("%s, a run before: %t: %v, it goes on unasked: %t", fails, earlier, err, Begun(root))
+			}
+		}
+	}
+}
+
+// TestTheAgentOfALaterBootEndsThePermissionOfAWipe, and not the one of a wipe that runs.
+func TestTheAgentOfALaterBootEndsThePermissionOfAWipe(t *testing.T) {
+	root, m := t.TempDir(), newMachine()
+	put(t, root, ours...)
+	lapses := func(boot string, want bool) {
+		t.Helper()
+		if was, err := Lapse(root, boot); err != nil || was != want || want && host.Exists(filepath.Join(root, wiping.JournalPath)) {
+			t.Errorf("%s: %v, there was one: %t", boot, err, was)
+		}
+	}
+	begins := func(boot string) {
+		t.Helper()
+		if err := m.wiper(root).Begin(t.Context(), Journal{Host: "w-1", By: boot, Boot: boot}); err != nil || !Begun(root) {
+			t.Fatal(err)
+		}
+	}
+	lapses("boot-1", false)
+	begins("boot-1")
+	lapses("boot-1", false)
+	lapses("boot-2", true)
+	begins("boot-2")
+	begins("boot-3") // it goes on
+	if j, err := journal(root); err != nil || j.By != "boot-2" || j.Boot != "boot-3" {
+		t.Errorf("%+v %v", j, err)
+	}
+	lapses("boot-3", false)
+	lapses("", false)
+	lapses("boot-4", true)
+	if err := os.WriteFile(filepath.Join(root, wiping.JournalPath), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	lapses("boot-4", true)
+}
+
 func TestFileSystemsOfPodsAreTakenAwayAndOthersStopTheDeletion(t *testing.T) {
 	root, m := t.TempDir(), newMachine()
 	put(t, root, ours...)

@@ -54,6 +54,12 @@ type Life struct {
 // installed again since.
 func Continues(allowed Life, now *Life) bool { return now == nil || *now == allowed }
 
+// Lapses reports whether the permission of a wipe ends with a start of the host's agent. allowed is the boot
+// in which a wipe last began or went on, now the present one, empty if nobody knows. A wipe that has ended
+// the agent keeps boots from starting it. So where a later boot does, that wipe was broken off before, and
+// the host lives on: nobody may wipe it unasked, however much later.
+func Lapses(allowed, now string) bool { return now != "" && allowed != now }
+
 // Gate is a reason for which the host is not wiped now, with the way out.
 type Gate struct{ Name, Why, Way string }
 

@@ -63,6 +63,23 @@ func TestAWipeIsAllowedForTheLifeOfItsHostAlone(t *testing.T) {
 	}
 }
 
+func TestAPermissionToWipeLapsesWhenALaterBootStartsTheAgent(t *testing.T) {
+	for _, c := range []struct {
+		allowed, now string
+		want         bool
+	}{
+		{"boot-1", "boot-1", false}, // a wipe may run right now
+		{"boot-1", "boot-2", true},
+		{"", "boot-2", true}, // an earlier release wrote it
+		{"boot-1", "", false},
+		{"", "", false},
+	} {
+		if got := Lapses(c.allowed, c.now); got != c.want {
+			t.Errorf("allowed in %q, now %q: %t", c.allowed, c.now, got)
+		}
+	}
+}
+
 func TestNothingIsDeletedThroughAMount(t *testing.T) {
 	i := All()
 	mounts := []string{"/", "/var/lib/etcd", "/var/lib/holdfast/backups/nfs", "/var/lib/kubelet/pods/x/volumes/y", "/mnt/data", "/run/netns/cni-1", "/etc/kubernetes/secret"}
