@@ -233,7 +233,11 @@ func TestDataThatAreSetAsideCountAsABackup(t *testing.T) {
 			if err != nil || filepath.Dir(made) != place || host.Exists(older) || host.Exists(filepath.Join(dir, "member")) {
 				t.Fatalf("%s, %v, the older one is there: %t", made, err, host.Exists(older))
 			}
-			if got := held(t, made); !slices.Equal(got, []string{"member/snap/db", "member/wal/0.wal"}) {
+			want := []string{"member/snap/db", "member/wal/0.wal"}
+			if beside {
+				want = append(want, replaceable)
+			}
+			if got := held(t, made); !slices.Equal(got, want) {
 				t.Errorf("it holds %v", got)
 			}
 			must(t, Empty(dir))
@@ -248,6 +252,40 @@ func TestDataThatAreSetAsideCountAsABackup(t *testing.T) {
 				t.Errorf("%v, and a newer backup leaves it: %t", err, host.Exists(old))
 			}
 		})
+	}
+}
+
+// TestDataThatWereSetAsideGoUnlessTheyMayBeTheOnlyOnes: those of a peer that was forced to lead stay, those
+// that an earlier release set aside, and what is not ours.
+func TestDataThatWereSetAsideGoUnlessTheyMayBeTheOnlyOnes(t *testing.T) {
+	dir, to := copyOf(t, "member/snap/db"), filepath.Join(t.TempDir(), "file")
+	must(t, os.WriteFile(to, nil, 0o600)) // no folder, as if it were on another file system
+	if gone, err := DropAside(dir); len(gone) > 0 || err != nil {
+		t.Errorf("of nothing: %v %v", gone, err)
+	}
+	precious, err := SetAside(dir, filepath.Join(to, "x"), 9, true)
+	must(t, err)
+	earlier, ours, theirs := filepath.Join(aside(dir), "20200101T000000.000Z"), filepath.Join(aside(dir), "20210101T000000.000Z"), filepath.Join(aside(dir), "mine")
+	for _, d := range []string{earlier, ours, theirs} {
+		must(t, os.MkdirAll(filepath.Join(d, "member/snap"), 0o700))
+	}
+	for _, d := range []string{ours, theirs} {
+		must(t, os.WriteFile(filepath.Join(d, replaceable), nil, 0o600))
+	}
+	if gone, err := DropAside(dir); err != nil || !slices.Equal(gone, []string{ours}) || host.Exists(ours) || !host.Exists(filepath.Join(precious, "member/snap/db")) || !host.Exists(earlier) || !host.Exists(theirs) {
+		t.Errorf("%v %v", gone, err)
+	}
+	for _, d := range []string{precious, earlier, theirs} {
+		must(t, os.RemoveAll(d))
+	}
+	must(t, os.MkdirAll(filepath.Join(dir, "member"), 0o700))
+	must(t, os.WriteFile(filepath.Join(dir, "member/x"), nil, 0o600))
+	made, err := SetAside(dir, filepath.Join(to, "x"), 9, false)
+	must(t, err)
+	must(t, os.MkdirAll(filepath.Join(dir, "member"), 0o700))
+	must(t, os.WriteFile(filepath.Join(dir, "member/y"), nil, 0o600))
+	if gone, err := DropAside(dir); err != nil || !slices.Equal(gone, []string{made}) || host.Exists(aside(dir)) || !host.Exists(filepath.Join(dir, "member/y")) {
+		t.Errorf("%v %v", gone, err)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/adapter/etcd"
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/records"
 	decide "github.com/holdfast/holdfast/internal/decide/etcdspace"
@@ -45,3 +46,6 @@ func (ThisHost) Wanted() state.Fact[time.Duration] {
 
 // RemoveWanted removes the wish.
 func (ThisHost) RemoveWanted() error { return host.RemoveFile(state.EtcdDefragmentWantedPath) }
+
+// DropAside removes data that an etcd keeper of this host once set aside.
+func (ThisHost) DropAside() ([]string, error) { return etcd.DropAside(state.EtcdDataDir) }

@@ -14,6 +14,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -53,6 +54,8 @@ type Files interface {
 	// Wanted returns how long ago a person wished for a defragmentation; unknown if nobody did.
 	Wanted() state.Fact[time.Duration]
 	RemoveWanted() error
+	// DropAside removes data that an etcd keeper of this host once set aside and nobody needs.
+	DropAside() ([]string, error)
 }
 
 // Options holds what New needs.
@@ -120,13 +123,26 @@ func (a *Agent) step(ctx context.Context) (loop.Result, error) {
 	v := decide.Decide(f)
 	a.waits = v.Why
 	if v.Step == decide.None || v.Host != f.Self {
-		return loop.Result{Again: pause(f, a.turn)}, errors.Join(a.settle(f, v, nil), a.note(f, v), a.publish(ctx, a.found(f, v).Summary))
+		removed, kept := a.tidy(f)
+		return loop.Result{Again: pause(f, a.turn), Changed: removed}, errors.Join(a.settle(f, v, nil), a.note(f, v), a.publish(ctx, a.found(f, v).Summary), kept)
 	}
 	if err := a.note(f, v); err != nil {
 		return loop.Result{}, err
 	}
 	err = a.act(ctx, f, v)
 	return loop.Result{Again: soon, Changed: changed(v, err)}, errors.Join(err, a.settle(f, v, err), a.note(f, v)) // the next look tells the Node what is then
+}
+
+// tidy removes what an etcd keeper set aside beside the data, once etcd serves without one. It says what.
+func (a *Agent) tidy(f decide.Facts) (string, error) {
+	if !decide.Tidies(f) {
+		return "", nil
+	}
+	gone, err := a.DropAside()
+	if len(gone) == 0 {
+		return "", err
+	}
+	return "removed the data of etcd that were set aside while there were two hosts: " + strings.Join(gone, ", "), err
 }
 
 // load takes in what an earlier process remembered. One that cannot be read is none.

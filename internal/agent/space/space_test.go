@@ -47,6 +47,14 @@ type hostOf struct {
 	told          int
 	note          state.EtcdDefragmentation
 	wanted        state.Fact[time.Duration]
+	aside         []string // what a keeper set aside
+	kept          error    // why that cannot be removed
+}
+
+func (h *hostOf) drops() ([]string, error) {
+	gone := h.aside
+	h.aside = nil
+	return gone, h.kept
 }
 
 func newWorld(t *testing.T, shape decide.Shape, hosts int) *world {
@@ -111,6 +119,7 @@ func (h *hostOf) Write(r decide.Report) error            { h.last = &r; return n
 func (h *hostOf) Note(n state.EtcdDefragmentation) error { h.note = n; return nil }
 func (h *hostOf) RemoveNote() error                      { h.note = state.EtcdDefragmentation{}; return nil }
 func (h *hostOf) Wanted() state.Fact[time.Duration]      { return h.wanted }
+func (h *hostOf) DropAside() ([]string, error)           { return h.drops() }
 func (h *hostOf) RemoveWanted() error                    { h.wanted = state.Fact[time.Duration]{}; return nil }
 
 // Annotate writes to the node of the host, which the watch brings at once.

@@ -33,6 +33,7 @@ var dangerous = map[string][]string{
 	"internal/adapter/etcd.StartStandIn":      {"internal/keeper"},
 	"internal/adapter/etcd.Empty":             {"internal/keeper"},
 	"internal/adapter/etcd.SetAside":          {"internal/keeper"},
+	"internal/adapter/etcd.DropAside":         {"internal/agent/space"},                                         // what a keeper set aside, once etcd serves without one
 	"internal/fence.Run":                      {"cmd/fence-holdfast", "internal/agent/replace", "internal/cli"}, // a replacement and quorum confirm cut the power first
 	"internal/adapter/pacemaker.Disable":      {"internal/agent/twonode"},                                       // etcd goes back to kubelet, without a peer
 	"internal/adapter/pacemaker.Maintain":     {"internal/agent/twonode", "internal/agent/widen"},               // Pacemaker ends after it
