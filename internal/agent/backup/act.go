@@ -29,6 +29,7 @@ func (a *Agent) act(ctx context.Context, v decide.Verdict, f decide.Facts) (stri
 // begin starts the unit. It writes the journal first: the agent would follow a start that it
 // does not remember by another one.
 func (a *Agent) begin(ctx context.Context, b decide.Begun, spent []string) (string, error) {
+	b.Longer = decide.Longer(a.period(a.Now()))
 	r := a.wish.Request(b, a.Site, a.Node(), spent)
 	text, err := r.Encode()
 	if err != nil {

@@ -210,6 +210,9 @@ func (a *Agent) look(ctx context.Context) (decide.Facts, error) {
 		f.Unread = "somebody has just asked"
 	}
 	f.Around(self, nodes, now)
+	if said, err := a.State(); err == nil && works && a.journal.Begun != nil && said.Request == a.journal.Begun.ID {
+		f.Sends = said.PastEtcd()
+	}
 	if free, err := a.Free(); err == nil {
 		f.Free = state.Known(free)
 	}

@@ -134,7 +134,7 @@ var errSendTooLong = errors.New("the target took longer than its limit")
 // is read back. The entry of a sending whose end was not written down goes first: each sending has
 // another archive, and beside that one the former entry would be wrong.
 func (r *Run) upload(ctx context.Context, t backup.Target, file string, sent backup.File, c backup.Copy, entry backup.Entry) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, r.limits.Send, errSendTooLong)
+	ctx, cancel := context.WithTimeoutCause(ctx, r.limits.ToSend(sent.Size), errSendTooLong)
 	defer cancel()
 	to, err := r.Open(ctx, t)
 	if err != nil {

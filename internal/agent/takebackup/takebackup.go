@@ -129,7 +129,11 @@ func (r *Run) backup(ctx context.Context, req backup.Request) error {
 		return err
 	}
 	if entry.ID == "" {
-		if entry, err = r.take(ctx, req); err != nil {
+		// What a run gets beyond the default is for lines that are slow: etcd is asked for no longer.
+		taking, cancel := context.WithTimeoutCause(ctx, min(r.limits.Total, backup.DefaultTotal), errTooLong)
+		entry, err = r.take(taking, req)
+		cancel()
+		if err != nil {
 			return err
 		}
 	}

@@ -13,8 +13,10 @@ import (
 const (
 	// settle is the time from a host's first look to its first backup.
 	settle = 15 * time.Minute
-	// longest is the time after which a backup is ended.
-	longest = 3 * time.Hour
+	// longest is the time after which a backup is ended, but for Begun.Longer.
+	longest = model.DefaultTotal
+	// mostSend bounds the time in which the copies of one run are sent.
+	mostSend = 12 * time.Hour
 	// retry is the pause after the first failure; each further failure doubles it, up to
 	// maxRetry.
 	retry    = 10 * time.Minute
@@ -100,6 +102,8 @@ type Begun struct {
 	Asked string    `json:"asked,omitempty"`
 	// Members is the membership when it began.
 	Members string `json:"members,omitempty"`
+	// Longer is how much longer than usual the run may last once it only sends: a line may be slow.
+	Longer time.Duration `json:"longer,omitempty"`
 	// Late is true if the backup was due for longer than patience: then soft reasons do not end it.
 	Late bool `json:"late,omitempty"`
 	// Stop says why it was told to end; empty if it was not.
@@ -140,8 +144,8 @@ type Facts struct {
 	// backups to remove.
 	Unsent string
 	Spent  []string
-	// Works is true if the unit runs.
-	Works bool
+	// Works is true if the unit runs, and Sends once its run asks nothing of etcd any more.
+	Works, Sends bool
 	Situation
 }
 
@@ -184,7 +188,7 @@ func Decide(f Facts) Verdict {
 	case f.Works && b.Stop != "":
 		return Verdict{Action: End, Rule: "stops", Why: b.Stop, Again: follow}
 	case f.Works:
-		if h := endsIt(f.Situation, *b, f.Now); h != nil {
+		if h := endsIt(f.Situation, *b, f.Now, f.lasts(*b)); h != nil {
 			return Verdict{Action: End, Rule: h.ID, Why: h.Why, Again: follow}
 		}
 		return Verdict{Action: Follow, Rule: "works", Again: follow}
@@ -192,6 +196,33 @@ func Decide(f Facts) Verdict {
 		return Verdict{Action: TakeIn, Rule: "ended"}
 	}
 	return f.wanted()
+}
+
+// Longer returns how much longer than usual a run may last once it only sends, for the longest time between
+// two backups of a schedule. Half of that time is for copies: the next backup is not to wait for them.
+func Longer(period time.Duration) time.Duration {
+	return max(min(period/2, mostSend)-model.DefaultSend, 0)
+}
+
+// lasts returns the time after which a run is ended. One that only sends gets longer, unless another backup is
+// due meanwhile: the newest one is sent then.
+func (f Facts) lasts(b Begun) time.Duration {
+	if !f.Sends || f.another(b) {
+		return longest
+	}
+	return longest + b.Longer
+}
+
+// another reports whether a backup is due that a run does not take.
+func (f Facts) another(b Begun) bool {
+	next, due := f.due()
+	switch {
+	case due.IsZero():
+		return false
+	case next.Asked != "":
+		return next.Asked != b.Asked
+	}
+	return next.Slot.After(b.Slot)
 }
 
 // wanted decides whether a run begins while the unit does not work.

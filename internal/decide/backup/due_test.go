@@ -27,6 +27,12 @@ func TestWhatAHostDoesAboutItsBackups(t *testing.T) {
 		open(f)
 		f.Works, f.Journal.Begun = true, &Begun{ID: "x", At: noon.Add(-time.Minute), Reason: BySchedule, Members: "1, 2"}
 	}
+	sends := func(f *Facts, lasts time.Duration) {
+		begun(f)
+		f.Sends = true
+		b := f.Journal.Begun
+		b.At, b.Slot, b.Longer = noon.Add(-lasts), at(t, "2026-03-10T03:00:00Z"), Longer(24*time.Hour)
+	}
 	for _, c := range []struct {
 		name   string
 		change func(f *Facts)
@@ -112,6 +118,22 @@ func TestWhatAHostDoesAboutItsBackups(t *testing.T) {
 		{"a rotation ends none", func(f *Facts) { begun(f); f.Rotation = "x" }, Follow, "works"},
 		{"the disk fills", func(f *Facts) { begun(f); f.Free = state.Known(uint64(0)) }, End, "disk"},
 		{"it lasts too long", func(f *Facts) { begun(f); f.Journal.Begun.At = noon.Add(-4 * time.Hour) }, End, "too-long"},
+		{"it sends over a slow line", func(f *Facts) { sends(f, 4*time.Hour) }, Follow, "works"},
+		{"for too long", func(f *Facts) { sends(f, 15*time.Hour) }, End, "too-long"},
+		{"one of before an upgrade of the agent", func(f *Facts) { sends(f, 4*time.Hour); f.Journal.Begun.Longer = 0 }, End, "too-long"},
+		{"nobody knows whether it sends", func(f *Facts) { sends(f, 4*time.Hour); f.Sends = false }, End, "too-long"},
+		{"a slow line, and a person asks for another one", func(f *Facts) { sends(f, 4*time.Hour); f.Asked = ReadAsked(Ask(noon, "")) }, End, "too-long"},
+		{"a slow line, and a person asks soon", func(f *Facts) { sends(f, 2*time.Hour); f.Asked = ReadAsked(Ask(noon, "")) }, Follow, "works"},
+		{"a slow line, for the person who asked", func(f *Facts) {
+			sends(f, 4*time.Hour)
+			f.Asked = ReadAsked(Ask(noon, ""))
+			f.Journal.Begun.Asked = f.Asked.Text
+		}, Follow, "works"},
+		{"a slow line, and the next one is due", func(f *Facts) { sends(f, 4*time.Hour); f.Journal.Begun.Slot = at(t, "2026-03-09T03:00:00Z") }, End, "too-long"},
+		{"a slow line of one that was not sent before", func(f *Facts) {
+			sends(f, 4*time.Hour)
+			f.Journal.Slot, f.Journal.Begun.Reason, f.Journal.Begun.Slot = f.Journal.Begun.Slot, Tend, time.Time{}
+		}, Follow, "works"},
 		{"it was told to end", func(f *Facts) { begun(f); f.Journal.Begun.Stop = "x" }, End, "stops"},
 		{"it has ended", func(f *Facts) { begun(f); f.Works = false }, TakeIn, "ended"},
 	} {

@@ -259,14 +259,15 @@ func hinders(s Situation, b Begun, due time.Duration) *Hindrance {
 	return nil
 }
 
-// endsIt returns the first reason to end a backup that has begun; nil if there is none.
-func endsIt(s Situation, b Begun, now time.Time) *Hindrance {
+// endsIt returns the first reason to end a backup that has begun, which may last for most; nil if there is
+// none.
+func endsIt(s Situation, b Begun, now time.Time, most time.Duration) *Hindrance {
 	for _, r := range rules {
 		if why := r.why(s, b); why != "" && r.ends && (!r.soft || !b.Late) {
 			return &Hindrance{r.id, why}
 		}
 	}
-	if lasts := now.Sub(b.At); lasts > longest {
+	if lasts := now.Sub(b.At); lasts > most {
 		return &Hindrance{"too-long", "it has lasted for " + page.Duration(lasts)}
 	}
 	return nil

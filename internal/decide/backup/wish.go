@@ -199,6 +199,10 @@ func (w Wish) Retained(entries []model.Entry, host string, period time.Duration,
 // Request returns the request for a run of the unit.
 func (w Wish) Request(b Begun, site, host string, spent []string) model.Request {
 	out := model.Request{ID: b.ID, Reason: b.Reason, Site: site, Host: host, Recipients: w.Recipients, Targets: w.Targets}
+	if b.Longer > 0 { // the targets divide it: a slow one must not keep the backup from the others
+		most := (model.DefaultSend + b.Longer) / time.Duration(max(len(w.Targets), 1))
+		out.Limits = model.Limits{Total: model.DefaultTotal + b.Longer, Most: max(most, model.DefaultSend)}
+	}
 	if b.Reason == Tend {
 		out.Remove = spent
 	}

@@ -159,6 +159,33 @@ func TestWhatLiesThereIsTendedBetweenBackups(t *testing.T) {
 	}
 }
 
+// TestCopiesHaveHalfOfTheTimeBetweenTwoBackups, which the targets divide, and an hour at least.
+func TestCopiesHaveHalfOfTheTimeBetweenTwoBackups(t *testing.T) {
+	for _, c := range []struct {
+		period        time.Duration
+		targets       int
+		longer, total time.Duration
+		most          time.Duration
+	}{
+		{0, 1, 0, 0, 0},
+		{time.Hour, 1, 0, 0, 0},
+		{6 * time.Hour, 1, 2 * time.Hour, 5 * time.Hour, 3 * time.Hour},
+		{24 * time.Hour, 1, 11 * time.Hour, 14 * time.Hour, 12 * time.Hour},
+		{24 * time.Hour, 0, 11 * time.Hour, 14 * time.Hour, 12 * time.Hour},
+		{24 * time.Hour, 3, 11 * time.Hour, 14 * time.Hour, 4 * time.Hour},
+		{6 * time.Hour, 4, 2 * time.Hour, 5 * time.Hour, time.Hour},
+		{7 * 24 * time.Hour, 1, 11 * time.Hour, 14 * time.Hour, 12 * time.Hour},
+	} {
+		w := DefaultWish("shop")
+		w.Targets = make([]model.Target, c.targets)
+		longer := Longer(c.period)
+		got := w.Request(Begun{ID: "x", Reason: BySchedule, Longer: longer}, "shop", "cp-1", nil).Limits
+		if longer != c.longer || got.Total != c.total || got.Most != c.most {
+			t.Errorf("%s, %d targets: %s longer, %+v", c.period, c.targets, longer, got)
+		}
+	}
+}
+
 // TestAWishIsAnsweredByItsOwnAnswerOrThatToALaterOne, and is written while neither stands at
 // the node.
 func TestAWishIsAnsweredByItsOwnAnswerOrThatToALaterOne(t *testing.T) {

@@ -33,8 +33,9 @@ type Request struct {
 type Limits struct {
 	// Total is the time for everything.
 	Total time.Duration `json:"total,omitempty"`
-	// Send is the time for one target.
+	// Send is the time for one target. A large backup gets more of it, up to Most (ToSend).
 	Send time.Duration `json:"send,omitempty"`
+	Most time.Duration `json:"most,omitempty"`
 	// Idle is the time within which a target must take or give some bytes.
 	Idle time.Duration `json:"idle,omitempty"`
 	// BytesPerSecond bounds the speed at which etcd is read and targets are written.
@@ -49,6 +50,16 @@ const (
 	DefaultBytesPerSecond = 50 << 20
 )
 
+// slowest is the speed of a line, in bytes per second, for which the time of one target is enough: about one
+// Mbit/s. A line that moves no byte is given up much earlier, by Limits.Idle.
+const slowest = 128 << 10
+
+// ToSend returns the time for one target and a file of a size, which goes there and is read back.
+func (l Limits) ToSend(size int64) time.Duration {
+	need := min(float64(2*size)/slowest, l.Most.Seconds())
+	return max(l.Send, time.Duration(need*float64(time.Second)))
+}
+
 // Complete returns the limits with the defaults in place of zeros.
 func (l Limits) Complete() Limits {
 	if l.Total <= 0 {
@@ -57,6 +68,7 @@ func (l Limits) Complete() Limits {
 	if l.Send <= 0 {
 		l.Send = DefaultSend
 	}
+	l.Most = max(l.Most, l.Send) // an agent of before 2026-12-01 gives none, and ends the run by its own limit
 	if l.Idle <= 0 {
 		l.Idle = DefaultIdle
 	}

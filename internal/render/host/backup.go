@@ -13,7 +13,8 @@ func Backup() state.File {
 // backupUnit is the content of the file. The unit reads every key of the host, and writes to the
 // folder of backups and to any mount of a target, so no part of the file system is closed to it.
 // It gets disk, processor and memory after everything else, because etcd's writes and a take-over
-// must not wait for it. A process that hangs on a mount that is away is left behind at the end.
+// must not wait for it. Its limit is longer than the one that the agent and the run itself keep, of which most
+// is for copies over slow lines. A process that hangs on a mount that is away is left behind at the end.
 const backupUnit = `[Unit]
 Description=Take a backup of this control plane
 After=network-online.target
@@ -25,7 +26,7 @@ Type=oneshot
 EnvironmentFile=-/etc/default/holdfast-agent
 EnvironmentFile=-` + state.ProxyPath + `
 ExecStart=/usr/local/bin/holdfast-agent backup
-TimeoutStartSec=3h30min
+TimeoutStartSec=14h30min
 TimeoutStopSec=5
 Nice=19
 IOSchedulingClass=idle
