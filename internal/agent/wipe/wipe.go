@@ -105,9 +105,9 @@ func life(root string) (*wiping.Life, error) {
 	return &wiping.Life{Cluster: s.Identity.ClusterID, Life: s.Life.ID}, nil
 }
 
-// Begin writes the journal, and if an earlier run did, only the boot in which it goes on. From then on the wipe needs no permission. So
-// it looks at disks and mounts first: a wipe that these stop before it has changed anything is
-// allowed anew.
+// Begin writes the journal; if an earlier run did, only the boot in which it goes on. From then on the wipe
+// needs no permission. So it looks at disks and mounts first: a wipe that these stop before it has changed
+// anything is allowed anew.
 func (w *Wiper) Begin(ctx context.Context, j Journal) error {
 	if Begun(w.Root) {
 		had, err := journal(w.Root)
