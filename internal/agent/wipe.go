@@ -47,8 +47,9 @@ that the host was removed. --give-up-cluster wipes a host whose whole cluster is
 with all its data; stop the other hosts first.
 
 If a wipe was cut off, run the same command again: it goes on, and asks nothing. It asks
-again if the agent of this host was not ended yet: the host lives on then. Boot the host
-afterwards: some rules of the kernel end only then.
+again if it failed or was interrupted before it ended the agent of this host, or if the
+agent runs again after a boot: the host lives on then. Boot the host afterwards: some
+rules of the kernel end only then.
 
 Exit codes: 0 the host is wiped; 7 refused, nothing was changed; 8 not confirmed, nothing
 was changed; 1 it failed, and can be run again; 2 wrong usage.`,

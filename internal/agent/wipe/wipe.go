@@ -229,11 +229,11 @@ func (w *Wiper) Finds() ([]string, error) {
 func (w *Wiper) stop(ctx context.Context) error {
 	var errs []error
 	for _, unit := range w.Inventory.Stop {
-		w.ends = w.ends || unit == renderhost.AgentUnit
 		out, err := w.Run(ctx, "systemctl", "show", "--property=LoadState", "--value", "--", unit)
 		if err != nil {
 			return err
 		}
+		w.ends = w.ends || unit == renderhost.AgentUnit // a look that fails has ended nothing
 		if strings.TrimSpace(string(out)) == "not-found" {
 			continue
 		}

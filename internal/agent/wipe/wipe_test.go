@@ -259,8 +259,9 @@ func TestAWipeThatIsBrokenOffBeforeItEndsTheAgentIsAllowedAnew(t *testing.T) {
 	for fails, keeps := range map[string]bool{
 		"lsblk": false,
 		"systemctl show --property=LoadState --value -- holdfast-parachute.timer": false,
-		"systemctl show --property=LoadState --value -- holdfast-leave.service":   false,
-		"systemctl show --property=LoadState --value -- holdfast-agent.service":   true,
+		"systemctl stop -- holdfast-raise.service":                                true,
+		"systemctl show --property=LoadState --value -- holdfast-agent.service":   false,
+		"systemctl stop -- holdfast-agent.service":                                true,
 		"systemctl show --property=LoadState --value -- kubelet.service":          true,
 	} {
 		for _, earlier := range []bool{false, true} { // a run before this one was allowed, and may have ended the agent

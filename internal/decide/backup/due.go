@@ -207,22 +207,16 @@ func Longer(period time.Duration) time.Duration {
 // lasts returns the time after which a run is ended. One that only sends gets longer, unless another backup is
 // due meanwhile: the newest one is sent then.
 func (f Facts) lasts(b Begun) time.Duration {
-	if !f.Sends || f.another(b) {
+	next, due := f.due()
+	switch {
+	case !f.Sends || b.Longer == 0:
+		return longest
+	case !due.IsZero() && next.Asked != "" && next.Asked != b.Asked:
+		return model.DefaultSend // the command that asks waits for an hour
+	case !due.IsZero() && next.Slot.After(b.Slot):
 		return longest
 	}
 	return longest + b.Longer
-}
-
-// another reports whether a backup is due that a run does not take.
-func (f Facts) another(b Begun) bool {
-	next, due := f.due()
-	switch {
-	case due.IsZero():
-		return false
-	case next.Asked != "":
-		return next.Asked != b.Asked
-	}
-	return next.Slot.After(b.Slot)
 }
 
 // wanted decides whether a run begins while the unit does not work.

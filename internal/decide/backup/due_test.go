@@ -123,12 +123,17 @@ func TestWhatAHostDoesAboutItsBackups(t *testing.T) {
 		{"one of before an upgrade of the agent", func(f *Facts) { sends(f, 4*time.Hour); f.Journal.Begun.Longer = 0 }, End, "too-long"},
 		{"nobody knows whether it sends", func(f *Facts) { sends(f, 4*time.Hour); f.Sends = false }, End, "too-long"},
 		{"a slow line, and a person asks for another one", func(f *Facts) { sends(f, 4*time.Hour); f.Asked = ReadAsked(Ask(noon, "")) }, End, "too-long"},
-		{"a slow line, and a person asks soon", func(f *Facts) { sends(f, 2*time.Hour); f.Asked = ReadAsked(Ask(noon, "")) }, Follow, "works"},
+		{"a slow line, and a person asks soon", func(f *Facts) { sends(f, 30*time.Minute); f.Asked = ReadAsked(Ask(noon, "")) }, Follow, "works"},
 		{"a slow line, for the person who asked", func(f *Facts) {
 			sends(f, 4*time.Hour)
 			f.Asked = ReadAsked(Ask(noon, ""))
 			f.Journal.Begun.Asked = f.Asked.Text
 		}, Follow, "works"},
+		{"a slow line, for the person who asked, and the next one is due", func(f *Facts) {
+			sends(f, 4*time.Hour)
+			f.Asked = ReadAsked(Ask(noon, ""))
+			f.Journal.Begun.Asked, f.Journal.Begun.Slot = f.Asked.Text, at(t, "2026-03-09T03:00:00Z")
+		}, End, "too-long"},
 		{"a slow line, and the next one is due", func(f *Facts) { sends(f, 4*time.Hour); f.Journal.Begun.Slot = at(t, "2026-03-09T03:00:00Z") }, End, "too-long"},
 		{"a slow line of one that was not sent before", func(f *Facts) {
 			sends(f, 4*time.Hour)

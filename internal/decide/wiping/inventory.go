@@ -36,8 +36,9 @@ const JournalPath = "/var/lib/holdfast-wipe.json"
 func All() Inventory {
 	return Inventory{
 		Stop: []string{
-			"holdfast-parachute.timer", "holdfast-parachute.service", "holdfast-switch.service", "holdfast-raise.service", "holdfast-leave.service",
-			"holdfast-agent.service", "holdfast-install.service", "holdfast-configure.service", "holdfast-patch.service", "holdfast-fetch.service", "holdfast-bring.service", "holdfast-trust.service",
+			"holdfast-parachute.timer", "holdfast-parachute.service", "holdfast-switch.service", "holdfast-raise.service",
+			// The agent comes before what only later programs use: a wipe that is broken off before it leaves the host whole.
+			"holdfast-agent.service", "holdfast-leave.service", "holdfast-install.service", "holdfast-configure.service", "holdfast-patch.service", "holdfast-fetch.service", "holdfast-bring.service", "holdfast-trust.service",
 			"holdfast-backup.service", "holdfast-held.service", "holdfast-life.service",
 			"holdfast-pair@equip.service", "holdfast-pair@dress.service", "holdfast-pair@undress.service", "holdfast-pair@strip.service",
 			"kubelet.service", "kubepods.slice", "pacemaker.service", "corosync.service", "pcsd.service", "podman-etcd.service", "containerd.service",
