@@ -183,6 +183,14 @@ type Request struct {
 	Address string        `json:"address"`
 	Arch    string        `json:"arch"`
 	At      time.Time     `json:"at"`
+	// Installation is that of replace.Newcomer.
+	Installation string `json:"installation,omitempty"`
+}
+
+// Installed returns the newcomer with its installation, for a plan that tells a machine that was
+// installed anew.
+func (r Request) Installed() replace.Newcomer {
+	return replace.Newcomer{Machine: r.Machine, Address: r.Address, Installation: r.Installation}
 }
 
 // PutRequest writes the last request of a newcomer.

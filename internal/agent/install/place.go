@@ -2,9 +2,13 @@ package install
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"runtime"
 	"time"
 
@@ -62,7 +66,25 @@ func (r *run) takePlace(ctx context.Context) error {
 	return r.enter(ctx, entry)
 }
 
-// ownMachine returns the request of this host: its machine, address and architecture.
+// installationPath has a text that this installation chose once. A wipe takes it, and a new disk lacks it:
+// by it the host that carries the plan for a third control plane sees that this machine was installed anew.
+const installationPath = "/var/lib/holdfast/install/installation"
+
+// ownInstallation returns that text.
+func ownInstallation(root string) (string, error) {
+	path := filepath.Join("/", root, installationPath)
+	text, err := os.ReadFile(path)
+	switch {
+	case err == nil && len(text) > 0:
+		return string(text), nil
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return "", err
+	}
+	chosen := rand.Text()
+	return chosen, host.WriteFileAtomic(path, []byte(chosen), state.DefaultFileMode)
+}
+
+// ownMachine returns the request of this host: its machine, address, architecture and installation.
 func (r *run) ownMachine() ([]byte, error) {
 	uuid, serial, err := fence.OwnIdentity()
 	if err != nil {
@@ -71,8 +93,12 @@ func (r *run) ownMachine() ([]byte, error) {
 	if len(r.facts.Addresses) == 0 {
 		return nil, errors.New("this host knows no address of its own")
 	}
+	own, err := ownInstallation(r.root)
+	if err != nil {
+		return nil, err
+	}
 	return json.Marshal(map[string]any{
-		"machine": state.Machine{UUID: uuid, Serial: serial}, "address": r.facts.Addresses[0].String(), "arch": runtime.GOARCH,
+		"machine": state.Machine{UUID: uuid, Serial: serial}, "address": r.facts.Addresses[0].String(), "arch": runtime.GOARCH, "installation": own,
 	})
 }
 

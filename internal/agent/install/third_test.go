@@ -89,3 +89,14 @@ func TestAThirdHostThatIsRefusedBeginsNothing(t *testing.T) {
 		t.Errorf("%t, %v, %q", done, err, r.did)
 	}
 }
+
+// TestAnInstallationNamesItselfOnce: a boot keeps the text, and a new disk has another one.
+func TestAnInstallationNamesItselfOnce(t *testing.T) {
+	root := t.TempDir()
+	first, err := ownInstallation(root)
+	again, unread := ownInstallation(root)
+	anew, failed := ownInstallation(t.TempDir())
+	if err := errors.Join(err, unread, failed); err != nil || first == "" || again != first || anew == first {
+		t.Errorf("%q, again %q, anew %q: %v", first, again, anew, err)
+	}
+}

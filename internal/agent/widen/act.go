@@ -146,11 +146,12 @@ func (h *here) addLearner(ctx context.Context, job Job) error {
 }
 
 // dropLearner removes the member of the third host. A voter stays, and so does a learner that the
-// plan does not name and that started once under another name: it is the other host's.
+// plan does not name and that started once under another name: it is the other host's. While the third
+// host comes only the member goes whose machine was installed anew: by now etcd may list the next one.
 func (h *here) dropLearner(ctx context.Context, job Job) error {
 	err := h.change(ctx, func(ctx context.Context, c Etcd, members []state.EtcdMember) error {
 		for _, m := range learners(members) {
-			if job.Plan.Member(m.ID, m.Name) {
+			if job.Plan.Drops(m.ID, m.Name) {
 				return c.RemoveMember(ctx, m.ID)
 			}
 		}

@@ -12,7 +12,6 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/records"
 	"github.com/holdfast/holdfast/internal/adapter/replacement"
 	"github.com/holdfast/holdfast/internal/decide/joining"
-	"github.com/holdfast/holdfast/internal/decide/replace"
 	decide "github.com/holdfast/holdfast/internal/decide/twonode"
 	"github.com/holdfast/holdfast/internal/decide/widen"
 	"github.com/holdfast/holdfast/internal/install/configserver"
@@ -74,7 +73,7 @@ func (d *Door) open(plan widen.Plan, nodes []decide.Node, request []byte) (confi
 		return configserver.Entry{}, err
 	}
 	entry := configserver.Entry{Needed: true, Waits: d.words()}
-	if !plan.Opens(replace.Newcomer{Machine: r.Machine, Address: r.Address}) {
+	if !plan.Opens(r.Installed()) {
 		return entry, nil
 	}
 	var err error

@@ -132,10 +132,19 @@ func TestOnlyALearnerOfThePlanComesAndGoes(t *testing.T) {
 	if err := l.addLearner(t.Context(), job); !errors.Is(err, errMembers) {
 		t.Errorf("another learner is added: %v", err)
 	}
+	// While the host comes only a member goes whose machine was installed anew, and never the next one.
+	for _, former := range []state.MemberID{0, 6} {
+		job.Plan.Former = former
+		if err := l.dropLearner(t.Context(), job); !errors.Is(err, errMembers) {
+			t.Errorf("the former member is %s, and 7 is removed: %v", former, err)
+		}
+	}
+	job.Plan.Former, job.Plan.Third = 7, 0
 	l.do(widen.DropLearner, job)
 	if want := []string{"adds https://192.0.2.13:2380", "removes 7"}; !slices.Equal(l.ring.Did, want) {
 		t.Errorf("%q", l.ring.Did)
 	}
+	job = l.job(widen.TakingBack)
 	for sentence, m := range map[string]state.EtcdMember{
 		"a voter":                    {ID: 7, Name: "cp-3"},
 		"the other host's":           {ID: 8, Name: "cp-2", Learner: true},
@@ -391,6 +400,19 @@ func TestADoorOpensForTheMachineThatThePlanNames(t *testing.T) {
 	}
 	if said, _, err := ask("cp-1", "cp-3", "another"); err != nil || strings.Contains(said, "cp-3 [") {
 		t.Errorf("another machine: %q, %v", said, err)
+	}
+	// The same machine, installed anew: its etcd would start from nothing as a member that ran before.
+	again := l.job(widen.Coming).Plan
+	again.Newcomer.Installation = "first"
+	if err := l.doors().PutWidenPlan(*again); err != nil {
+		t.Fatal(err)
+	}
+	for text, opens := range map[string]bool{"first": true, "second": false, "": false} {
+		d := l.door("cp-1", &relayed)
+		entry, _, err := d.Ask(t.Context(), claims("cp-3"), []byte(`{"machine":{"UUID":"new"},"address":"192.0.2.13","installation":"`+text+`"}`))
+		if f := l.look(t.Context(), Job{Plan: again}); err != nil || (len(entry.Pod) > 0) != opens || f.Asks.Installation != text {
+			t.Errorf("installation %q: %+v, %v, asks %+v", text, entry, err, f.Asks)
+		}
 	}
 	if _, mine, err := ask("cp-1", "cp-9", "new"); !mine || err == nil || !strings.Contains(err.Error(), "cp-3 comes as the third control plane") {
 		t.Errorf("another name: %t, %v", mine, err)

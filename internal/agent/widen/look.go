@@ -200,7 +200,7 @@ func (h *here) newcomer(f *widen.Facts) {
 	if err != nil || r == nil || f.Plan == nil {
 		return
 	}
-	f.Asks, f.AskedAt = replace.Newcomer{Machine: r.Machine, Address: r.Address}, r.At
+	f.Asks, f.AskedAt = r.Installed(), r.At
 	f.Arch = state.Known(r.Arch == runtime.GOARCH)
 }
 

@@ -125,6 +125,9 @@ type New struct {
 type Newcomer struct {
 	Machine state.Machine `json:"machine"`
 	Address string        `json:"address"`
+	// Installation is a text that each installation of a machine chooses once, empty if it is not known.
+	// Only the plan for a third control plane reads it: it tells a machine that was installed anew.
+	Installation string `json:"installation,omitempty"`
 }
 
 // Accepts has the risks that the administrator accepted.

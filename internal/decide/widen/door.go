@@ -16,8 +16,10 @@ func (p *Plan) Brings() string {
 }
 
 // Opens reports whether the machine that asks is the one whose member the plan names: its etcd may
-// start then. Once the member may vote, a machine that asks has lost its disk: etcd would start from
-// nothing as a voter that has forgotten its promises.
+// start then. One that was installed anew is another one: its etcd would start from nothing under a
+// member of which the leader knows that it has entries, and end in a loop. Once the member may vote, a
+// machine that asks has lost its disk: etcd would start from nothing as a voter that has forgotten its
+// promises.
 func (p *Plan) Opens(asks replace.Newcomer) bool {
 	return p.Brings() != "" && p.Stage == Coming && p.Third != 0 && p.Newcomer == asks
 }

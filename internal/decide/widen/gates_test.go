@@ -122,6 +122,62 @@ func TestAMachineThatIsNotThatOfThePlanIsNotLetIn(t *testing.T) {
 	}
 }
 
+// comes returns the facts of a plan whose third machine started its etcd once, and asks.
+func comes() Facts {
+	w := newWide()
+	for i := range w.hosts {
+		h := &w.hosts[i]
+		h.stage, h.word, h.noted, h.named = Coming, 1, true, true
+	}
+	w.lock, w.given, w.member, w.started, w.asks = Coming, true, listed, true, true
+	w.told = w.facts(1).Progress()
+	return w.facts(0)
+}
+
+// TestAMachineThatWasInstalledAnewGetsAnotherMember, and nobody else does: a machine that answers, or may
+// answer soon, keeps its member.
+func TestAMachineThatWasInstalledAnewGetsAnotherMember(t *testing.T) {
+	silent := state.Fact[uint64]{}
+	for sentence, c := range map[string]struct {
+		rule   string
+		change func(*Facts)
+	}{
+		"it answers":                               {"coming.let", func(*Facts) {}},
+		"it is silent":                             {"coming.behind", func(f *Facts) { f.Behind = silent }},
+		"it was installed anew":                    {"coming.anew", func(f *Facts) { f.Asks, f.Behind = renewed, silent }},
+		"the same before its etcd started":         {"coming.anew", func(f *Facts) { f.Asks, f.Behind, f.LearnerName = renewed, silent, "" }},
+		"somebody answers as that member":          {"coming.let", func(f *Facts) { f.Asks = renewed }},
+		"it asked long ago":                        {"coming.behind", func(f *Facts) { f.Asks, f.Behind, f.AskedAt = renewed, silent, noon.Add(-time.Minute) }},
+		"it does not say which installation it is": {"coming.other", func(f *Facts) { f.Asks.Installation, f.Behind = "", silent }},
+		"the plan does not know the first one":     {"coming.other", func(f *Facts) { f.Plan.Newcomer.Installation, f.Behind = "", silent }},
+		"another machine":                          {"coming.other", func(f *Facts) { f.Asks.Machine.UUID, f.Behind = "another", silent }},
+		"another machine, and the first answers":   {"coming.let", func(f *Facts) { f.Asks.Machine.UUID = "another" }},
+		"another address":                          {"coming.other", func(f *Facts) { f.Asks.Address, f.Behind = "192.0.2.14", silent }},
+		"the members are unknown":                  {"coming.other", func(f *Facts) { f.Asks, f.Behind, f.Learner = renewed, silent, state.Fact[state.MemberID]{} }},
+		"another learner is listed":                {"coming.noted", func(f *Facts) { f.Asks, f.Behind, f.Learner = renewed, silent, state.Known(nextID) }},
+	} {
+		f := comes()
+		c.change(&f)
+		if d := Decide(f); d.Rule != c.rule {
+			t.Errorf("%s: %+v", sentence, d)
+		}
+	}
+	f := comes()
+	f.Asks, f.Behind = renewed, silent
+	f.Plan = Decide(f).Plan
+	if f.Plan.Third != 0 || f.Plan.Former != thirdID || f.Plan.Opens(renewed) || f.Plan.Opens(machine) {
+		t.Errorf("%+v", f.Plan)
+	}
+	if d := Decide(f); d.Rule != "coming.former" || !f.Plan.Drops(thirdID, "cp-3") || f.Plan.Drops(nextID, "cp-3") {
+		t.Errorf("%+v", d)
+	}
+	// It is known as the third host's in every cut of that, though it has no name and the lock is gone.
+	f.Plan.Stage, f.Lock.Value, f.LearnerName = TakingBack, Copy{ID: "p9"}, ""
+	if !f.thirdListed() {
+		t.Error("the former member stays when the plan is taken back")
+	}
+}
+
 func TestWhatPeopleReadOfASiteThatWidensIsApproved(t *testing.T) {
 	w := newWide()
 	w.hosts[0].stage, w.hosts[1].stage, w.lock, w.lockNoted = LettingIn, LettingIn, LettingIn, true
@@ -143,6 +199,10 @@ func TestWhatPeopleReadOfASiteThatWidensIsApproved(t *testing.T) {
 			facts.Lock = mine.Lock
 		case r.ID == "planned.gate":
 			facts.ControlPlanes = 1
+		case r.ID == "coming.other":
+			p := *mine.Plan
+			p.Newcomer, facts.Plan = machine, &p
+			facts.Asks.Machine.UUID = "another"
 		}
 		seen[r.ID] = true
 		text.WriteString(r.Step + " " + r.ID + " (" + string(r.Act) + "): " + r.Words(facts) + "\n")

@@ -28,6 +28,8 @@ type side struct {
 	noted                                bool  // the plan names the member of the third host
 	named                                bool  // and its machine
 	gone                                 bool  // and says that it is lost for good
+	second, renewed, former              bool  // the member is the second one, the machine was installed anew, and the plan knows its first member
+	wordSecond                           bool  // the word names the second member
 }
 
 const (
@@ -40,12 +42,18 @@ type wide struct {
 	hosts      [2]side // the plan was begun on the first one
 	member     int8    // of the third host
 	started    bool    // its etcd started once
+	anew       bool    // its machine was installed anew
+	emptied    bool    // and has nothing of etcd since
+	forgot     bool    // its etcd started from nothing as a member that ran before
+	second     bool    // the member is the one of the machine that was installed anew
 	third      bool    // the third host is up
 	burnt      bool    // it will never come back
 	ready      bool    // its API server answers, which needs its vote
 	asks       bool
 	lock       Stage
 	lockNoted  bool
+	lockSecond bool
+	lockFormer bool
 	lockGone   bool
 	closed     bool // the lock was deleted
 	told       Progress
@@ -69,7 +77,11 @@ func newWide() wide {
 
 var names = [2]string{"cp-1", "cp-2"}
 
-const thirdID state.MemberID = 7
+// The members of the third host: the first one, and that of its machine once it was installed anew.
+const (
+	thirdID state.MemberID = 7
+	nextID  state.MemberID = 8
+)
 
 func plan(stage Stage, noted bool) Plan {
 	p := Plan{Format: Format, ID: "p1", Widens: true, Survivor: names[0], Peer: names[1], New: replace.New{Name: "cp-3", Address: "192.0.2.13"}, By: "ada", NoBackup: true, Stage: stage, Begun: noon, Written: noon}
@@ -79,21 +91,69 @@ func plan(stage Stage, noted bool) Plan {
 	return p
 }
 
-var machine = replace.Newcomer{Machine: state.Machine{UUID: "new"}, Address: "192.0.2.13"}
+// known is a plan as a host or the cluster has it.
+func known(stage Stage, noted, second, former bool) Plan {
+	p := plan(stage, noted)
+	if second {
+		p.Third = nextID
+	}
+	if former {
+		p.Former = thirdID
+	}
+	return p
+}
+
+var (
+	machine = replace.Newcomer{Machine: state.Machine{UUID: "new"}, Address: "192.0.2.13", Installation: "first"}
+	renewed = replace.Newcomer{Machine: machine.Machine, Address: machine.Address, Installation: "second"}
+)
+
+// asking returns the third machine as it asks.
+func (w wide) asking() replace.Newcomer {
+	if w.anew {
+		return renewed
+	}
+	return machine
+}
+
+// plan returns the plan of a host, nil for none.
+func (w wide) plan(i int) *Plan {
+	h := w.hosts[i]
+	if h.stage == "" {
+		return nil
+	}
+	p := known(h.stage, h.noted, h.second, h.former)
+	p.Gone = h.gone
+	switch {
+	case !h.named:
+		p.Newcomer = replace.Newcomer{}
+	case h.renewed:
+		p.Newcomer = renewed
+	}
+	return &p
+}
+
+// thirds returns the member of the third host.
+func (w wide) thirds() state.MemberID {
+	if w.second {
+		return nextID
+	}
+	return thirdID
+}
 
 func (w wide) word(i int) state.EtcdThirdWord {
 	switch w.hosts[i].word {
 	case 1:
 		return plan(Coming, false).Word()
 	case 2:
-		return plan(LettingIn, true).Word()
+		return known(LettingIn, true, w.hosts[i].wordSecond, false).Word()
 	}
 	return state.EtcdThirdWord{}
 }
 
 func (w wide) runs(m int) bool {
 	if m == 2 {
-		return w.third && w.started && w.member == votes
+		return w.third && w.started && !w.emptied && w.member == votes
 	}
 	return w.hosts[m].up && w.hosts[m].etcd
 }
@@ -139,14 +199,7 @@ func (w wide) facts(i int) Facts {
 		Podmans: state.Known(h.etcd && !h.static), Halted: state.Known(h.halted), Dressed: state.Known(h.dressed), Target: state.Known(true), Room: state.Known(true), Ships: state.Known(true),
 		Work: state.Known(""), Moves: state.Known(""), ControlPlanes: 2,
 	}
-	if h.stage != "" {
-		p := plan(h.stage, h.noted)
-		p.Gone = h.gone
-		if !h.named {
-			p.Newcomer = replace.Newcomer{}
-		}
-		f.Plan = &p
-	}
+	f.Plan = w.plan(i)
 	if w.late {
 		f.Now = noon.Add(time.Hour)
 	}
@@ -159,14 +212,14 @@ func (w wide) facts(i int) Facts {
 	if h.etcd {
 		learner := state.MemberID(0)
 		if w.member == listed {
-			learner = thirdID
+			learner = w.thirds()
 		}
 		f.Voters, f.Learner = state.Known(w.voters()), state.Known(learner)
 		if w.started {
 			f.LearnerName = "cp-3"
 		}
 	}
-	if w.third && w.started {
+	if w.third && w.started && !w.emptied {
 		f.Behind = state.Known(uint64(0))
 	}
 	f.PeerServes, f.ThirdServes = state.Known(w.serves() && w.runs(1-i)), state.Known(w.serves() && w.runs(2))
@@ -174,13 +227,13 @@ func (w wide) facts(i int) Facts {
 	if w.serves() {
 		c := Copy{}
 		if w.lock != "" {
-			c = Copy{ID: "p1", Plan: plan(w.lock, w.lockNoted)}
+			c = Copy{ID: "p1", Plan: known(w.lock, w.lockNoted, w.lockSecond, w.lockFormer)}
 			c.Plan.Gone = w.lockGone
 		}
 		f.Lock, f.Told, f.Given, f.Node = state.Known(c), state.Known(w.told), state.Known(w.given), state.Known(w.given)
 	}
 	if w.asks {
-		f.Asks, f.AskedAt = machine, f.Now
+		f.Asks, f.AskedAt = w.asking(), f.Now
 	}
 	switch {
 	case i != 0:
@@ -198,27 +251,29 @@ func (w wide) acted(t *testing.T, i int, d Decision) []wide {
 	h := &n.hosts[i]
 	switch d.Act {
 	case WritePlan:
-		h.stage, h.noted, h.named, h.gone = d.Plan.Stage, d.Plan.Third != 0, d.Plan.Newcomer == machine, d.Plan.Gone
+		h.stage, h.noted, h.named, h.gone = d.Plan.Stage, d.Plan.Third != 0, d.Plan.Newcomer != replace.Newcomer{}, d.Plan.Gone
+		h.second, h.renewed, h.former = d.Plan.Third == nextID, d.Plan.Newcomer == renewed, d.Plan.Former != 0
 		n.late = n.late && i != 0
 	case CopyPlan:
 		n.lock, n.lockNoted, n.lockGone, n.closed = h.stage, h.noted, h.gone, false
+		n.lockSecond, n.lockFormer = h.second, h.former
 	case DropLock:
 		n.lock, n.told, n.closed = "", Progress{}, true
 	case Tell:
 		n.told = w.facts(i).Progress()
 	case PutWord:
-		h.word = 1
+		h.word, h.wordSecond = 1, false
 		if h.stage != Coming {
-			h.word = 2
+			h.word, h.wordSecond = 2, h.second
 		}
 	case DropWord:
-		h.word = 0
+		h.word, h.wordSecond = 0, false
 	case GiveName:
 		n.given = true
 	case AddLearner:
-		n.member = listed
+		n.member, n.second = listed, w.anew
 	case DropLearner:
-		if w.serves() {
+		if w.serves() && w.plan(i).Drops(w.thirds(), w.facts(i).LearnerName) {
 			n.member, n.started = none, false
 		}
 	case DropVoter:
@@ -308,8 +363,15 @@ func (w wide) happens() []wide {
 	}
 	a, b := w.hosts[0], w.hosts[1]
 	add(w.contact() && w.runs(0) && w.runs(1) && w.third && a.record == state.EtcdMajority && b.record == state.EtcdMajority && a.word == 2 && w.member == listed, func(n *wide) { n.member = votes })
-	add(!w.asks && w.third && a.up && a.stage == Coming && w.given && !w.started, func(n *wide) { n.asks = true })
-	add(w.asks && w.member == listed && a.noted && a.named && !w.started && w.third, func(n *wide) { n.started, n.asks = true, false })
+	blank := !w.started || w.emptied
+	add(!w.asks && w.third && a.up && a.stage == Coming && w.given && blank, func(n *wide) { n.asks = true })
+	add(w.asks && w.member == listed && w.plan(0).Opens(w.asking()) && blank && w.third, func(n *wide) {
+		n.forgot = w.started
+		n.started, n.emptied, n.asks = true, false, false
+	})
+	add(w.third && w.cuts > 0 && w.started && !w.anew && w.member == listed && a.stage == Coming, func(n *wide) {
+		n.anew, n.emptied, n.asks, n.cuts = true, true, false, n.cuts-1
+	})
 	add(w.third && w.cuts > 0 && w.started, func(n *wide) { n.third, n.ready, n.cuts = false, false, n.cuts-1 })
 	add(!w.third && !w.burnt, func(n *wide) { n.third = true })
 	// It votes, and its machine is lost for good, or a person believes so.
@@ -341,6 +403,7 @@ func (w wide) mistakes() (out []string) {
 		is(h.stage == Aborted && (h.word != 0 && i == 0 || w.member == votes || h.boots || h.static), "%s took the plan back, and something is left", names[i])
 	}
 	is(w.hosts[0].record == state.EtcdSole && w.hosts[1].record == state.EtcdSole, "two histories")
+	is(w.forgot, "the third etcd starts from nothing as a member that ran before, and ends in a loop")
 	is(w.maintained && w.member != votes, "Pacemaker takes over no more, and two vote")
 	a, b := w.hosts[0], w.hosts[1]
 	is(a.noted && !a.named, "the plan names a member, and not the machine that may start it")
@@ -378,7 +441,7 @@ func (w wide) mistaken(i int, d Decision) string {
 
 // elsewhere are the rules that only facts bring about which the model does not have.
 var elsewhere = []string{
-	"rest.dry", "rest.begin", "rest.refuse", "planned.gate", "planned.ends", "coming.machine", "coming.behind", "coming.pair", "back.unknown", "back.replay", "back.silent",
+	"rest.dry", "rest.begin", "rest.refuse", "planned.gate", "planned.ends", "coming.machine", "coming.other", "coming.behind", "coming.pair", "back.unknown", "back.replay", "back.silent",
 }
 
 func (w wide) next(t *testing.T, used map[string]int) (out []wide, wrong []string) {

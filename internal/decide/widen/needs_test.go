@@ -84,6 +84,8 @@ func TestEachNeedOfThePlanIsNecessary(t *testing.T) {
 		"the member is named, and nobody knows its machine": {"coming.await", func(r *rule) {
 			r.When = func(f Facts) bool { return state.Is(f.Learner, 0) && !f.waits() }
 		}, "coming.machine"},
+		"a machine that was installed anew waits for ever":              {"coming.anew", off, ""},
+		"a machine that was installed anew gets the member that it had": {"coming.former", off, ""},
 		"the learner stays":             {"back.learner", off, ""},
 		"a voter that is lost stays":    {"back.voter", off, ""},
 		"nobody asks a person about it": {"back.lost", off, ""},

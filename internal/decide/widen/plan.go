@@ -63,9 +63,11 @@ type Plan struct {
 	Begun    time.Time   `json:"begun"`
 	Written  time.Time   `json:"written"`
 	Stage    Stage       `json:"stage"`
-	// Newcomer is the machine that was let in, Third its member of etcd.
+	// Newcomer is the machine that was let in, Third its member of etcd. Former is the member of a machine
+	// that was installed anew since: it never starts again, and makes room for the next one.
 	Newcomer replace.Newcomer `json:"newcomer,omitzero"`
 	Third    state.MemberID   `json:"third,omitempty"`
+	Former   state.MemberID   `json:"former,omitempty"`
 	// Ended says why a plan was taken back. Alone is the host that went on alone and took it back. Gone
 	// is true if the administrator said that the third machine is lost for good, although it votes:
 	// nobody waits for it any more.
@@ -113,5 +115,14 @@ func (p Plan) Word() state.EtcdThirdWord {
 // Member reports whether a learner is the third host's. Etcd's names are those of the hosts. A copy may
 // be older than the plan and name no member; then one that never started is.
 func (p Plan) Member(id state.MemberID, name string) bool {
-	return id == p.Third || name == p.New.Name || p.Third == 0 && name == ""
+	return id == p.Third || id == p.Former || name == p.New.Name || p.Third == 0 && name == ""
+}
+
+// Drops reports whether the plan has a learner removed: while the third host comes the one whose machine
+// was installed anew, and once the plan is taken back every one that is the third host's.
+func (p Plan) Drops(id state.MemberID, name string) bool {
+	if p.Stage == Coming {
+		return id != 0 && id == p.Former
+	}
+	return p.Member(id, name)
 }

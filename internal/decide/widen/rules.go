@@ -3,6 +3,7 @@ package widen
 import (
 	"github.com/holdfast/holdfast/internal/decide/etcdmember"
 	"github.com/holdfast/holdfast/internal/decide/plans"
+	"github.com/holdfast/holdfast/internal/decide/replace"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -155,6 +156,56 @@ func (f Facts) unnamed() bool {
 	return f.Learner.Known && (f.Learner.Value == 0 || f.Learner.Value != f.Plan.Third)
 }
 
+// stranger reports whether another machine asks than the one whose member the plan names, or that one
+// after it was installed anew, and nobody answers as that member.
+func (f Facts) stranger() bool {
+	return f.Plan.Third != 0 && f.Asks != f.Plan.Newcomer && f.waits() && !f.Behind.Known
+}
+
+// anew reports whether the stranger is the machine itself, at the same address. So nobody else can run the
+// member, and what the member had is gone.
+func (f Facts) anew() bool {
+	was, is := f.Plan.Newcomer, f.Asks
+	known := was.Installation != "" && is.Installation != ""
+	was.Installation, is.Installation = "", ""
+	return known && was == is && f.stranger()
+}
+
+// anewRules give a machine that was installed anew before its vote another member. The plan forgets the
+// first one before etcd does: whatever is cut off in between, the door does not open for that member, and
+// it is known as the third host's.
+var anewRules = []rule{
+	{
+		Step: "W3", ID: "coming.former", Act: DropLearner, When: func(f Facts) bool { return f.Plan.Former != 0 && state.Is(f.Learner, f.Plan.Former) },
+		Words: says("etcd does not list the member any more that %s had before it was installed anew", next),
+	},
+	{
+		Step: "W3", ID: "coming.anew", Act: WritePlan, When: func(f Facts) bool { return f.anew() && state.Is(f.Learner, f.Plan.Third) },
+		Words: says("%s was installed anew, and its etcd has nothing any more: it gets another member", next),
+		Plan: func(f Facts) *Plan {
+			return with(f, func(p *Plan) { p.Former, p.Third, p.Newcomer = p.Third, 0, replace.Newcomer{} })
+		},
+	},
+	{
+		// Which of two machines is the right one only a person knows.
+		Step: "W3", ID: "coming.other", Act: Wait, When: func(f Facts) bool { return !f.unnamed() && f.stranger() },
+		Words: otherMachine, Way: abortWay,
+	},
+}
+
+// lateWay is where the log of the third etcd is. If it ends by "tocommit ... is out of range", its data are
+// gone, and the machine has to be installed anew.
+const lateWay = "on the new host: sudo crictl ps -a --name etcd; sudo journalctl -u holdfast-install -n 20"
+
+// abortWay is what to type if the machine that was let in does not come.
+const abortWay = "sudo holdfast topology apply --abort"
+
+func otherMachine(f Facts) string {
+	is, was := f.Asks, f.Plan.Newcomer
+	return "the machine at " + is.Address + " (" + is.Machine.String() + ") asks to enter as " + next(f) + ", and the plan let in the one at " +
+		was.Address + " (" + was.Machine.String() + "), whose etcd does not answer: it is not let in. Switch it off and see to the other one, or, if that is lost for good, take the plan back and begin once more"
+}
+
 // farRules wait for the other host.
 var farRules = []rule{{
 	Step: "W2", ID: "far", Act: Wait, When: func(f Facts) bool { return !f.far() },
@@ -166,6 +217,7 @@ var comingRules = concat(leaveRules, copyRules, wordRules, farRules, []rule{
 		Step: "W2", ID: "coming.name", Act: GiveName, When: func(f Facts) bool { return !yes(f.Given) },
 		Words: says("the name %s is given to the new host", next),
 	},
+}, anewRules, []rule{
 	{
 		Step: "W3", ID: "coming.await", Act: Wait, When: func(f Facts) bool { return f.unnamed() && !f.waits() },
 		Words: says("waits until %s is installed and asks to enter", next), Way: "sudo holdfast topology apply --join-file FILE",
@@ -189,7 +241,7 @@ var comingRules = concat(leaveRules, copyRules, wordRules, farRules, []rule{
 	},
 	{
 		// The new host is told its member only by the plan. So a learner that the plan does not name
-		// was never started.
+		// was never started, but for the former one, which coming.former removes.
 		Step: "W3", ID: "coming.noted", Act: WritePlan, When: func(f Facts) bool { return f.Learner.Known && f.Learner.Value != 0 && f.Learner.Value != f.Plan.Third },
 		Words: says("the plan names the member of %s, which may start its etcd", next),
 		Plan: func(f Facts) *Plan {
@@ -201,11 +253,11 @@ var comingRules = concat(leaveRules, copyRules, wordRules, farRules, []rule{
 		When: func(f Facts) bool {
 			return !f.Learner.Known || f.Learner.Value == 0 || f.LearnerName == ""
 		},
-		Words: says("waits until etcd of %s runs and has its data", next),
+		Words: says("waits until etcd of %s runs and has its data", next), Way: lateWay,
 	},
 	{
 		Step: "W3", ID: "coming.behind", Act: Wait, When: func(f Facts) bool { return !f.Behind.Known || f.Behind.Value > etcdmember.MostBehind },
-		Words: says("waits until %s lacks little of etcd's log", next),
+		Words: says("waits until %s lacks little of etcd's log", next), Way: lateWay,
 	},
 	{
 		Step: "W4", ID: "coming.pair", Act: Wait,

@@ -179,7 +179,7 @@ var backRules = concat(copyRules, []rule{
 // own joins only once the word is gone. If the cluster has no such plan any more, its learner went
 // before, and one without a name is another plan's.
 func (f Facts) thirdListed() bool {
-	if !f.Learner.Known || f.Learner.Value == 0 || f.gone() && f.LearnerName == "" && f.Learner.Value != f.Plan.Third {
+	if !f.Learner.Known || f.Learner.Value == 0 || f.gone() && f.LearnerName == "" && f.Learner.Value != f.Plan.Third && f.Learner.Value != f.Plan.Former {
 		return false
 	}
 	return f.Plan.Member(f.Learner.Value, f.LearnerName)
