@@ -158,6 +158,22 @@ func TestAVoterThatStartsFromNothingIsNoticed(t *testing.T) {
 	}
 }
 
+// Its leader knows that it has entries: the real etcd ends in a loop until another one leads.
+func TestALearnerThatStartsFromNothingTwiceIsNoticed(t *testing.T) {
+	w := stillThree()
+	n := &w.trio.machine
+	w.trio.members = []member{{id: 1}, {id: 2, at: 1}, {id: n.disk.id, at: third, learner: true}}
+	h := &w.hosts[0]
+	h.running, h.leaderID, h.members = true, 1, w.trio.members
+	for _, want := range []bool{false, true} {
+		n.running, n.disk.copy = false, state.CopyNone
+		w.startThird()
+		if noticed := w.failure != nil && w.failure.Invariant == "I10"; noticed != want {
+			t.Errorf("noticed: %t, want %t: %v", noticed, want, w.failure)
+		}
+	}
+}
+
 func TestARemovedThirdMemberIsNotHeard(t *testing.T) {
 	w := stillThree()
 	m := msg{kind: msgVote, from: third, to: 0, fromID: w.trio.machine.disk.id, toID: 1}

@@ -233,7 +233,7 @@ func (w *world) dropLearner(i int) {
 		if l.named {
 			name = w.memberName(l)
 		}
-		if l.learner && p.Member(l.id, name) {
+		if l.learner && p.Drops(l.id, name) {
 			w.propose(k, entry{kind: remove, id: l.id})
 			w.trace(i, "the plan removes learner %s", l.id)
 			return
