@@ -44,6 +44,8 @@ type Issuer struct {
 	Open func() (TokenAPI, error)
 	// Prepare gives bootstrap tokens the rights that joining needs.
 	Prepare func(context.Context) error
+	// Members returns the members of etcd as they are now, not as they once were.
+	Members func(context.Context) ([]joining.Member, error)
 	// EncryptionKeys returns the numbers of the keys that encrypt Secrets in etcd
 	// on this host now. The numbers in Site are those of its installation.
 	EncryptionKeys func() []int
@@ -166,9 +168,9 @@ var errNotYet = errors.New("the control plane of this host is not set up yet")
 
 // Bootstrap returns a bootstrap token for a host, a new one for each call: only
 // the host that asked last can use its token. A worker gets the Kubernetes CA of now
-// with it: that of its configuration may have been replaced since. release is the one that
-// the host was installed from.
-func (g *Issuer) Bootstrap(ctx context.Context, own jointoken.Claims, release string) (configserver.Secret, error) {
+// with it: that of its configuration may have been replaced since. said is what the host says of
+// itself.
+func (g *Issuer) Bootstrap(ctx context.Context, own jointoken.Claims, said configserver.JoinRequest) (configserver.Secret, error) {
 	g.one.Lock()
 	defer g.one.Unlock()
 	if !g.Key.Stands() {
@@ -189,11 +191,15 @@ func (g *Issuer) Bootstrap(ctx context.Context, own jointoken.Claims, release st
 	if err != nil {
 		return configserver.Secret{}, err
 	}
-	ask := joining.Ask{Host: own.Host, Role: own.Role, By: own.ID, Release: release}
+	members, err := g.members(ctx, said)
+	if err != nil {
+		return configserver.Secret{}, err
+	}
+	ask := joining.Ask{Host: own.Host, Role: own.Role, By: own.ID, Release: said.Release, NewEtcd: said.NewEtcd}
 	who := joining.Of(g.Site.Config)
 	who.Third, _ = g.third()
 	who.Releases = joining.Releases(g.release(), nodes)
-	grant, err := joining.Decide(who, ask, nodes, tokens, g.Now())
+	grant, err := joining.Decide(who, ask, nodes, members, tokens, g.Now())
 	if err != nil {
 		return configserver.Secret{}, err
 	}
@@ -205,6 +211,23 @@ func (g *Issuer) Bootstrap(ctx context.Context, own jointoken.Claims, release st
 	now, err := g.Present(g.Site.Identity, own.Role)
 	secret.Authority = now.KubernetesCA.Cert
 	return secret, err
+}
+
+// membersLimit bounds the question to etcd: who else asks for a token waits meanwhile.
+const membersLimit = 5 * time.Second
+
+// members asks for the members of etcd, if the answer to a host needs them.
+func (g *Issuer) members(ctx context.Context, said configserver.JoinRequest) (out state.Fact[[]joining.Member], err error) {
+	if said.NewEtcd == "" {
+		return out, nil
+	}
+	ctx, stop := context.WithTimeout(ctx, membersLimit)
+	defer stop()
+	list, err := g.Members(ctx)
+	if err != nil {
+		return out, fmt.Errorf("the members of etcd: %w", err)
+	}
+	return state.Known(list), nil
 }
 
 func (g *Issuer) make(ctx context.Context, api TokenAPI, grant joining.Grant) (configserver.Secret, error) {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/joining"
+	"github.com/holdfast/holdfast/internal/install/configserver"
 	"github.com/holdfast/holdfast/internal/install/installer"
 	"github.com/holdfast/holdfast/internal/model/ignition"
 	"github.com/holdfast/holdfast/internal/model/jointoken"
@@ -317,7 +318,7 @@ func TestWhatIsGivenToAHostThatAsksForItsBootstrapToken(t *testing.T) {
 				g.Open = func() (TokenAPI, error) { return nil, x.open }
 			}
 			g.Prepare = func(context.Context) error { return x.prepare }
-			got, err := g.Bootstrap(t.Context(), own, "")
+			got, err := g.Bootstrap(t.Context(), own, configserver.JoinRequest{})
 			_, refused := errors.AsType[joining.Refusal](err)
 			switch {
 			case x.want == "" && (err != nil || len(x.cluster.given) != 1 || got.Token != x.cluster.given[0] || !got.Expires.Equal(x.cluster.now.Add(time.Hour))):
@@ -340,10 +341,39 @@ func TestAHostOfAFormerReleaseGetsNoBootstrapToken(t *testing.T) {
 		c := &cluster{stands: true}
 		g := newGiver(t, c, sitetest.TwoDual)
 		g.Release = func() string { return "sha256:running" }
-		_, err := g.Bootstrap(t.Context(), jointoken.Claims{Purpose: jointoken.Host, Role: state.RoleWorker, Host: "worker-1", ID: "by"}, release)
+		_, err := g.Bootstrap(t.Context(), jointoken.Claims{Purpose: jointoken.Host, Role: state.RoleWorker, Host: "worker-1", ID: "by"}, configserver.JoinRequest{Release: release})
 		_, refused := errors.AsType[joining.Refusal](err)
 		if refused != (want != "") || refused && !strings.Contains(err.Error(), want) || len(c.given) == 0 != refused {
 			t.Errorf("%q: %v, given %v", release, err, c.given)
+		}
+	}
+}
+
+// etcd is asked only about a host that starts one from nothing. Its silence makes no token.
+func TestAHostThatStartsAnEtcdGetsNoTokenWithoutTheMembers(t *testing.T) {
+	const url = "https://192.0.2.12:2380"
+	ran := []joining.Member{{EtcdMember: state.EtcdMember{ID: 0xc, Name: "cp-2"}, At: []string{url}}}
+	for _, x := range []struct {
+		sentence string
+		newEtcd  string
+		members  []joining.Member
+		err      error
+		given    bool
+		refused  bool
+	}{
+		{"it starts none, or has data", "", nil, errors.New("not asked"), true, false},
+		{"no member is its", url, nil, nil, true, false},
+		{"its member has run", url, ran, nil, false, true},
+		{"etcd does not answer", url, ran, context.DeadlineExceeded, false, false},
+	} {
+		c := &cluster{stands: true}
+		g := newGiver(t, c, sitetest.TwoDual)
+		g.Members = func(context.Context) ([]joining.Member, error) { return x.members, x.err }
+		own := jointoken.Claims{Purpose: jointoken.Host, Role: state.RoleMaster, Host: "cp-2", ID: "by"}
+		_, err := g.Bootstrap(t.Context(), own, configserver.JoinRequest{NewEtcd: x.newEtcd})
+		_, refused := errors.AsType[joining.Refusal](err)
+		if (err == nil) != x.given || refused != x.refused || (len(c.given) == 1) != x.given {
+			t.Errorf("%s: %v, given %v", x.sentence, err, c.given)
 		}
 	}
 }
@@ -366,13 +396,13 @@ func TestAWorkerGetsTheAuthorityOfNowWithItsBootstrapToken(t *testing.T) {
 			return id, nil
 		}
 		own := jointoken.Claims{Purpose: jointoken.Host, Role: role, Host: who.host, ID: "by"}
-		if got, err := g.Bootstrap(t.Context(), own, ""); err != nil || got.Authority != want || got.Token == "" {
+		if got, err := g.Bootstrap(t.Context(), own, configserver.JoinRequest{}); err != nil || got.Authority != want || got.Token == "" {
 			t.Errorf("a %s gets %+v, %v", role, got, err)
 		}
 	}
 	g := newGiver(t, &cluster{stands: true}, sitetest.TwoDual)
 	g.Present = func(site.Identity, state.Role) (site.Identity, error) { return site.Identity{}, errors.New("damaged") }
-	if _, err := g.Bootstrap(t.Context(), jointoken.Claims{Role: state.RoleWorker, Host: "worker-1"}, ""); err == nil || err.Error() != "damaged" {
+	if _, err := g.Bootstrap(t.Context(), jointoken.Claims{Role: state.RoleWorker, Host: "worker-1"}, configserver.JoinRequest{}); err == nil || err.Error() != "damaged" {
 		t.Errorf("the host would join with the authority of its configuration: %v", err)
 	}
 }
@@ -403,7 +433,7 @@ func TestAHostThatAsksAMomentTooEarlyIsToldSo(t *testing.T) {
 	g.Open = func() (TokenAPI, error) {
 		return nil, &fs.PathError{Op: "stat", Path: state.AgentKubeconfig, Err: fs.ErrNotExist}
 	}
-	if _, err := g.Bootstrap(t.Context(), jointoken.Claims{Role: state.RoleWorker, Host: "worker-1"}, ""); !errors.Is(err, errNotYet) {
+	if _, err := g.Bootstrap(t.Context(), jointoken.Claims{Role: state.RoleWorker, Host: "worker-1"}, configserver.JoinRequest{}); !errors.Is(err, errNotYet) {
 		t.Errorf("%v", err)
 	}
 }
@@ -414,7 +444,7 @@ func TestAHostHasOneBootstrapTokenAtATime(t *testing.T) {
 	c.stands = true
 	for i, host := range []string{"worker-1", "worker-1", "worker-2", "worker-1"} {
 		own := jointoken.Claims{Purpose: jointoken.Host, Role: state.RoleWorker, Host: host, ID: "by-" + host}
-		if _, err := g.Bootstrap(t.Context(), own, ""); err != nil {
+		if _, err := g.Bootstrap(t.Context(), own, configserver.JoinRequest{}); err != nil {
 			t.Fatal(err)
 		}
 		seen := map[string]int{}
@@ -449,7 +479,7 @@ func TestAHostThatJoinsAfterThirtyDaysGetsSecretsThatOpen(t *testing.T) {
 	if err != nil || claims.Host != "worker-1" || claims.Role != state.RoleWorker {
 		t.Errorf("the host could not report its progress: %+v, %v", claims, err)
 	}
-	if token, err := g.Bootstrap(t.Context(), claims, ""); err != nil || token.Expires.Before(c.now.Add(joining.TokenLifetime)) {
+	if token, err := g.Bootstrap(t.Context(), claims, configserver.JoinRequest{}); err != nil || token.Expires.Before(c.now.Add(joining.TokenLifetime)) {
 		t.Errorf("%+v, %v", token, err)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/agent/admission"
 	"github.com/holdfast/holdfast/internal/decide/joining"
+	"github.com/holdfast/holdfast/internal/install/configserver"
 	"github.com/holdfast/holdfast/internal/model/jointoken"
 	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/render/kubeadm"
@@ -153,22 +154,22 @@ func TestTheNameOfANodeIsGivenToNobody(t *testing.T) {
 	c := newJoiningCluster(t)
 	c.node("worker-5", false)
 	own := jointoken.Claims{Purpose: jointoken.Host, Role: state.RoleWorker, Host: "worker-5", ID: "anew"}
-	if _, err := c.give.Bootstrap(t.Context(), own, ""); err == nil || !strings.Contains(err.Error(), "holdfast host remove worker-5 --is-off worker-5") {
+	if _, err := c.give.Bootstrap(t.Context(), own, configserver.JoinRequest{}); err == nil || !strings.Contains(err.Error(), "holdfast host remove worker-5 --is-off worker-5") {
 		t.Errorf("got %v", err)
 	}
 	if err := c.admin.CoreV1().Nodes().Delete(t.Context(), "worker-5", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.give.Bootstrap(t.Context(), own, ""); err != nil {
+	if _, err := c.give.Bootstrap(t.Context(), own, configserver.JoinRequest{}); err != nil {
 		t.Errorf("after a person took the old one out: %v", err)
 	}
 	// The power is cut after its kubelet has registered: the same installation goes on.
 	c.node("worker-5", false)
-	if _, err := c.give.Bootstrap(t.Context(), own, ""); err != nil {
+	if _, err := c.give.Bootstrap(t.Context(), own, configserver.JoinRequest{}); err != nil {
 		t.Errorf("the same installation: %v", err)
 	}
 	own.ID = "another"
-	if _, err := c.give.Bootstrap(t.Context(), own, ""); err == nil {
+	if _, err := c.give.Bootstrap(t.Context(), own, configserver.JoinRequest{}); err == nil {
 		t.Error("another machine of its name was given a token")
 	}
 }

@@ -148,7 +148,7 @@ func (c *joiningCluster) ready(name string) {
 // tokenFor returns the token that the configuration server gives to a host.
 func (c *joiningCluster) tokenFor(name string, role state.Role) configserver.Secret {
 	c.t.Helper()
-	token, err := c.give.Bootstrap(c.t.Context(), jointoken.Claims{Purpose: jointoken.Host, Role: role, Host: name, ID: "by-" + name}, "")
+	token, err := c.give.Bootstrap(c.t.Context(), jointoken.Claims{Purpose: jointoken.Host, Role: role, Host: name, ID: "by-" + name}, configserver.JoinRequest{})
 	if err != nil {
 		c.t.Fatal(err)
 	}

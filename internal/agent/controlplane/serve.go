@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/net/netutil"
 
+	"github.com/holdfast/holdfast/internal/adapter/etcd"
 	"github.com/holdfast/holdfast/internal/adapter/keys"
 	"github.com/holdfast/holdfast/internal/agent/admission"
 	"github.com/holdfast/holdfast/internal/agent/install"
@@ -24,6 +25,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/upgrade/gate"
 	"github.com/holdfast/holdfast/internal/install/configserver"
 	"github.com/holdfast/holdfast/internal/install/release"
+	"github.com/holdfast/holdfast/internal/model/etcdpod"
 	"github.com/holdfast/holdfast/internal/model/jointoken"
 	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -104,6 +106,7 @@ func (r *Agent) giver() *admission.Issuer {
 		},
 		Open:    func() (admission.TokenAPI, error) { return r.open() },
 		Prepare: r.prepareJoining,
+		Members: r.members,
 		First:   r.first,
 		Third:   r.third,
 		Release: runningRelease,
@@ -114,6 +117,35 @@ func (r *Agent) giver() *admission.Issuer {
 		EncryptionKeys: func() []int { return presentKeys("/", r.Site.Identity) },
 		Present:        func(id site.Identity, role state.Role) (site.Identity, error) { return rotation.Present("", id, role) },
 	}
+}
+
+// members returns the members of etcd, as this host's etcd lists them. It confirms a read first: from
+// then on the list lacks nobody who was a member when it was asked.
+func (r *Agent) members(ctx context.Context) ([]joining.Member, error) {
+	if len(r.facts.Addresses) == 0 {
+		return nil, errors.New("this host knows no address of its own")
+	}
+	c, err := etcd.Open(etcd.Config{ClientURL: etcdpod.LocalURL(r.facts.Addresses[0])})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = c.Close() }()
+	if err := c.Confirm(ctx); err != nil {
+		return nil, err
+	}
+	status, err := c.Status(ctx)
+	if err != nil {
+		return nil, err
+	}
+	_, at, err := c.PeerURLs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out []joining.Member
+	for _, m := range status.Members {
+		out = append(out, joining.Member{EtcdMember: m, At: at[m.ID]})
+	}
+	return out, nil
 }
 
 // runningRelease returns the release of this host, which a host that joins gets too

@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/install/configserver"
 	"github.com/holdfast/holdfast/internal/install/restore"
+	"github.com/holdfast/holdfast/internal/model/etcdpod"
 	"github.com/holdfast/holdfast/internal/model/state"
 	renderhost "github.com/holdfast/holdfast/internal/render/host"
 	"github.com/holdfast/holdfast/internal/render/keepalived"
@@ -97,7 +98,7 @@ func (r *run) kubeadmJoin(ctx context.Context) error {
 	if err := r.writeJoin(before); err != nil {
 		return err
 	}
-	if err := r.writeAccess(ctx, before); err != nil {
+	if err := r.writeAccess(ctx, before, r.Site.Role.ControlPlane() && !pair); err != nil {
 		return err
 	}
 	if err := r.askAnew(ctx, before); err != nil {
@@ -126,12 +127,16 @@ const tokenInterval = time.Second
 // writeAccess writes the file by which kubeadm reaches the cluster. Each try gets
 // a token of its own, unless kubelet has its certificate already: that proves
 // that the Node of this name is this host's, and a token is given for new names
-// only.
-func (r *run) writeAccess(ctx context.Context, before kubeadm.Progress) error {
+// only. adds is true if kubeadm adds this host's etcd with it.
+func (r *run) writeAccess(ctx context.Context, before kubeadm.Progress, adds bool) error {
 	var given configserver.Secret
 	if !before.KubeletBootstrapped {
 		err := r.poll(ctx, tokenInterval, func(ctx context.Context) (ok bool, waiting string, err error) {
-			given, err = r.server.bootstrapToken(ctx, r.store.Manifest().Digest)
+			says := configserver.JoinRequest{Release: r.store.Manifest().Digest}
+			if adds { // read each time: kubelet may start etcd meanwhile, by the file of an earlier try
+				says.NewEtcd = r.newEtcd()
+			}
+			given, err = r.server.bootstrapToken(ctx, says)
 			return err == nil, "", err
 		})
 		if err != nil {
@@ -144,6 +149,15 @@ func (r *run) writeAccess(ctx context.Context, before kubeadm.Progress) error {
 	}
 	_, err = host.WriteFiles("/", []state.File{{Path: kubeadm.AccessPath, Data: access, Mode: state.SecretFileMode}})
 	return err
+}
+
+// newEtcd returns the peer URL at which etcd starts from nothing on this host; empty if it goes on with
+// data. etcd itself goes by the same files.
+func (r *run) newEtcd() string {
+	if host.Exists(filepath.Join(r.root, state.EtcdDataDir, "member", "wal")) {
+		return ""
+	}
+	return etcdpod.PeerURL(r.facts.Addresses[0])
 }
 
 // unansweredKey is kubelet's key for a certificate request that was not answered

@@ -2,6 +2,7 @@ package install
 
 import (
 	"context"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -45,6 +46,22 @@ func TestKubeadmDoesNotGoOnOverDataOfAFormerSite(t *testing.T) {
 		if host.Exists(r.startedPath(c.began)) {
 			t.Errorf("%s: the next try would count as resuming", name)
 		}
+	}
+}
+
+// By it the control planes refuse a host that would start etcd from nothing under the id of a member that
+// has run. etcd goes by its log: without one it starts from nothing.
+func TestAHostSaysWhetherItsEtcdStartsFromNothing(t *testing.T) {
+	r := foreignRun(t, state.RoleMaster)
+	r.facts.Addresses = []netip.Addr{netip.MustParseAddr("2001:db8::13")}
+	if got := r.newEtcd(); got != "https://[2001:db8::13]:2380" {
+		t.Errorf("without a log: %q", got)
+	}
+	if err := os.Mkdir(filepath.Join(r.root, state.EtcdDataDir, "member", "wal"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.newEtcd(); got != "" {
+		t.Errorf("with a log: %q", got)
 	}
 }
 

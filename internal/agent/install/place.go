@@ -111,7 +111,7 @@ func (r *run) prepare(ctx context.Context) error {
 	if err := r.writeJoin(kubeadm.Progress{Resuming: true}); err != nil {
 		return err
 	}
-	if err := r.writeAccess(ctx, kubeadm.Progress{}); err != nil {
+	if err := r.writeAccess(ctx, kubeadm.Progress{}, false); err != nil {
 		return err
 	}
 	if err := r.askAnew(ctx, kubeadm.Progress{}); err != nil {

@@ -86,9 +86,9 @@ func (s *server) report(ctx context.Context, data []byte) error {
 }
 
 // bootstrapToken requests the token with which kubeadm joins this host, and the authority
-// that verifies the API now. release is the digest of the one that this host installs from.
-func (s *server) bootstrapToken(ctx context.Context, release string) (configserver.Secret, error) {
-	body, err := json.Marshal(configserver.JoinRequest{Release: release})
+// that verifies the API now.
+func (s *server) bootstrapToken(ctx context.Context, says configserver.JoinRequest) (configserver.Secret, error) {
+	body, err := json.Marshal(says)
 	if err != nil {
 		return configserver.Secret{}, err
 	}

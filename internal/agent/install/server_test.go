@@ -23,6 +23,9 @@ import (
 	"github.com/holdfast/holdfast/internal/testkit/sitetest"
 )
 
+// here is what a worker says of itself.
+var here = configserver.JoinRequest{Release: "sha256:here"}
+
 // configured is a configuration server and the site of a host that trusts it.
 type configured struct {
 	site    *site.Site
@@ -61,8 +64,8 @@ func serveSite(t *testing.T, role state.Role) *configured {
 			})
 			return configserver.Secret{Token: token}, err
 		},
-		Bootstrap: func(_ context.Context, own jointoken.Claims, release string) (configserver.Secret, error) {
-			c.release = release
+		Bootstrap: func(_ context.Context, own jointoken.Claims, said configserver.JoinRequest) (configserver.Secret, error) {
+			c.release = said.Release
 			return configserver.Secret{Token: "bootstrap-of-" + own.Host + "-asked-by-" + own.ID, Authority: c.authority}, c.refusal
 		},
 	}))
@@ -94,7 +97,7 @@ func TestAWorkerIsAdmittedOnceAndKnownAgain(t *testing.T) {
 	}
 	want := "bootstrap-of-worker-1-asked-by-1"
 	for range 2 {
-		if got, err := s.bootstrapToken(t.Context(), "sha256:here"); err != nil || got.Token != want || got.Authority != "" || c.release != "sha256:here" {
+		if got, err := s.bootstrapToken(t.Context(), here); err != nil || got.Token != want || got.Authority != "" || c.release != "sha256:here" {
 			t.Errorf("%+v, %v, from the release %q", got, err, c.release)
 		}
 		s = c.host(t, "worker-1", dir) // after a power cut
@@ -106,13 +109,13 @@ func TestAWorkerIsAdmittedOnceAndKnownAgain(t *testing.T) {
 		t.Errorf("%v, %v", all, err)
 	}
 	// The host got this name since.
-	if got, err := c.host(t, "worker-2", dir).bootstrapToken(t.Context(), "sha256:here"); err != nil || got.Token != "bootstrap-of-worker-2-asked-by-2" {
+	if got, err := c.host(t, "worker-2", dir).bootstrapToken(t.Context(), here); err != nil || got.Token != "bootstrap-of-worker-2-asked-by-2" {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if err := os.WriteFile(s.path, []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := c.host(t, "worker-2", dir).bootstrapToken(t.Context(), "sha256:here"); err != nil || got.Token != "bootstrap-of-worker-2-asked-by-3" {
+	if got, err := c.host(t, "worker-2", dir).bootstrapToken(t.Context(), here); err != nil || got.Token != "bootstrap-of-worker-2-asked-by-3" {
 		t.Errorf("with a damaged file: %+v, %v", got, err)
 	}
 }
@@ -121,7 +124,7 @@ func TestAWorkerIsAdmittedOnceAndKnownAgain(t *testing.T) {
 func TestAWorkerIsToldTheAuthorityOfNow(t *testing.T) {
 	c := serveSite(t, state.RoleWorker)
 	c.authority = "-----BEGIN CERTIFICATE-----\n"
-	if got, err := c.host(t, "worker-1", t.TempDir()).bootstrapToken(t.Context(), "sha256:here"); err != nil || got.Authority != c.authority {
+	if got, err := c.host(t, "worker-1", t.TempDir()).bootstrapToken(t.Context(), here); err != nil || got.Authority != c.authority {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
@@ -141,15 +144,15 @@ func TestAControlPlaneMintsItsOwnToken(t *testing.T) {
 func TestAHostIsToldWhyItIsNotTaken(t *testing.T) {
 	c, dir := serveSite(t, state.RoleWorker), t.TempDir()
 	c.refusal = joining.Refusal("worker-1 is already a node of this cluster")
-	_, err := c.host(t, "worker-1", dir).bootstrapToken(t.Context(), "sha256:here")
+	_, err := c.host(t, "worker-1", dir).bootstrapToken(t.Context(), here)
 	if err == nil || err.Error() != "worker-1 is already a node of this cluster" {
 		t.Errorf("by a node's name: %v", err)
 	}
 	c.refusal = errors.New("details")
-	if _, err := c.host(t, "worker-1", dir).bootstrapToken(t.Context(), "sha256:here"); err == nil || err.Error() != "the control plane does not answer yet: try again" {
+	if _, err := c.host(t, "worker-1", dir).bootstrapToken(t.Context(), here); err == nil || err.Error() != "the control plane does not answer yet: try again" {
 		t.Errorf("before the API is there: %v", err)
 	}
-	_, err = c.host(t, "cp-1", t.TempDir()).bootstrapToken(t.Context(), "sha256:here")
+	_, err = c.host(t, "cp-1", t.TempDir()).bootstrapToken(t.Context(), here)
 	if err == nil || err.Error() != "be admitted as cp-1: cp-1 is the name of a control plane: give the worker another name" {
 		t.Errorf("by a control plane's name: %v", err)
 	}
@@ -159,14 +162,14 @@ func TestAHostIsToldWhyItIsNotTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.key = []byte(strings.Repeat("n", jointoken.MinKeyBytes))
-	if _, err = s.bootstrapToken(t.Context(), "sha256:here"); err == nil || !strings.Contains(err.Error(), "holdfast create join-config") {
+	if _, err = s.bootstrapToken(t.Context(), here); err == nil || !strings.Contains(err.Error(), "holdfast create join-config") {
 		t.Errorf("with a token that ended: %v", err)
 	}
 	if _, err := os.Stat(s.path); err == nil || s.own.Token != "" {
 		t.Error("the token is kept")
 	}
 	c.site.Identity.AdmissionToken = ""
-	if _, err = s.bootstrapToken(t.Context(), "sha256:here"); err == nil || !strings.Contains(err.Error(), "holds no secret for joining: make its configuration again") {
+	if _, err = s.bootstrapToken(t.Context(), here); err == nil || !strings.Contains(err.Error(), "holds no secret for joining: make its configuration again") {
 		t.Errorf("without an admission: %v", err)
 	}
 }
@@ -184,7 +187,7 @@ func TestSecretsGoToTheSitesOwnServerOnly(t *testing.T) {
 		t.Errorf("asks %s", to.base)
 	}
 	to.base = c.base
-	if _, err := to.bootstrapToken(t.Context(), "sha256:here"); err == nil || !strings.Contains(err.Error(), "certificate") || strings.Contains(err.Error(), "hush") {
+	if _, err := to.bootstrapToken(t.Context(), here); err == nil || !strings.Contains(err.Error(), "certificate") || strings.Contains(err.Error(), "hush") {
 		t.Errorf("a server of another authority: %v", err)
 	}
 	if len(c.asked) > 0 {
@@ -194,7 +197,7 @@ func TestSecretsGoToTheSitesOwnServerOnly(t *testing.T) {
 	t.Cleanup(old.Close)
 	to.base = old.URL
 	to.client = old.Client()
-	if _, err := to.bootstrapToken(t.Context(), "sha256:here"); err == nil || !strings.Contains(err.Error(), "an older build, which") {
+	if _, err := to.bootstrapToken(t.Context(), here); err == nil || !strings.Contains(err.Error(), "an older build, which") {
 		t.Errorf("a control plane of an older build: %v", err)
 	}
 	s.Identity.ConfigCA.Cert = "hush"
@@ -209,7 +212,7 @@ func TestAWorkerWhoseSecretHasEndedIsToldSo(t *testing.T) {
 	s := c.host(t, "worker-1", t.TempDir())
 	c.key = []byte(strings.Repeat("n", jointoken.MinKeyBytes))
 	told := make(chan error, 1)
-	go func() { _, err := s.bootstrapToken(context.Background(), "sha256:here"); told <- err }()
+	go func() { _, err := s.bootstrapToken(context.Background(), here); told <- err }()
 	select {
 	case err := <-told:
 		if err == nil || !strings.Contains(err.Error(), "be admitted as worker-1: ") || !strings.HasSuffix(err.Error(), anew) {
@@ -232,7 +235,7 @@ func TestAControlPlaneWhoseClockIsBehindIsToldToSetIt(t *testing.T) {
 		if !c.clock {
 			site.key = []byte(strings.Repeat("n", jointoken.MinKeyBytes))
 		}
-		_, err := s.bootstrapToken(t.Context(), "sha256:here")
+		_, err := s.bootstrapToken(t.Context(), here)
 		if err == nil || strings.Contains(err.Error(), "the clock is behind. Set it (chronyc makestep") != c.clock || strings.HasSuffix(err.Error(), anew) == c.clock {
 			t.Errorf("%s: %v", role, err)
 		}

@@ -115,6 +115,9 @@ type Ask struct {
 	// Release is the digest of the release that the host installed itself from; empty if it does
 	// not say, as a host of an earlier release.
 	Release string
+	// NewEtcd is the peer URL at which kubeadm starts an etcd without data on the host; empty if it
+	// starts none, if the host has data, or if the host does not say, as one of an earlier release.
+	NewEtcd string
 }
 
 // Token is a bootstrap token, as in its Secret.
@@ -141,8 +144,9 @@ type Grant struct {
 // Decide returns the token that a host gets, or a Refusal. The name of a node is
 // taken, because a machine cannot prove that it is the one that had the name. It
 // can only show that it is the very installation that the Node came from, if
-// that was cut off before the Node was ever ready.
-func Decide(s Site, a Ask, nodes []state.Node, tokens []Token, now time.Time) (Grant, error) {
+// that was cut off before the Node was ever ready. members are those of etcd, which only the token
+// of a host with a NewEtcd needs.
+func Decide(s Site, a Ask, nodes []state.Node, members state.Fact[[]Member], tokens []Token, now time.Time) (Grant, error) {
 	if err := s.Name(a.Role, a.Host, controlPlanes(nodes)); err != nil {
 		return Grant{}, err
 	}
@@ -169,6 +173,9 @@ func Decide(s Site, a Ask, nodes []state.Node, tokens []Token, now time.Time) (G
 			return Grant{}, taken(nodes[i])
 		}
 		g.Rejoins = true
+	}
+	if err := a.forgets(members); err != nil {
+		return Grant{}, err
 	}
 	if err != nil {
 		return Grant{}, err

@@ -196,7 +196,7 @@ func TestWhichHostIsGivenAToken(t *testing.T) {
 		{"a second control plane on a site of one", one, master, []state.Node{controlPlane("cp-1", true)}, nil, "this site has one control plane", Grant{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := Decide(c.site, c.ask, c.nodes, c.tokens, now)
+			got, err := Decide(c.site, c.ask, c.nodes, state.Fact[[]Member]{}, c.tokens, now)
 			refusedWith(t, err, c.want)
 			if c.want == "" {
 				c.grant.Host, c.grant.Role, c.grant.By, c.grant.Expires = c.ask.Host, c.ask.Role, c.ask.By, now.Add(time.Hour)

@@ -25,10 +25,10 @@ func TestAThirdControlPlaneOfAPlanMayJoinATwoHostSite(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			refusedWith(t, c.site.Name(c.role, c.host, nil), c.want)
-			_, err := Decide(c.site, Ask{Host: c.host, Role: c.role, By: "ask"}, both, nil, now)
+			_, err := Decide(c.site, Ask{Host: c.host, Role: c.role, By: "ask"}, both, state.Fact[[]Member]{}, nil, now)
 			refusedWith(t, err, c.want)
 		})
 	}
-	_, err := Decide(widens, Ask{Host: "cp-3", Role: state.RoleMaster, By: "ask"}, append(both, controlPlane("cp-9", true)), nil, now)
+	_, err := Decide(widens, Ask{Host: "cp-3", Role: state.RoleMaster, By: "ask"}, append(both, controlPlane("cp-9", true)), state.Fact[[]Member]{}, nil, now)
 	refusedWith(t, err, "this site has 2 control planes and all are nodes")
 }

@@ -105,6 +105,9 @@ func controlPlanes(all []state.Progress) []string {
 type JoinRequest struct {
 	// Release is the digest of the release that it was installed from.
 	Release string `json:"release,omitempty"`
+	// NewEtcd is the peer URL at which kubeadm starts an etcd without data on it, empty if it starts
+	// none or finds data.
+	NewEtcd string `json:"newEtcd,omitempty"`
 }
 
 // maxJoin is the limit of a JoinRequest, in bytes.
@@ -123,7 +126,7 @@ func (s *server) bootstrapToken(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, r, http.StatusBadRequest, "the request is not JSON with the release of the host")
 		return
 	}
-	token, err := s.Bootstrap(r.Context(), own, said.Release)
+	token, err := s.Bootstrap(r.Context(), own, said)
 	if err != nil {
 		s.failed(w, r, err)
 		return

@@ -60,9 +60,9 @@ type Options struct {
 	Render func(ctx context.Context, shown jointoken.Claims, specVersion string) ([]byte, error)
 	// Admit returns a host's own token in exchange for its admission token.
 	Admit func(ctx context.Context, shown jointoken.Claims, host string) (Secret, error)
-	// Bootstrap returns a host's bootstrap token in exchange for its own token. release is the
-	// one that the host was installed from; empty if it does not say.
-	Bootstrap func(ctx context.Context, own jointoken.Claims, release string) (Secret, error)
+	// Bootstrap returns a host's bootstrap token in exchange for its own token. said is what the
+	// host says of itself; empty if it says nothing.
+	Bootstrap func(ctx context.Context, own jointoken.Claims, said JoinRequest) (Secret, error)
 	// Enter answers a control plane that asks to take the place of a lost one. If it is nil,
 	// nobody answers.
 	Enter func(ctx context.Context, own jointoken.Claims, request []byte) (Entry, error)

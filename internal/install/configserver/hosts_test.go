@@ -115,8 +115,8 @@ func TestABootstrapTokenIsForTheHostItself(t *testing.T) {
 func TestAHostThatJoinsSaysItsRelease(t *testing.T) {
 	said := "nothing"
 	s := newSite(t, func(o *Options) {
-		o.Bootstrap = func(_ context.Context, _ jointoken.Claims, release string) (Secret, error) {
-			said = release
+		o.Bootstrap = func(_ context.Context, _ jointoken.Claims, asked JoinRequest) (Secret, error) {
+			said = asked.Release + asked.NewEtcd
 			return Secret{}, nil
 		}
 	})
@@ -127,6 +127,7 @@ func TestAHostThatJoinsSaysItsRelease(t *testing.T) {
 		{"", "", 200},
 		{"{}", "", 200},
 		{`{"release":"sha256:old"}`, "sha256:old", 200},
+		{`{"newEtcd":"https://192.0.2.13:2380"}`, "https://192.0.2.13:2380", 200},
 		{"release", "nothing", 400},
 		{`{"release":"` + strings.Repeat("x", maxJoin) + `"}`, "nothing", 400},
 	} {

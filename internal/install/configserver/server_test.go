@@ -84,7 +84,7 @@ func newSite(t *testing.T, change func(*Options)) *site {
 		Admit: func(_ context.Context, shown jointoken.Claims, host string) (Secret, error) {
 			return Secret{Token: "own token of " + host + ", " + string(shown.Role), Expires: shown.Expires}, nil
 		},
-		Bootstrap: func(_ context.Context, own jointoken.Claims, _ string) (Secret, error) {
+		Bootstrap: func(_ context.Context, own jointoken.Claims, _ JoinRequest) (Secret, error) {
 			return Secret{Token: "bootstrap token of " + own.Host + ", " + string(own.Role), Expires: own.Expires}, nil
 		},
 		ReadToken: readToken,
