@@ -127,6 +127,14 @@ func (a *addition) follow(ctx context.Context, s *site.Site) error {
 	})
 }
 
+// lost is the command that takes the host out if it dies before it is ready.
+func (a *addition) lost() string {
+	if state.Role(a.role).ControlPlane() {
+		return "holdfast host replace " + a.name + " --is-gone SERIAL, with its own serial number"
+	}
+	return "holdfast host remove " + a.name + " --is-off " + a.name
+}
+
 // look asks the API for the Node and, while there is none, the configuration server
 // for the host's report. doing is empty if nobody knows.
 func (a *addition) look(ctx context.Context, reports func(context.Context) ([]state.Progress, error)) (ready bool, doing string) {
@@ -138,7 +146,7 @@ func (a *addition) look(ctx context.Context, reports func(context.Context) ([]st
 	case err == nil && kube.NodeOf(n).Ready:
 		return true, ""
 	case err == nil:
-		return false, "is a node, and not ready yet"
+		return false, "is a node, and not ready yet (if that machine is lost for good: " + a.lost() + ")"
 	case !apierrors.IsNotFound(err):
 		return false, "the API does not answer: " + firstLine(err.Error())
 	}

@@ -318,7 +318,7 @@ func TestTheNewHostIsFollowedUntilItsNodeIsReady(t *testing.T) {
 		if err := c.Create(t.Context(), n); err != nil {
 			t.Fatal(err)
 		}
-		if ready, doing := look(); ready || doing != "is a node, and not ready yet" {
+		if ready, doing := look(); ready || doing != "is a node, and not ready yet (if that machine is lost for good: holdfast host remove w-3 --is-off w-3)" {
 			t.Errorf("%t, %q", ready, doing)
 		}
 		time.AfterFunc(time.Minute, func() {

@@ -31,7 +31,7 @@ func (r *hostRemoval) gather(ctx context.Context) (removal.Facts, error) {
 		}
 	}
 	if r.plane != nil {
-		f.Off = f.Gone(r.isOff)
+		f.Typed, f.Off = r.isOff, f.Gone(r.isOff)
 	}
 	if f.Off {
 		f.Answers = r.alive(ctx, removal.Addresses(f.Node))

@@ -14,6 +14,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -158,6 +159,60 @@ func TestTypedAgainWhileItJoinsTheNewControlPlaneKeepsItsTokenAndItsMember(t *te
 			put(t, s.Get(t.Context(), client.ObjectKeyFromObject(token), token))
 		})
 	}
+}
+
+// The Node of the new machine is younger than a day, so the command took it for the one that is waited for.
+func TestANewControlPlaneThatDiesWithinADayIsReplacedByItsOwnSerialNumber(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newThree(t)
+		writesStatus(t, s, "cp-3", func(n *corev1.NodeStatus) { n.NodeInfo.SystemUUID = "board-a" })
+		joins := func(id state.MemberID, serial string, end error) func(context.Context, *site.Site) error {
+			return func(context.Context, *site.Site) error {
+				n := nodeOf(t, s, "cp-2").DeepCopy()
+				n.Name, n.UID, n.ResourceVersion = "cp-3", types.UID("uid-"+serial), ""
+				n.CreationTimestamp.Time = time.Now()
+				n.Annotations[state.AnnotationMachine] = state.Machine{Serial: serial}.String()
+				n.Status.NodeInfo.SystemUUID = "board of " + serial
+				if end != nil {
+					isReady(corev1.ConditionUnknown)(&n.Status)
+				}
+				s.members = append(s.members, state.EtcdMember{ID: id, Name: "cp-3"})
+				list, err := readRetired(t.Context(), s)
+				put(t, err)
+				h, _ := list.Value.Of("cp-3")
+				h.Again = time.Now()
+				put(t, s.replaces(t, s, "").old.mark(t.Context(), h))
+				put(t, s.Create(t.Context(), n))
+				return end
+			}
+		}
+		died := errors.New("the new machine burns")
+		first := s.replaces(t, s, "")
+		first.joined = joins(9, "SB", died)
+		if err := first.run(t.Context()); !errors.Is(err, died) {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Minute)
+		s.out.Reset()
+		again := s.replaces(t, s, "")
+		again.joined = func(context.Context, *site.Site) error { return died }
+		if err := again.run(t.Context()); !errors.Is(err, died) || s.members[2].ID != 9 || !strings.Contains(s.out.String(), "no join file is made: cp-3 is a node already") {
+			t.Errorf("the first machine's serial number takes the new host out: %+v, %v, %s", s.members, err, &s.out)
+		}
+		own := s.replaces(t, s, "")
+		own.gone, own.old.isOff, own.old.plane.typed = "SB", "SB", "SB"
+		own.joined = joins(10, "SC", nil)
+		if err := own.run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		list, err := readRetired(t.Context(), s)
+		if h, _ := list.Value.Of("cp-3"); err != nil || h.UID != "uid-SB" || !h.Off {
+			t.Errorf("the entry is %+v, %v", h, err)
+		}
+		if len(s.members) != 3 || s.members[2].ID != 10 || nodeOf(t, s, "cp-3").UID != "uid-SC" {
+			t.Errorf("it is not replaced: %+v", s.members)
+		}
+	})
 }
 
 func TestAReplacementOfOneOfThreeThatEndsAtAnyWriteGoesOn(t *testing.T) {

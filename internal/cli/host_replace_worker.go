@@ -289,6 +289,9 @@ func (w *workerReplacement) admit(ctx context.Context, s *site.Site) error {
 		return err
 	}
 	if slices.ContainsFunc(wanted.Nodes, func(n state.Node) bool { return n.Name == w.new.name }) {
+		if w.joinFile != "" {
+			w.say("no join file is made: %s is a node already", w.new.name)
+		}
 		return nil // it joins
 	}
 	if w.old.plane != nil {

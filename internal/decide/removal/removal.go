@@ -51,6 +51,9 @@ type Facts struct {
 	Upgrade string
 	// Off is true if a person states that the host is off for good.
 	Off bool
+	// Typed is the serial number, or the UUID, by which that person names the machine of a control plane
+	// of three; empty for a worker.
+	Typed string
 	// Replaces is true if another machine takes the place of the host, and Keeps if that machine
 	// gets its name, too.
 	Replaces, Keeps bool

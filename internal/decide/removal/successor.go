@@ -2,9 +2,12 @@ package removal
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/holdfast/holdfast/internal/model/retired"
 )
 
 // Place says how far the replacement of a worker is.
@@ -51,11 +54,20 @@ func Successor(f Facts, next string, node *corev1.Node) Place {
 // out last.
 func (f Facts) succeeded() bool {
 	h, listed := f.Retired.Value.Of(f.Name)
-	if !listed || f.Node == nil || h.UID == string(f.Node.UID) {
+	if !listed || f.Node == nil || h.UID == string(f.Node.UID) || f.diedToo(h) {
 		return false
 	}
 	made := f.Node.CreationTimestamp.Time
 	return !made.Before(h.When.Truncate(time.Second)) && f.Now.Sub(made) < young
+}
+
+// diedToo reports whether a person names the machine of the Node, and not the one of the entry: the host
+// that took the place of the lost control plane is lost itself. The command that is typed again has the
+// serial number of the first one, which may be the same machine with another disk. So the board must be
+// known to be another.
+func (f Facts) diedToo(h retired.Host) bool {
+	board := f.Node.Status.NodeInfo.SystemUUID
+	return h.System != "" && board != "" && !strings.EqualFold(h.System, board) && f.Gone(f.Typed)
 }
 
 // ofSuccessor reports whether a token is that of the machine which gets the name: it was made after

@@ -59,6 +59,40 @@ func TestHowFarTheReplacementOfAWorkerIs(t *testing.T) {
 	}
 }
 
+// The command that is typed again has the serial number of the first machine. That may be the machine of
+// the new host, too, with another disk.
+func TestANewControlPlaneOfThreeThatDiesIsTakenOutByItsOwnSerialNumber(t *testing.T) {
+	for _, c := range []struct {
+		sentence     string
+		board, typed string
+		change       func(*Facts)
+		want         Place
+	}{
+		{"the first machine's, typed again", "board-b", "S-first", nil, Free},
+		{"nobody's", "board-b", "", nil, Free},
+		{"its own", "board-b", "S-cp-3", nil, Held},
+		{"its own, and it is Ready", "board-b", "S-cp-3", func(f *Facts) { f.Node.Status.Conditions[0].Status = corev1.ConditionTrue }, Held},
+		{"the first machine has another disk", "BOARD-A", "S-cp-3", nil, Free},
+		{"its board is not known", "", "S-cp-3", nil, Free},
+		{"the first machine's board is not known", "board-b", "S-cp-3", func(f *Facts) { f.Retired.Value[0].System = "" }, Free},
+		{"its serial number is not known", "board-b", "S-cp-3", func(f *Facts) { f.Node.Annotations = nil }, Free},
+	} {
+		f, p := lostPlane()
+		f.Retired = state.Known(retired.List{{Name: "cp-3", UID: "first", System: "board-a", When: planeNoon.Add(-time.Hour), Again: planeNoon.Add(-time.Minute), ControlPlane: true, Off: true}})
+		f.Node.CreationTimestamp, f.Keeps, f.Typed = metav1.NewTime(planeNoon.Add(-time.Minute)), true, c.typed
+		f.Node.Status.NodeInfo.SystemUUID = c.board
+		if c.change != nil {
+			c.change(&f)
+		}
+		if got := Successor(f, "cp-3", f.Node); got != c.want {
+			t.Errorf("%s: %s, want %s", c.sentence, got, c.want)
+		}
+		if step := PlaneNext(f, p); c.want == Held && step.Action != Leave {
+			t.Errorf("%s: its member stays: %+v", c.sentence, step)
+		}
+	}
+}
+
 func TestATokenThatIsYoungerThanTheEntryIsTheNewMachines(t *testing.T) {
 	now := time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC)
 	out := retired.Host{Name: "w-1", UID: "old", When: now.Add(-time.Hour)}
