@@ -19,6 +19,8 @@ import (
 	"github.com/holdfast/holdfast/internal/agent/wipe"
 	"github.com/holdfast/holdfast/internal/cli/command"
 	"github.com/holdfast/holdfast/internal/decide/wiping"
+	"github.com/holdfast/holdfast/internal/fence"
+	"github.com/holdfast/holdfast/internal/model/retired"
 	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/report/ownplace"
@@ -210,7 +212,10 @@ func wipeFacts(ctx context.Context, name string) wiping.Facts {
 	}
 	machine := ownplace.Machine()
 	f.Node = state.Known(nodeStanding(n, machine))
-	f.Retired = takenOut(ctx, api, n, name, machine)
+	if list, err := api.Retired(ctx, name); err == nil { // else the Node alone counts
+		board, _, _ := fence.OwnIdentity() // without one the machine id alone counts
+		f.Retired = takenOut(list, n, name, machine, board)
+	}
 	return f
 }
 
@@ -241,16 +246,15 @@ func another(n *corev1.Node, machine string) bool {
 }
 
 // takenOut says who took this machine out, by the cluster's list; empty if nobody did. While
-// the Node is this machine's, its removal has not ended, or the host was added again. It is
-// empty, too, if the list cannot be read: then the Node alone counts.
-func takenOut(ctx context.Context, api *kube.Client, n *corev1.Node, name, machine string) string {
-	list, err := api.Retired(ctx, name)
-	if err != nil {
-		return ""
-	}
+// the Node is this machine's, its removal has not ended, or the host was added again. board is the
+// UUID of this machine's board: a replacement of one of two knows no more of a host whose Node was
+// deleted before. Where the machine id is known, the board does not count: another installation on it
+// may be a member again.
+func takenOut(list retired.List, n *corev1.Node, name, machine, board string) string {
 	h, listed := list.Of(name)
+	own := machine != "" && h.Machine == machine || h.Machine == "" && board != "" && strings.EqualFold(h.System, board)
 	switch {
-	case !listed || machine == "" || h.Machine != machine:
+	case !listed || !own:
 		return ""
 	case n == nil && h.Open(), n != nil && another(n, machine):
 		return h.String()
