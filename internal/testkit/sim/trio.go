@@ -92,7 +92,8 @@ type trio struct {
 	objects         int  // the number of control planes that its objects are for
 	narrowLock      narrow.Copy
 	narrowTold      narrow.Progress
-	leaves, emptied bool // the third host is to be emptied, and is
+	narrowAccounts  string // the plan by which the cluster has accounts of BMCs, empty for none
+	leaves, emptied bool   // the third host is to be emptied, and is
 
 	idleAt  time.Duration // since then nothing was committed though nothing is wrong
 	idleLen int

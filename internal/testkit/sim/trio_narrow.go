@@ -105,7 +105,7 @@ func (w *world) narrowCluster(i int, f *narrow.Facts) {
 	if t.lock.ID != "" {
 		f.Lock, f.Told = state.Known(narrow.Copy{ID: t.lock.ID}), state.Known(narrow.Progress{})
 	}
-	f.Left = state.Known(false) // nobody deletes the lock alone
+	f.Left = state.Known(f.Plan != nil && t.narrowAccounts == f.Plan.ID)
 	f.Node, f.Leaves, f.Empty, f.Volumes = state.Known(t.node || !t.grave), state.Known(t.leaves), state.Known(t.emptied), state.Known[[]string](nil)
 }
 
@@ -124,7 +124,7 @@ func (w *world) narrowBlur(f *narrow.Facts) {
 	case 2:
 		f.Voters, f.Listed, f.Learner, f.Serves = state.Fact[int]{}, none, state.Fact[state.MemberID]{}, none
 	case 3:
-		f.Lock, f.Told, f.Node, f.Leaves, f.Empty = state.Fact[narrow.Copy]{}, state.Fact[narrow.Progress]{}, none, none, none
+		f.Lock, f.Told, f.Node, f.Leaves, f.Empty, f.Left = state.Fact[narrow.Copy]{}, state.Fact[narrow.Progress]{}, none, none, none, none
 	case 4:
 		f.Kubelets, f.Podmans = none, none
 	case 5:
@@ -191,9 +191,15 @@ func (w *world) narrowInCluster(i int, act narrow.Act) bool {
 		narrow.CopyPlan: func() {
 			if t.lock.ID == "" && (mine || t.narrowLock.ID == "") {
 				t.narrowLock = narrow.Copy{ID: p.ID, Plan: *p}
+				if p.Stage == narrow.Preparing {
+					t.narrowAccounts = p.ID
+				}
 			}
 		},
 		narrow.DropLock: func() {
+			if t.narrowAccounts == p.ID {
+				t.narrowAccounts = ""
+			}
 			if mine {
 				t.narrowLock, t.narrowTold = narrow.Copy{}, narrow.Progress{}
 			}
