@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/etcd"
 	"github.com/holdfast/holdfast/internal/adapter/kube"
@@ -32,6 +33,7 @@ type planeFacts struct {
 	Name, Address, UID string
 	Machine            state.Machine
 	Member             state.MemberID
+	Created            time.Time // its Node
 }
 
 // pairOfThree is what a file makes of a site of three control planes.
@@ -141,7 +143,7 @@ func planes(ctx context.Context) ([]planeFacts, error) {
 		if n == nil {
 			continue
 		}
-		p := planeFacts{Name: m.Name, Member: m.ID, UID: string(n.UID)}
+		p := planeFacts{Name: m.Name, Member: m.ID, UID: string(n.UID), Created: n.CreationTimestamp.Time}
 		p.Machine, _ = state.ParseMachine(n.Annotations[state.AnnotationMachine])
 		if is := kube.NodeOf(n); len(is.Addresses) > 0 {
 			p.Address = is.Addresses[0].String()
@@ -297,22 +299,29 @@ func (g *growth) followTwo(ctx context.Context, id string) error {
 			plan, unread := g.store.NarrowPlan()
 			return wish != nil && wish.ID == id || plan != nil && plan.ID == id, errors.Join(err, unread)
 		},
-		ended: func() (bool, error) {
-			plan, err := g.store.NarrowPlan()
-			now, unread := g.doingTwo()
-			if err := errors.Join(err, unread); err != nil || plan == nil || plan.ID != id {
-				return false, err
-			}
-			if g.takes && now != nil && now.Rule == narrow.ServesRule && g.now().Sub(began) > gatesTime {
-				return true, errors.Join(g.store.DropNarrowWish(), coded(command.ExitRefused, "refused: %s", now.Words))
-			}
-			if !plan.Stage.Over() || !g.lockGone(now) || g.takes && g.holds(ctx, plan) {
-				return false, nil
-			}
-			return true, g.endedTwo(plan)
-		},
-		drop: func() error { _, err := g.dropTwo(); return err },
+		ended: func() (bool, error) { return g.overTwo(ctx, id, began) },
+		drop:  func() error { _, err := g.dropTwo(); return err },
 	})
+}
+
+// overTwo reports whether there is nothing to wait for any more, and prints why. began is when the command
+// began to follow.
+func (g *growth) overTwo(ctx context.Context, id string, began time.Time) (bool, error) {
+	wish, err := g.store.NarrowWish() // before the plan: the agent takes a plan over before it drops the wish
+	plan, unread := g.store.NarrowPlan()
+	now, mute := g.doingTwo()
+	if err := errors.Join(err, unread, mute); err != nil || plan == nil || plan.ID != id {
+		return false, err
+	}
+	switch {
+	case g.takes && now != nil && now.Rule == narrow.ServesRule && g.now().Sub(began) > gatesTime:
+		return true, errors.Join(g.store.DropNarrowWish(), coded(command.ExitRefused, "refused: %s", now.Words))
+	case plan.Stage.Over() && g.lockGone(now) && !(g.takes && g.holds(ctx, plan)):
+		return true, g.endedTwo(plan)
+	case g.takes && plan.Taken == "" && (wish == nil || !wish.Lost):
+		return true, coded(command.ExitRefused, "refused: the word that %s is lost counts no more: its etcd serves, or a quarter of an hour is over. If it serves, type the command there, without --is-gone, and else type this one once more", plan.Carrier())
+	}
+	return false, nil
 }
 
 func (g *growth) endedTwo(plan *narrow.Plan) error {

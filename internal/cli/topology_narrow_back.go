@@ -51,7 +51,7 @@ func (g *growth) partBackTwo(ctx context.Context, plan *narrow.Plan) error {
 	case id == plan.ID:
 		return coded(command.ExitRefused, "refused: %s carries the plan by which %s goes: type the command there; if that host is lost for good, and you have seen that it has no power, add --is-gone with the serial number of its machine", plan.Carrier(), g.name)
 	}
-	return g.askBackTwo(ctx, plan, false)
+	return g.askBackTwo(ctx, plan, narrow.Wish{})
 }
 
 // takeOverTwo has this host take the plan over and take it back, since the one that carries it is lost. Of a
@@ -63,8 +63,15 @@ func (g *growth) takeOverTwo(ctx context.Context, plan *narrow.Plan) error {
 	if err := g.lostTwo(ctx, plan, plan.Carrier()); err != nil {
 		return err
 	}
+	replaced, err := g.replacedTwo(ctx, plan, plan.Carrier())
+	if err != nil {
+		return err
+	}
+	if replaced {
+		g.say("another machine has the name %s by now: the plan is taken back though etcd serves there", plan.Carrier())
+	}
 	g.takes, g.letsGo = true, plan.Stage.Over()
-	return g.askBackTwo(ctx, plan, true)
+	return g.askBackTwo(ctx, plan, narrow.Wish{Lost: true, Replaced: replaced})
 }
 
 // leftTwo reports whether a plan that is over holds the lock for a host that is said to be lost.
@@ -113,7 +120,7 @@ func (g *growth) takeBackTwo(ctx context.Context, plan *narrow.Plan) error {
 			return err
 		}
 	}
-	return g.askBackTwo(ctx, plan, g.gone != "")
+	return g.askBackTwo(ctx, plan, narrow.Wish{Lost: g.gone != ""})
 }
 
 // lostTwo refuses what is no word of a person that a host of the two is lost for good. The host that goes
@@ -136,32 +143,59 @@ func (g *growth) lostTwo(ctx context.Context, plan *narrow.Plan, name string) er
 }
 
 // machineOf returns the machine of a host of the two: as the plan knows it and, before this host has got
-// that, as the cluster does. It is empty if nobody knows it, since the Node is gone.
+// that, as the cluster does. It is empty if nobody knows it, since the Node is gone, or that of another machine.
 func (g *growth) machineOf(ctx context.Context, plan *narrow.Plan, name string) (state.Machine, error) {
-	target, err := g.store.NarrowTarget()
-	if err != nil {
+	was, known, err := g.remembered(plan, name)
+	if err != nil || known {
+		return was, err
+	}
+	node, err := g.planeOf(ctx, name)
+	if err != nil || plan.Replaced(was, node.Machine, node.Created) {
 		return state.Machine{}, err
 	}
-	if target != nil && target.Plan == plan.ID {
-		for _, d := range target.Devices {
-			if d.Target == name {
-				return state.Machine{UUID: d.UUID, Serial: d.Serial}, nil
-			}
+	return node.Machine, nil
+}
+
+// remembered returns the machine of a host of the two as the plan knows it. known is false before this host
+// has got that.
+func (g *growth) remembered(plan *narrow.Plan, name string) (was state.Machine, known bool, err error) {
+	target, err := g.store.NarrowTarget()
+	if err != nil || target == nil || target.Plan != plan.ID {
+		return was, false, err
+	}
+	for _, d := range target.Devices {
+		if d.Target == name {
+			return state.Machine{UUID: d.UUID, Serial: d.Serial}, true, nil
 		}
 	}
+	return was, false, nil
+}
+
+// planeOf returns what the cluster knows of a control plane, nothing if that is none.
+func (g *growth) planeOf(ctx context.Context, name string) (planeFacts, error) {
 	all, err := g.effects.planes(ctx)
 	for _, p := range all {
 		if p.Name == name {
-			return p.Machine, err
+			return p, err
 		}
 	}
-	return state.Machine{}, err
+	return planeFacts{}, err
 }
 
-// askBackTwo writes the wish by which a plan is taken back, and follows it. lost is true if the other host
+// replacedTwo reports whether another machine has the name of a host of the two by now.
+func (g *growth) replacedTwo(ctx context.Context, plan *narrow.Plan, name string) (bool, error) {
+	was, _, err := g.remembered(plan, name)
+	if err != nil {
+		return false, err
+	}
+	node, err := g.planeOf(ctx, name)
+	return err == nil && plan.Replaced(was, node.Machine, node.Created), err
+}
+
+// askBackTwo writes the wish by which a plan is taken back, and follows it. word says whether the other host
 // of the two will not come back.
-func (g *growth) askBackTwo(ctx context.Context, plan *narrow.Plan, lost bool) error {
-	wish := narrow.Wish{ID: plan.ID, Old: plan.Old, Third: plan.Third, By: g.by, Why: g.reason, Abort: true, Lost: lost, At: g.now().UTC()}
+func (g *growth) askBackTwo(ctx context.Context, plan *narrow.Plan, word narrow.Wish) error {
+	wish := narrow.Wish{ID: plan.ID, Old: plan.Old, Third: plan.Third, By: g.by, Why: g.reason, Abort: true, Lost: word.Lost, Replaced: word.Replaced, At: g.now().UTC()}
 	if err := g.store.PutNarrowWish(wish); err != nil {
 		return err
 	}

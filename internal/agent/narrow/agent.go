@@ -138,6 +138,9 @@ func (a *Agent) act(ctx context.Context, d narrow.Decision, job Job) error {
 		return a.Store.PutNarrowPlan(*d.Plan)
 	case narrow.TakeOver:
 		return a.takeOver(*d.Plan)
+	case narrow.DropWish:
+		_, err := a.Store.ClearNarrowWish(job.Wish) // a newer one stays
+		return err
 	}
 	do := a.World.Do[d.Act]
 	if do == nil {

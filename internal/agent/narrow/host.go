@@ -117,8 +117,8 @@ type here struct {
 	token    func() string
 	now      func() time.Time
 
-	// quiet is the time since which the host that goes has been silent, only used by the loop.
-	quiet time.Time
+	// quiet has the silences of the other hosts, by name, only used by the loop.
+	quiet map[string]silence
 }
 
 // ThisHost returns the World of this host.

@@ -216,35 +216,60 @@ func (h *here) others(ctx context.Context, f *narrow.Facts, s subject) {
 	defer stop()
 	at := h.addresses(ctx, s)
 	all := h.statuses(ctx, at)
+	removed := func(name string) bool { return name != "" && s.members != nil && s.member(name) == 0 }
 	votes := func(name string) state.Fact[bool] {
 		answer, told := all[name]
-		removed := name != "" && s.members != nil && s.member(name) == 0
-		return state.Fact[bool]{Known: at[name] != "" || removed, Value: told && answer.Votes()}
+		return state.Fact[bool]{Known: at[name] != "" || removed(name), Value: told && answer.Votes()}
 	}
 	f.PeerHere, f.ThirdHere = votes(s.peer), votes(s.old.Name)
+	if at[s.peer] != "" { // a word that this host is lost counts once it is silent
+		_, told := all[s.peer]
+		silent := h.silent(s.peer, told)
+		f.PeerHere.Known = f.PeerHere.Value || silent || removed(s.peer)
+	}
 	if s.plan.Stage != narrow.Forgetting || s.old.Address == "" {
 		return
 	}
 	_, told := all[s.old.Name]
-	f.Answers = h.answers(told, h.serves(ctx, s.old.Address))
+	f.Answers = h.answers(s.old.Name, told, h.serves(ctx, s.old.Address))
 }
 
 // quietFor is how long a host must be silent until it counts as one that answers no more. One that is off
-// refuses nothing, and a busy one may miss a look.
-const quietFor = 15 * time.Second
+// refuses nothing, and a busy one may miss a look. Between two looks that are further apart than quietGap,
+// since an act took long, it may have answered.
+const (
+	quietFor = 15 * time.Second
+	quietGap = time.Minute
+)
+
+// silence is the time of the first and of the last look in a row to which a host did not answer.
+type silence struct{ since, last time.Time }
+
+// silent reports whether a host has been silent for long enough. answers is true if it answers this look.
+func (h *here) silent(name string, answers bool) bool {
+	if answers {
+		delete(h.quiet, name)
+		return false
+	}
+	now := h.now()
+	q, began := h.quiet[name]
+	if !began || now.Sub(q.last) > quietGap {
+		q.since = now
+	}
+	q.last = now
+	if h.quiet == nil {
+		h.quiet = map[string]silence{}
+	}
+	h.quiet[name] = q
+	return now.Sub(q.since) >= quietFor
+}
 
 // answers reports whether the API server or etcd of the host that goes answers. One that says that it does
 // not serve is known not to; silence is unknown at first.
-func (h *here) answers(etcd bool, api state.Fact[bool]) state.Fact[bool] {
-	now := h.now()
-	if etcd || is(api) {
-		h.quiet = time.Time{}
-		return state.Known(true)
-	}
-	if h.quiet.IsZero() {
-		h.quiet = now
-	}
-	return state.Fact[bool]{Known: api.Known || now.Sub(h.quiet) >= quietFor}
+func (h *here) answers(name string, etcd bool, api state.Fact[bool]) state.Fact[bool] {
+	answers := etcd || is(api)
+	silent := h.silent(name, answers)
+	return state.Fact[bool]{Known: answers || api.Known || silent, Value: answers}
 }
 
 // bmcs tests the BMCs, in the stages that ask for it: those of both hosts with the accounts that were typed

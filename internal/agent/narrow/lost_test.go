@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/etcd"
 	"github.com/holdfast/holdfast/internal/adapter/replacement"
@@ -214,9 +215,100 @@ func TestACarrierWhoseNodeIsGoneIsAskedWhereEtcdLooksForIt(t *testing.T) {
 			return statuses(ctx, at)
 		}
 		c.change(l)
+		l.look(t.Context(), l.job(narrow.Preparing))
+		l.clock = l.clock.Add(quietFor)
 		f := l.look(t.Context(), l.job(narrow.Preparing))
 		if want := map[bool]string{true: "2001:db8::12"}[c.want.Known && len(l.ring.Now.Members) == 3]; f.PeerHere != c.want || asked != want {
 			t.Errorf("%s: %+v, asked at %q", sentence, f.PeerHere, asked)
+		}
+	}
+}
+
+// TestThePeerIsKnownToBeSilentOnlyAfterAWhile: a word that it is lost counts then. One that was not asked in
+// between may have answered.
+func TestThePeerIsKnownToBeSilentOnlyAfterAWhile(t *testing.T) {
+	voting, unknown := etcd.MemberStatus{Serves: true, Leader: 1}, state.Fact[bool]{}
+	l := newLab(t)
+	for _, c := range []struct {
+		sentence string
+		answer   *etcd.MemberStatus
+		after    time.Duration
+		want     state.Fact[bool]
+	}{
+		{"it serves", &voting, 0, state.Known(true)},
+		{"one look without an answer", nil, 0, unknown},
+		{"nearly long enough", nil, quietFor - 1, unknown},
+		{"long enough", nil, 1, state.Known(false)},
+		{"it serves again", &voting, 0, state.Known(true)},
+		{"silent again", nil, 0, unknown},
+		{"it answers, and knows no leader", &etcd.MemberStatus{Serves: true}, quietFor, unknown},
+		{"silent from here on", nil, time.Second, unknown},
+		{"an act took long", nil, quietGap + 1, unknown},
+		{"long enough since", nil, quietFor, state.Known(false)},
+	} {
+		l.clock = l.clock.Add(c.after)
+		delete(l.others, "cp-2")
+		if c.answer != nil {
+			l.others["cp-2"] = *c.answer
+		}
+		if f := l.look(t.Context(), l.job(narrow.Preparing)); f.PeerHere != c.want {
+			t.Errorf("%s: %+v", c.sentence, f.PeerHere)
+		}
+	}
+}
+
+// TestAWordThatWasRefusedIsDropped: the command that typed it may have been interrupted, and the carrier may
+// lose its power later.
+func TestAWordThatWasRefusedIsDropped(t *testing.T) {
+	for age, left := range map[time.Duration]bool{0: true, time.Minute: false, time.Hour: false} {
+		p := newTrio(t)
+		if err := p.store(0).PutNarrowWish(wish); err != nil {
+			t.Fatal(err)
+		}
+		p.play(t, p.at(t, 1, narrow.Preparing))
+		lost := wish
+		lost.Abort, lost.Lost, lost.At = true, true, noon.Add(-age)
+		if err := p.store(1).PutNarrowWish(lost); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.agent(1).Step(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		w, err := p.store(1).NarrowWish()
+		if b := p.plan(t, 1); err != nil || (w != nil) != left || b.Stage != narrow.Preparing || b.Taken != "" {
+			t.Errorf("%s: %+v, %v, %+v", age, w, err, b)
+		}
+	}
+}
+
+// TestAPlanForTwoIsTakenBackThoughItsCarrierIsAnotherMachineByNow: somebody deleted the lock, and replaced the
+// carrier under its own name. Its etcd serves, and it has no plan.
+func TestAPlanForTwoIsTakenBackThoughItsCarrierIsAnotherMachineByNow(t *testing.T) {
+	for _, stage := range []narrow.Stage{narrow.Preparing, narrow.Dressing, narrow.Pairing} {
+		for _, replaced := range []bool{false, true} {
+			p := newTrio(t)
+			if err := p.store(0).PutNarrowWish(wish); err != nil {
+				t.Fatal(err)
+			}
+			p.play(t, p.at(t, 1, stage))
+			if _, err := p.agent(1).Step(t.Context()); err != nil { // it has its part
+				t.Fatal(err)
+			}
+			p.lock, p.told, p.roots[0], p.hosts[0] = narrow.Copy{}, narrow.Progress{}, t.TempDir(), side{record: state.EtcdNone}
+			lost := wish
+			lost.Abort, lost.Lost, lost.Replaced = true, true, replaced
+			if err := p.store(1).PutNarrowWish(lost); err != nil {
+				t.Fatal(err)
+			}
+			for range 3 {
+				if _, err := p.agent(1).Step(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			b := p.plan(t, 1)
+			if back := b.Stage == narrow.Aborted && p.plain && !p.accounts && p.lock.ID == "" && p.hosts[1] == (side{record: state.EtcdNone}); back != replaced || !replaced && b.Stage != stage {
+				t.Errorf("%s, another machine: %t: %+v, %+v: %v", stage, replaced, b, p.hosts[1], p.log)
+			}
 		}
 	}
 }

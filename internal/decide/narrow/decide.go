@@ -37,6 +37,7 @@ const (
 	Order     Act = "order"      // leaves the start of kubelet at boot to Pacemaker
 	AskEmpty  Act = "ask-empty"  // asks that the host that goes is emptied
 	Leave     Act = "leave"      // removes the member of the host that goes; if that one leads, the lead moves first
+	DropWish  Act = "drop-wish"  // removes the wish that this look has read
 	DropOld   Act = "drop-old"   // writes the tombstone of the host that goes, deletes its Node, and what is bound to it
 )
 
@@ -86,9 +87,9 @@ var peerTable = map[Stage][]rule{
 	Dressing:   slices.Concat(dressRules, tellRules),
 	Pairing:    slices.Concat(wordRules, ringRules, askRules, tellRules),
 	TakingBack: slices.Concat(backRules, tellRules),
-	Handing:    slices.Concat(handRules, askRules, unwordRules, peerManagedRules, orderRules, tellRules),
-	Parting:    slices.Concat(unwordRules, tellRules),
-	Forgetting: tellRules,
+	Handing:    slices.Concat(handRules, askRules, unwordRules, unlockedRules, peerManagedRules, orderRules, tellRules),
+	Parting:    slices.Concat(unwordRules, unlockedRules, tellRules),
+	Forgetting: slices.Concat(unlockedRules, tellRules),
 	Whole:      slices.Concat(overRules, restRules),
 	Aborted:    slices.Concat(overRules, restRules),
 }

@@ -20,17 +20,19 @@ type Facts struct {
 
 	// About etcd: from the report of this host's etcd keeper, or of its etcd while kubelet runs it.
 
-	Record   state.Fact[state.EtcdState]
-	Contact  state.Fact[bool]           // Corosync sees the other host
-	Serves   state.Fact[bool]           // etcd here has a leader and answers
-	StandIn  state.Fact[bool]           // a stand-in votes
-	Voters   state.Fact[int]            //
-	Listed   state.Fact[bool]           // etcd lists the member of the host that goes
-	Learner  state.Fact[state.MemberID] // zero if there is none
-	Word     state.Fact[state.EtcdThirdWord]
-	Asked    state.Fact[bool] // in this boot the etcd keeper was asked to run etcd
-	PeerHere state.Fact[bool] // the etcd of the peer answered a moment ago, as a voter that knows the leader
-	// ThirdHere says the same of the host that goes.
+	Record  state.Fact[state.EtcdState]
+	Contact state.Fact[bool]           // Corosync sees the other host
+	Serves  state.Fact[bool]           // etcd here has a leader and answers
+	StandIn state.Fact[bool]           // a stand-in votes
+	Voters  state.Fact[int]            //
+	Listed  state.Fact[bool]           // etcd lists the member of the host that goes
+	Learner state.Fact[state.MemberID] // zero if there is none
+	Word    state.Fact[state.EtcdThirdWord]
+	Asked   state.Fact[bool] // in this boot the etcd keeper was asked to run etcd
+	// PeerHere is true if the etcd of the peer answered a moment ago, as a voter that knows the leader. It is
+	// false if that etcd has been silent for a while, or is no member: one look without an answer is unknown.
+	PeerHere state.Fact[bool]
+	// ThirdHere is true if the etcd of the host that goes answered a moment ago, as such a voter.
 	ThirdHere state.Fact[bool]
 
 	// About this host. Kubelets, Podmans, Boots, Runs, Paired, Room and Ships are those of
@@ -101,7 +103,10 @@ type Progress struct {
 const (
 	// wishLife is the time that a wish may wait for its gates.
 	wishLife = 15 * time.Minute
-	three    = 3
+	// refusedFor is how long a word that a host is lost stays after it was refused: the command that typed it
+	// has read that by then.
+	refusedFor = time.Minute
+	three      = 3
 )
 
 func yes(f state.Fact[bool]) bool { return state.Is(f, true) }

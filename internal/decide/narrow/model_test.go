@@ -55,11 +55,14 @@ type site struct {
 	lockTaken   bool
 	accounts    bool // the cluster has the accounts of both BMCs
 	deletes     bool // a person will delete the lock by hand
+	replaces    bool // a person will replace a carrier that is lost, under its own name
+	renewed     bool // that was done
 	told        Progress
 	abort, said bool // the person took the plan back, or said that the host is gone
 	saidLost    bool // with abort: the person said that the second host is lost, which may be wrong
 	abortThere  bool // the person took the plan back on the second host
 	saidThere   bool // or said there that the first host is lost, which may be wrong
+	saidRenewed bool // with saidThere: and that another machine has its name
 	late        bool // hours have passed since the carrier wrote its plan
 	cuts        int8
 }
@@ -176,9 +179,9 @@ func (w site) facts(i int) Facts {
 	}
 	switch {
 	case i == 0 && (w.abort || w.said):
-		f.Wish = &Wish{ID: "p1", Abort: w.abort, Lost: w.saidLost, Accepts: Accepts{Gone: w.said}}
+		f.Wish = &Wish{ID: "p1", Abort: w.abort, Lost: w.saidLost, Accepts: Accepts{Gone: w.said}, At: f.Now}
 	case i == 1 && (w.abortThere || w.saidThere):
-		f.Wish = &Wish{ID: "p1", Abort: true, Lost: w.saidThere, At: f.Now}
+		f.Wish = &Wish{ID: "p1", Abort: true, Lost: w.saidThere, Replaced: w.saidRenewed, At: f.Now}
 	}
 	return f
 }
@@ -198,6 +201,7 @@ func (w site) acted(t *testing.T, i int, d Decision) []site {
 		n.late = n.late && d.Plan.Carrier() != names[i]
 		past := i == 1 && h.stage.After(TakingBack) && !h.stage.Over() // nobody takes the plan over any more
 		n.saidThere = n.saidThere && d.Act != TakeOver && !past
+		n.saidRenewed = n.saidRenewed && n.saidThere
 		if d.Act == TakeOver && h.knows && !h.stage.Over() {
 			h.traced = true
 			return half(func(n *site) { n.hosts[i].traced = true })
@@ -259,6 +263,8 @@ func (w site) acted(t *testing.T, i int, d Decision) []site {
 		}
 	case DropOld:
 		n.node = false
+	case DropWish:
+		n.saidThere, n.saidRenewed = false, false
 	case Wait, Idle:
 	default:
 		t.Fatalf("unknown act %q", d.Act)
@@ -320,19 +326,25 @@ func (w site) happens() []site {
 	add(!w.third && !w.lost, func(n *site) { n.third = true })
 	add(w.lingers, func(n *site) { n.lingers = false })
 	add(!w.third && !w.lost && !w.hosts[0].dead && !w.hosts[1].dead, func(n *site) { n.lost = true })
-	add(w.lost && !w.said, func(n *site) { n.said, n.abort, n.saidLost = true, false, false })
+	add(w.lost && !w.said && !w.renewed, func(n *site) { n.said, n.abort, n.saidLost = true, false, false })
 	add(w.asked && w.third && w.serves(), func(n *site) { n.empty = true })
 	add(w.meddles && !w.meddled && w.setUp && w.maintained, func(n *site) { n.maintained, n.meddled = false, true })
-	add(w.saidThere && w.hosts[0].up, func(n *site) { n.saidThere = false }) // it was refused, or is old
+	add(w.saidThere && w.hosts[0].up, func(n *site) { n.saidThere, n.saidRenewed = false, false }) // it was refused, or is old
 	add(w.bmc && w.cuts > 0, func(n *site) { n.bmc, n.cuts = false, n.cuts-1 })
 	add(!w.bmc, func(n *site) { n.bmc = true })
-	add(!w.abort && Handing.After(w.hosts[0].stage), func(n *site) { n.said, n.abort = false, true })
+	add(!w.abort && !w.renewed && Handing.After(w.hosts[0].stage), func(n *site) { n.said, n.abort = false, true })
 	mate := w.hosts[1].stage
 	unlocked := w.lock == "" && mate != "" && Handing.After(mate) // then the command does not send a person to the carrier
-	add((w.hosts[0].given && !w.hosts[0].taken || unlocked) && !w.abortThere && w.hosts[1].up, func(n *site) { n.abortThere, n.saidThere = true, false })
+	add((w.hosts[0].given && !w.hosts[0].taken || unlocked) && !w.abortThere && w.hosts[1].up, func(n *site) { n.abortThere, n.saidThere, n.saidRenewed = true, false, false })
 	add(w.deletes && w.lock != "" && w.serves(), func(n *site) {
 		n.deletes, n.lock, n.lockGone, n.lockLost, n.lockTaken, n.told = false, "", false, false, false, Progress{}
 	})
+	// It takes the lock meanwhile. The new machine has no plan, and no wish.
+	add(w.replaces && !w.renewed && w.hosts[0].dead && w.lock == "" && w.serves(), func(n *site) {
+		n.renewed, n.abort, n.said, n.saidLost, n.hosts[0] = true, false, false, false, newSite().hosts[0]
+		n.hosts[0].stage = ""
+	})
+	add(w.renewed && !w.saidRenewed && mate != "" && Handing.After(mate) && !w.hosts[1].taken, func(n *site) { n.abortThere, n.saidThere, n.saidRenewed = false, true, true })
 	add(!w.late && (w.hosts[0].stage == Planned || w.hosts[0].stage.Over() || w.hosts[1].taken && w.hosts[1].stage.Over()), func(n *site) { n.late = true })
 	return out
 }
@@ -358,7 +370,7 @@ func (w site) mistakes() (out []string) {
 	is(!w.member && (a.record == state.EtcdNone || b.record == state.EtcdNone), "two vote, and a host has no record")
 	is(w.member && (a.stage == Forgetting || a.stage == Whole), "three vote, and the plan is past that")
 	is(a.stage == Aborted && (!w.plain || !w.member), "the plan was taken back, and the cluster is that of two")
-	is(b.stage == Aborted && (a.dead || b.taken && a.stage.Over()) && (!w.plain || !w.member), "the second host took the plan back, and the cluster is that of two")
+	is(b.stage == Aborted && (a.dead || w.renewed || b.taken && a.stage.Over()) && (!w.plain || !w.member), "the second host took the plan back, and the cluster is that of two")
 	is(b.stage == Whole && (w.member || w.node), "the second host takes the plan for whole, and the cluster has the third one")
 	is(a.stage == Whole && (w.member || w.node || w.plain || a.word || b.word || !a.dressed || !b.dressed || !a.ringed || !b.ringed), "whole, and something is missing")
 	is(!w.node && w.third && w.member, "a voter that runs is forgotten")
@@ -383,7 +395,7 @@ func (w site) mistaken(i int, d Decision) string {
 		return "what serves changes before both can fence each other"
 	case d.Act == WritePlan && d.Plan != nil && d.Plan.Stage == Handing && i == 0 && h.stage == Pairing && !w.bmc:
 		return "the plan goes forward for good, and nobody can fence"
-	case d.Act == TakeOver && w.serves() && w.runs(1-i):
+	case d.Act == TakeOver && w.serves() && w.runs(1-i) && !w.renewed:
 		return "the plan is taken over from a host whose etcd serves"
 	case d.Act == DropOld && w.third && (w.member || w.lingers):
 		return "a host that serves is forgotten"
@@ -398,9 +410,11 @@ func (w site) mistaken(i int, d Decision) string {
 	return ""
 }
 
-// meddles has a person end the maintenance at any moment, deletes has one delete the lock.
-func meddles(w *site) { w.meddles = true }
-func deletes(w *site) { w.deletes = true }
+// meddles has a person end the maintenance at any moment, deletes has one delete the lock, replaces has one
+// replace a carrier that is lost.
+func meddles(w *site)  { w.meddles = true }
+func deletes(w *site)  { w.deletes = true }
+func replaces(w *site) { w.replaces = true }
 
 // visit visits every state. It returns what is wrong with one of them.
 func visit(t *testing.T, cuts int8, people ...func(*site)) (used map[string]int, states int, bad string) {
@@ -450,7 +464,7 @@ func (w site) next(t *testing.T, used map[string]int) (out []site, wrong []strin
 // over reports whether the plan is at its end on both hosts, and in the cluster.
 func (w site) over() bool {
 	a, b := w.hosts[0], w.hosts[1]
-	return w.lock == "" && !w.accounts && (a.dead || a.stage.Over()) && (b.dead || (b.stage == "" || b.stage.Over()) && !b.word)
+	return w.lock == "" && !w.accounts && (a.dead || a.stage.Over() || w.renewed && a.stage == "") && (b.dead || (b.stage == "" || b.stage.Over()) && !b.word)
 }
 
 func allRules() (out []rule) {
@@ -463,7 +477,7 @@ func allRules() (out []rule) {
 }
 
 // elsewhere are the rules that only facts bring about which the model does not have.
-var elsewhere = []string{"rest.dry", "rest.begin", "rest.refuse", "back.unknown", "pairing.maintained", "maintain", "hand.maintained", "over.left", "over.left-unknown", "gone.lock", "lost.unknown"}
+var elsewhere = []string{"rest.dry", "rest.begin", "rest.refuse", "back.unknown", "pairing.maintained", "maintain", "hand.maintained", "over.left", "over.left-unknown", "gone.lock", "gone.carrier", "lost.unknown", "lost.drop"}
 
 // changed decides by tables in which one rule is changed.
 func changed(t *testing.T, id string, change func(*rule)) {

@@ -52,11 +52,25 @@ func TestANarrowingPlanEndsThoughSomebodyDeletesItsLock(t *testing.T) {
 		t.Fatal(bad)
 	}
 	t.Logf("%d states", states)
-	for _, id := range []string{"over.left", "gone.lock", "back.gone", "take-over"} {
+	for _, id := range []string{"over.left", "gone.lock", "gone.carrier", "back.gone", "take-over"} {
 		if used[id] == 0 {
 			t.Errorf("rule %s was never used", id)
 		}
 	}
+}
+
+// TestANarrowingPlanEndsThoughItsCarrierIsReplacedUnderItsOwnName: somebody deleted the lock, which refuses that,
+// once the carrier was lost for good. The new machine knows nothing of the plan, and its etcd serves.
+func TestANarrowingPlanEndsThoughItsCarrierIsReplacedUnderItsOwnName(t *testing.T) {
+	_, states, bad := visit(t, 1, deletes, replaces)
+	if bad != "" {
+		t.Fatal(bad)
+	}
+	t.Logf("%d states", states)
+	changed(t, "take-over", func(r *rule) {
+		r.When = func(f Facts) bool { return f.saysLost() && f.mayTake() && no(f.PeerHere) }
+	})
+	needed(t, 1, deletes, replaces)
 }
 
 // TestEachNeedOfAPlanWhoseLockIsDeletedIsNecessary changes one rule, and shows that the model finds a mistake

@@ -10,6 +10,7 @@ package narrow
 import (
 	"cmp"
 	"net/netip"
+	"strings"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/replace"
@@ -88,6 +89,27 @@ func (p Plan) Other() string {
 	return p.Peer
 }
 
+// Replaced reports whether the Node of a host shows that another machine has its name. was is the machine that
+// the host had when the plan began, empty if that is not known here, is the one that the Node names, and made
+// the time at which the Node was made, zero for none. A machine that kept one of its numbers, or has none to
+// compare, is no other one.
+func (p Plan) Replaced(was, is state.Machine, made time.Time) bool {
+	if was == (state.Machine{}) {
+		return made.After(p.Begun)
+	}
+	differs := false
+	for _, number := range [][2]string{{was.UUID, is.UUID}, {was.Serial, is.Serial}} {
+		switch {
+		case number[0] == "" || number[1] == "":
+		case strings.EqualFold(number[0], number[1]):
+			return false
+		default:
+			differs = true
+		}
+	}
+	return differs
+}
+
 // Accepts has the risks that the administrator accepted.
 type Accepts struct {
 	NoBackup bool `json:"noBackup,omitempty"`
@@ -107,10 +129,12 @@ type Wish struct {
 	Accepts Accepts        `json:"accepts,omitzero"`
 	Abort   bool           `json:"abort,omitempty"`
 	// Lost comes with Abort. It is true if the administrator said that the other host of the two has no
-	// power and will not come back.
-	Lost bool      `json:"lost,omitempty"`
-	Dry  bool      `json:"dry,omitempty"`
-	At   time.Time `json:"at"`
+	// power and will not come back. Replaced comes with Lost. It is true if another machine has the name of
+	// that host by now: then it says nothing that etcd serves there.
+	Lost     bool      `json:"lost,omitempty"`
+	Replaced bool      `json:"replaced,omitempty"`
+	Dry      bool      `json:"dry,omitempty"`
+	At       time.Time `json:"at"`
 }
 
 // Begin returns the plan of a wish.

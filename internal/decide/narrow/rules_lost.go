@@ -50,10 +50,21 @@ var goneRules = []rule{{
 	Words: says("the plan has ended: the site has two control planes, and %s is none of them", old), Plan: to(Whole),
 }}
 
+// unlockedRules have the other host say for whom it waits if the cluster has no copy of a plan that only goes
+// forward: its words to the carrier go beside that. It leaves kubelet's boot to Pacemaker without it.
+var unlockedRules = []rule{{
+	Step: "N5", ID: "gone.carrier", Act: Wait,
+	When: func(f Facts) bool {
+		return f.gone() && (f.Plan.Stage != Handing || !no(f.Maintained) || no(f.Boots))
+	},
+	Words: says("somebody deleted ConfigMap kube-system/holdfast-replace before the plan to go on without %s was over, or that is unknown: waits until %s has written it again, once no other plan has it, and goes on. If that host is off, it has to come back", old, there),
+	Way:   "switch that host on",
+}}
+
 // lost returns the other host of the two if a person says that it will not come back, and its etcd is known
 // to be silent.
 func (f Facts) lost() string {
-	if asksAbort(f) && f.Wish.Lost && no(f.PeerHere) {
+	if f.saysLost() && no(f.PeerHere) {
 		return there(f)
 	}
 	return f.Plan.Lost
@@ -66,10 +77,22 @@ var lostRules = []rule{{
 	Words: says("nobody waits for %s any more, as was said", there), Plan: func(f Facts) *Plan { return with(f, func(p *Plan) { p.Lost = f.lost() }) },
 }}
 
-// saysLost reports whether a person says, on the host that does not carry the plan, that the one that does
-// will not come back. Such a word is of the moment: later it could be about another loss.
+// saysLost reports whether a person says that the other host of the two will not come back. Such a word is of
+// the moment: later it could be about another loss.
 func (f Facts) saysLost() bool {
 	return asksAbort(f) && f.Wish.Lost && f.Now.Sub(f.Wish.At).Abs() < wishLife
+}
+
+// refuses reports whether a word that the carrier is lost is refused, since its etcd serves.
+func (f Facts) refuses() bool { return f.saysLost() && f.mayTake() && yes(f.PeerHere) }
+
+// spent reports whether a word that the carrier is lost has had its time. The command that typed it may have
+// been interrupted, and the carrier may boot later.
+func (f Facts) spent() bool {
+	if !asksAbort(f) || !f.Wish.Lost {
+		return false
+	}
+	return !f.saysLost() || f.refuses() && f.Now.Sub(f.Wish.At).Abs() >= refusedFor
 }
 
 // mayTake reports whether a plan can be taken over: it can still be taken back, or is over, and its lock is
@@ -92,10 +115,12 @@ func (f Facts) mayTake() bool {
 const ServesRule = "lost.serves"
 
 // takeOverRules have the other host of the two take a plan back whose carrier is lost for good. kubelet has
-// etcd on all three, so this host and the one that was to go serve. Whatever this host has to do of the plan
-// waits meanwhile: else a word about a host that serves would not be refused, and count at its next boot.
+// etcd on all three, so this host and the one that was to go serve. If another machine has the carrier's name,
+// its etcd serves, and it knows nothing of the plan. Whatever this host has to do of the plan waits meanwhile:
+// else a word about a host that serves would not be refused, and count at its next boot.
 var takeOverRules = []rule{{
-	Step: "N1", ID: "take-over", Act: TakeOver, When: func(f Facts) bool { return f.saysLost() && f.mayTake() && no(f.PeerHere) },
+	Step: "N1", ID: "take-over", Act: TakeOver,
+	When:  func(f Facts) bool { return f.saysLost() && f.mayTake() && (no(f.PeerHere) || f.Wish.Replaced) },
 	Words: says("%s takes the plan over, to take it back without %s, as was said", here, there),
 	Plan: func(f Facts) *Plan {
 		return with(f, func(p *Plan) {
@@ -106,11 +131,14 @@ var takeOverRules = []rule{{
 		})
 	},
 }, {
-	Step: "N1", ID: ServesRule, Act: Wait, When: func(f Facts) bool { return f.saysLost() && f.mayTake() && yes(f.PeerHere) },
+	Step: "N1", ID: "lost.drop", Act: DropWish, When: Facts.spent,
+	Words: says("the word that %s is lost counts no more, and is dropped: etcd of that host serves, or the word is a quarter of an hour old", there),
+}, {
+	Step: "N1", ID: ServesRule, Act: Wait, When: Facts.refuses,
 	Words: says("etcd of %s serves, so that host is not lost: type the command there, without --is-gone", there), Way: "sudo holdfast topology apply --abort",
 }, {
 	Step: "N1", ID: "lost.unknown", Act: Wait, When: func(f Facts) bool { return f.saysLost() && f.mayTake() && !f.PeerHere.Known },
-	Words: says("it is not known whether etcd of %s serves: this host takes the plan over once it knows that it does not", there), Way: askEtcd,
+	Words: says("it is not known yet whether etcd of %s serves: this host takes the plan over once that has been silent for 15 s", there), Way: askEtcd,
 }}
 
 // awaitRules keep the part of a host that took the plan over until the cluster knows that it did. The other
