@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/holdfast/holdfast/internal/operator/infrastructure"
@@ -13,14 +12,7 @@ import (
 
 // addInfrastructure adds the controller of virtual IPs.
 func addInfrastructure(manager ctrl.Manager) error {
-	access, err := rest.TLSConfigFor(manager.GetConfig())
-	if err != nil {
-		return fmt.Errorf("authorities of the API: %w", err)
-	}
-	asker := infrastructure.Prober{}
-	if access != nil {
-		asker.Roots = access.RootCAs
-	}
+	asker := infrastructure.Prober{Roots: infrastructure.RootsOf(manager.GetConfig())}
 	controller := &infrastructure.Reconciler{
 		Client: manager.GetClient(), Live: manager.GetAPIReader(), Events: manager.GetEventRecorder(render.Name),
 		Answers: asker.Ask, Now: time.Now,

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"k8s.io/client-go/rest"
 )
 
 // answerLimit bounds one request to a VIP.
@@ -25,10 +27,26 @@ const (
 
 // Prober asks VIPs as a client of the cluster does.
 type Prober struct {
-	// Roots are the authorities of the cluster's API.
-	Roots *x509.CertPool
+	// Roots returns the authorities of the cluster's API, for each question anew: they
+	// change while the operator runs. Nil means those of the system.
+	Roots func() (*x509.CertPool, error)
 	// apiPort and ingressPort replace the ports above if they are not 0.
 	apiPort, ingressPort uint16
+}
+
+// RootsOf returns what reads the authorities of an access. Those of a pod lie in a file, which
+// kubelet renews. client-go follows it in its own connections alone.
+func RootsOf(cfg *rest.Config) func() (*x509.CertPool, error) {
+	return func() (*x509.CertPool, error) {
+		access, err := rest.TLSConfigFor(cfg)
+		if err != nil {
+			return nil, fmt.Errorf("authorities of the API: %w", err)
+		}
+		if access == nil {
+			return nil, nil // those of the system
+		}
+		return access.RootCAs, nil
+	}
 }
 
 // Ask asks all VIPs at once and returns why each does not answer, empty if it
@@ -63,7 +81,15 @@ func (a Prober) Ask(ctx context.Context, api, ingress []netip.Addr) map[netip.Ad
 }
 
 func (a Prober) api(ctx context.Context, vip netip.Addr) error {
-	dialer := &tls.Dialer{Config: &tls.Config{RootCAs: a.Roots, ServerName: vip.String(), MinVersion: tls.VersionTLS12}}
+	config := &tls.Config{ServerName: vip.String(), MinVersion: tls.VersionTLS12}
+	if a.Roots != nil {
+		roots, err := a.Roots()
+		if err != nil {
+			return err
+		}
+		config.RootCAs = roots
+	}
+	dialer := &tls.Dialer{Config: config}
 	conn, err := dialer.DialContext(ctx, "tcp", netip.AddrPortFrom(vip, cmp.Or(a.apiPort, apiPort)).String())
 	if err != nil {
 		return err
