@@ -117,8 +117,8 @@ type caFacts struct {
 }
 
 // readCA reads all that is known about an authority.
-func readCA(ctx context.Context, c caCluster, a decide.Authority, now time.Time, tokenLife time.Duration) (caFacts, error) {
-	out := caFacts{Seen: decide.Seen{Authority: a, Now: now, TokenLife: tokenLife}}
+func readCA(ctx context.Context, c caCluster, a decide.Authority, now time.Time) (caFacts, error) {
+	out := caFacts{Seen: decide.Seen{Authority: a, Now: now}}
 	wishes, err := c.Secret(ctx, decide.WishNamespace, decide.WishName)
 	if err != nil {
 		return out, err
@@ -400,7 +400,7 @@ func showCA(ctx context.Context, c caCluster, out io.Writer, output string, now 
 	var reports []caReport
 	var behind []string
 	for _, a := range decide.Authorities() {
-		facts, err := readCA(ctx, c, a, now, tokenLife)
+		facts, err := readCA(ctx, c, a, now)
 		if err != nil {
 			return err
 		}

@@ -36,7 +36,7 @@ type rotateCAFlags struct {
 	caFlags
 	dryRun, yes        bool
 	withoutBackup      bool
-	timeout, tokenLife time.Duration
+	timeout, tokenLife time.Duration // tokenLife is zero in a run if nobody names one
 }
 
 func newCARotate(streams Streams) *cobra.Command {
@@ -63,7 +63,7 @@ those of the other control planes are ready. With one control plane the API is a
 for some seconds each time. Before the old key is dropped, the command ends with code
 3 until no pod uses a token of it: 25 hours, because kubelets renew every token
 within 24. Run it again then. Tokens that programs asked for themselves may live
-longer; name the longest life with --token-life. Secrets with tokens that have no end
+longer; name the longest life with --token-life: later runs know it. Secrets with tokens that have no end
 are listed: somebody has to replace these.
 
 For front-proxy-ca nothing is restarted. Servers that extend the API must follow the
@@ -100,6 +100,9 @@ nothing was changed; 8 not confirmed.`,
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		a, mistake := f.check(args[0])
+		if !cmd.Flags().Changed("token-life") {
+			f.tokenLife = 0
+		}
 		c, err := f.client(cmd.Context(), mistake)
 		if err != nil {
 			return err
@@ -117,7 +120,7 @@ nothing was changed; 8 not confirmed.`,
 	flags.BoolVar(&f.yes, "yes", false, "do not ask before it begins and before the old authority is dropped")
 	withoutBackupFlag(cmd, &f.withoutBackup)
 	flags.DurationVar(&f.timeout, "timeout", f.timeout, "how long to wait for hosts, without the time for answers")
-	flags.DurationVar(&f.tokenLife, "token-life", f.tokenLife, "how long tokens of the old key may be in use")
+	flags.DurationVar(&f.tokenLife, "token-life", f.tokenLife, "how long tokens of the old key may be in use; without it never less than what an earlier run named")
 	return cmd
 }
 
@@ -228,7 +231,9 @@ func (r *caRotation) read(ctx context.Context) (caFacts, error) {
 		}
 		r.cluster = c
 	}
-	return readCA(ctx, r.cluster, r.authority, r.now(), r.tokenLife)
+	f, err := readCA(ctx, r.cluster, r.authority, r.now())
+	f.TokenLife = r.tokenLife
+	return f, err
 }
 
 // show says what would be done.

@@ -63,6 +63,36 @@ func TestAKeyOfTokensIsDroppedWhenNobodyUsesThem(t *testing.T) {
 	})
 }
 
+// Who names a longer life of tokens does so once: each later run, and `ca show`, know it.
+func TestALifeOfTokensIsNamedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCASite(t)
+		run := func(life time.Duration) error {
+			_, _, err := c.rotate(decide.ServiceAccountKey, "", func(f *rotateCAFlags) { f.tokenLife = life })
+			return err
+		}
+		first := run(720 * time.Hour)
+		if codeOf(first) != command.ExitAttention {
+			t.Fatal(first)
+		}
+		time.Sleep(26 * time.Hour)
+		if err := run(0); codeOf(err) != command.ExitAttention || err.Error() != first.Error() {
+			t.Errorf("the next run: %v, want %v", err, first)
+		}
+		var out bytes.Buffer
+		if err := showCA(t.Context(), c, &out, "text", time.Now()); codeOf(err) != command.ExitAttention || !strings.Contains(out.String(), first.Error()) {
+			t.Errorf("%v\n%s\nwant %v", err, out.String(), first)
+		}
+		if err := run(48 * time.Hour); codeOf(err) != command.ExitAttention || err.Error() == first.Error() {
+			t.Errorf("a shorter life that is named: %v", err)
+		}
+		time.Sleep(23 * time.Hour)
+		if err := run(0); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // Wherever the command is interrupted, the next run finishes that rotation and
 // begins no other.
 func TestAnInterruptedRotationOfAnAuthorityGoesOn(t *testing.T) {

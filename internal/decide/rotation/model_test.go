@@ -87,9 +87,9 @@ func text(ids []ID) (out string) {
 func name(i int) string { return fmt.Sprintf("cp-%d", i+1) }
 
 func (w world) seen(a Authority, n int) Seen {
-	s := Seen{Authority: a, Wish: w.wish(), Now: began, TokenLife: time.Hour, Salt: make([]byte, saltBytes)}
+	s := Seen{Authority: a, Wish: w.wish(), Now: began, Salt: make([]byte, saltBytes)}
 	if w.late {
-		s.Now = began.Add(2 * time.Hour)
+		s.Now = began.Add(TokenLife + time.Hour)
 	}
 	if a == FrontProxyCA || a == KubernetesCA {
 		s.Published = list(w.published)

@@ -62,7 +62,8 @@ type Seen struct {
 	Former  []string
 	Restart string
 	Now     time.Time
-	// TokenLife is the longest time for which somebody may go on using a token.
+	// TokenLife is the longest time for which somebody may go on using a token, if an
+	// administrator names it now; zero if he does not.
 	TokenLife time.Duration
 	// Salt is used if a rotation begins.
 	Salt []byte
@@ -125,6 +126,10 @@ func Next(s Seen, begin bool) Step {
 	switch {
 	case !running && cmp.Or(why, s.Clock, s.Etcd, s.Upgrade) != "":
 		return Step{Kind: Refuse, Why: cmp.Or(why, s.Clock, s.Etcd, s.Upgrade)}
+	case running && s.named() != 0 && s.named() != s.Wish.TokenLife:
+		next := s.Wish
+		next.TokenLife = s.named()
+		return Step{Kind: Ask, Wish: next, Why: fmt.Sprintf("tokens of the old key may be in use for %s: later runs know that too", s.named())}
 	case why != "":
 		return Step{Kind: Wait, Why: why}
 	case running:
@@ -137,7 +142,7 @@ func Next(s Seen, begin bool) Step {
 	if step := s.settled(); !step.Begins() || !begin {
 		return step
 	}
-	return s.ask(Wish{Phase: Trust, Salt: s.Salt, Began: s.Now.UTC().Truncate(time.Second)})
+	return s.ask(Wish{Phase: Trust, Salt: s.Salt, Began: s.Now.UTC().Truncate(time.Second), TokenLife: s.named()})
 }
 
 // goOn decides about a rotation that is under way.
@@ -229,6 +234,15 @@ func (s Seen) published() Step {
 	return Step{}
 }
 
+// named returns the life of tokens that is named now, zero for none. Only the key of service
+// accounts signs tokens.
+func (s Seen) named() time.Duration {
+	if s.Authority != ServiceAccountKey {
+		return 0
+	}
+	return s.TokenLife
+}
+
 // signed decides when the old authority goes, once nobody signs with it.
 func (s Seen) signed() Step {
 	next := s.Wish
@@ -237,7 +251,7 @@ func (s Seen) signed() Step {
 		return Step{Kind: Ask, Wish: next, Why: "every control plane signs with the new authority"}
 	}
 	if s.Authority == ServiceAccountKey {
-		until := next.Signed.Add(s.TokenLife)
+		until := next.Signed.Add(cmp.Or(s.named(), next.tokenLife()))
 		switch {
 		case s.Now.Before(until):
 			return Step{Kind: Hold, Why: fmt.Sprintf("tokens of the old key may be in use until %s; run the command again then", until.UTC().Format(time.RFC3339))}

@@ -93,6 +93,10 @@ type Wish struct {
 	// which on nothing is signed by the old authority.
 	Trusted time.Time `json:"trusted,omitzero"`
 	Signed  time.Time `json:"signed,omitzero"`
+	// TokenLife is the life of tokens of the old key that an administrator named last, zero
+	// if none did: a later run, or a page, does not know it otherwise. Releases of before
+	// this field lose it when they write the wish.
+	TokenLife time.Duration `json:"tokenLife,omitzero"`
 }
 
 // Name tells one rotation from others, and does not reveal the salt.

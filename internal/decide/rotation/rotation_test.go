@@ -11,7 +11,7 @@ import (
 // at returns what is seen of two control planes that have these files in use, each
 // as its trusted authorities, a slash, and the one that it shows.
 func at(w Wish, hosts ...string) Seen {
-	s := Seen{Authority: ServiceAccountKey, Wish: w, Now: began.Add(time.Minute), TokenLife: 25 * time.Hour, Salt: slices.Repeat([]byte{7}, saltBytes)}
+	s := Seen{Authority: ServiceAccountKey, Wish: w, Now: began.Add(time.Minute), Salt: slices.Repeat([]byte{7}, saltBytes)}
 	for i, h := range hosts {
 		trusts, shows, _ := strings.Cut(h, "/")
 		r := &Report{Of: w.Name(), Trusts: list(trusts), Signs: list(shows)[0]}
@@ -58,10 +58,17 @@ func signedAt(t time.Time) Wish {
 	return w
 }
 
+// lasting returns a wish in which a life of tokens was named.
+func lasting(life time.Duration, w Wish) Wish {
+	w.TokenLife = life
+	return w
+}
+
 func TestWhatIsTheNextStepOfARotation(t *testing.T) {
 	in := func(s Seen, change func(*Seen)) Seen { change(&s); return s }
 	needs := func(s *Seen) { s.Authority, s.Etcd = EtcdCA, "etcd could not do without cp-1 now: cp-2 is absent" }
 	long := began.Add(-30 * time.Hour)
+	names := func(life time.Duration) func(*Seen) { return func(s *Seen) { s.TokenLife = life } }
 	for what, c := range map[string]struct {
 		seen  Seen
 		begin bool
@@ -76,6 +83,12 @@ func TestWhatIsTheNextStepOfARotation(t *testing.T) {
 		"one signs":                     {at(wished(Sign, "cp-2"), "on/o", "no/n"), false, "ask sign cp-1: waiting for cp-1 to sign with the new authority"},
 		"all sign":                      {at(wished(Sign, "cp-1"), "no/n", "no/n"), false, "ask sign cp-1 signed: every control plane signs with the new authority"},
 		"tokens live on":                {at(signedAt(began), "no/n", "no/n"), false, "hold: tokens of the old key may be in use until 2026-11-24T19:00:00Z; run the command again then"},
+		"a longer life was named":       {at(lasting(720*time.Hour, signedAt(long)), "no/n", "no/n"), false, "hold: tokens of the old key may be in use until 2026-12-22T12:00:00Z; run the command again then"},
+		"a shorter life was named":      {at(lasting(time.Hour, signedAt(began)), "no/n", "no/n"), false, "hold: tokens of the old key may be in use until 2026-11-24T19:00:00Z; run the command again then"},
+		"a shorter life is named":       {in(at(lasting(2*time.Hour, signedAt(began.Add(-3*time.Hour))), "no/n", "no/n"), names(2*time.Hour)), false, "ask drop cp-2 signed drops: waiting for cp-2 to drop the old authority"},
+		"a life is named at last":       {in(at(signedAt(long), "no/n", "no/n"), names(720*time.Hour)), false, "ask sign cp-2 signed: tokens of the old key may be in use for 720h0m0s: later runs know that too"},
+		"and one of them is away":       {in(at(wished(Trust, "cp-1"), "on/o", "o/o"), func(s *Seen) { names(time.Hour)(s); s.Hosts[1].Ready = false }), false, "ask trust cp-1: tokens of the old key may be in use for 1h0m0s: later runs know that too"},
+		"a CA has no tokens":            {in(kubernetes(wished(Trust, "cp-1"), "o/o", "o/o"), names(time.Hour)), false, "wait: waiting for cp-1 to trust the new authority beside the old one"},
 		"tokens are gone":               {at(signedAt(long), "no/n", "no/n"), false, "ask drop cp-2 signed drops: waiting for cp-2 to drop the old authority"},
 		"one dropped it":                {at(wished(Drop, "cp-2"), "no/n", "n/n"), false, "ask drop cp-1: waiting for cp-1 to drop the old authority"},
 		"all dropped it":                {at(wished(Drop, "cp-1"), "n/n", "n/n"), false, "ask done : the rotation is complete"},
@@ -202,11 +215,32 @@ func TestWhatAHostChangesNext(t *testing.T) {
 	}
 }
 
+// A life of tokens that is named at the begin is in the wish; what was named is not lost later.
+func TestTheLifeOfTokensThatWasNamedStaysInTheWish(t *testing.T) {
+	s := at(Wish{}, "o/o", "o/o")
+	s.TokenLife = 720 * time.Hour
+	if got := Next(s, true); got.Kind != Ask || got.Wish.TokenLife != s.TokenLife {
+		t.Errorf("%+v", got)
+	}
+	for _, c := range []Seen{
+		at(lasting(720*time.Hour, wished(Trust, "cp-1")), "on/o", "o/o"),
+		at(lasting(720*time.Hour, wished(Sign, "cp-1")), "no/n", "no/n"),
+		at(lasting(720*time.Hour, signedAt(began.Add(-721*time.Hour))), "no/n", "no/n"),
+	} {
+		if got := Next(c, false); got.Kind != Ask || got.Wish.TokenLife != 720*time.Hour {
+			t.Errorf("%+v", got)
+		}
+	}
+}
+
 func TestAWishIsReadAsItWasWritten(t *testing.T) {
-	w := signedAt(began.Add(time.Hour))
+	w := lasting(time.Hour, signedAt(began.Add(time.Hour)))
 	got, err := ParseWish([]byte(w.String()))
 	if err != nil || got.String() != w.String() || got.Name() != w.Name() || len(w.Name()) != 16 {
 		t.Errorf("%s, want %s: %v", got, w, err)
+	}
+	if text := signedAt(began).String(); strings.Contains(text, "tokenLife") { // as earlier releases write it
+		t.Error(text)
 	}
 	if got, err := ParseWish(nil); err != nil || got.Phase != "" || got.Name() != "" || got.Running() {
 		t.Errorf("nothing: %s %v", got, err)

@@ -189,7 +189,7 @@ func TestInEveryStateOfTwoHostsARotationKeepsItsRules(t *testing.T) {
 								if hindrance > 7 && authority != KubernetesCA {
 									continue
 								}
-								s := Seen{Authority: authority, Wish: world{phase: phase, turn: turn}.wish(), Now: began, TokenLife: 25 * time.Hour, Salt: slices.Repeat([]byte{7}, saltBytes)}
+								s := Seen{Authority: authority, Wish: world{phase: phase, turn: turn}.wish(), Now: began, Salt: slices.Repeat([]byte{7}, saltBytes)}
 								if s.Wish.Signed = signed; authority == KubernetesCA && phase != "" {
 									s.Wish.Trusted = signed
 								}
@@ -304,7 +304,7 @@ func brokenBy(s Seen, begin bool, step Step) []string {
 		rule(before.Phase == Drop && len(behind) == 0 && step.Keep == newKey && len(s.Published) > 1, "the old one is taken from the API once nobody trusts it")
 	}
 	if step.Kind == Hold {
-		late := before.Signed.Add(s.TokenLife).After(s.Now)
+		late := before.Signed.Add(TokenLife).After(s.Now)
 		rule(spreads && before.Phase == Trust && s.Former != nil && strings.Contains(step.Why, s.Former[0]) || s.Authority == ServiceAccountKey && before.Phase == Sign && !before.Signed.IsZero() && (late || s.Absent != nil || s.Tokens != nil), "only tokens are waited for by the clock")
 		for _, name := range append(slices.Clone(s.Absent), s.Tokens...) {
 			rule(late || strings.Contains(step.Why, name), "who may hold an old token is named")
@@ -330,7 +330,7 @@ func brokenBy(s Seen, begin bool, step Step) []string {
 	case Drop:
 		rule(!spreads || !s.Now.Before(before.Signed.Add(spread)), "who follows its certificate has read it before the old one is dropped")
 		rule(before.Phase == Sign && !before.Signed.IsZero() && after.Signed.Equal(before.Signed), "it is dropped once it was written down that nobody signs by it")
-		rule(s.Authority != ServiceAccountKey || !s.Now.Before(before.Signed.Add(s.TokenLife)) && s.Absent == nil && s.Tokens == nil, "no token of it is left")
+		rule(s.Authority != ServiceAccountKey || !s.Now.Before(before.Signed.Add(TokenLife)) && s.Absent == nil && s.Tokens == nil, "no token of it is left")
 	case Done:
 		rule(s.Stale == nil && !s.StaleInfo || !spreads, "it is over once pods and hosts that join know the new one alone")
 		rule(before.Phase == Drop && after.Turn == "" && len(s.Published) < 2, "it is over once nobody trusts the old one, and the API does not publish it")

@@ -41,6 +41,10 @@ const unfinished = 2 * time.Hour
 // minutes.
 const TokenLife = 25 * time.Hour
 
+// tokenLife returns for how long tokens of the old key may be in use, for whoever names nothing
+// else: never less than a pod may use one.
+func (w Wish) tokenLife() time.Duration { return max(w.TokenLife, TokenLife) }
+
 // Late returns from when on people should look at a rotation, zero if none is under
 // way. The old key of service accounts stays until no token of it is used.
 func (w Wish) Late(a Authority) time.Time {
@@ -54,7 +58,7 @@ func (w Wish) Late(a Authority) time.Time {
 		}
 	}
 	if a == ServiceAccountKey && !w.Signed.IsZero() {
-		last = last.Add(TokenLife)
+		last = last.Add(w.tokenLife())
 	}
 	return last.Add(unfinished)
 }
@@ -141,7 +145,7 @@ func underWay(a Authority, lead Report, hosts []Host) string {
 	case len(behind) > 0:
 		return fmt.Sprintf("%s is next, and the command has not given it its turn", behind[0])
 	case a == ServiceAccountKey && lead.Phase == Sign:
-		return "every control plane signs with the new key; the command drops the old one 25 hours later"
+		return "every control plane signs with the new key; the command drops the old one once no token of it can be in use: holdfast ca show"
 	}
 	return "every host has done this phase, and the command has not begun the next one"
 }

@@ -65,7 +65,7 @@ func TestWhatPeopleAreToldOfARotation(t *testing.T) {
 		"for hours":              {later, []Said{says("cp-1", EtcdCA, Trust, "cp-1", "o/o"), says("cp-2", EtcdCA, Trust, "cp-1", "o/o")}, "etcd-ca trust late waiting for cp-1 to trust the new authority beside the old one"},
 		"the next has no turn":   {soon, []Said{says("cp-1", EtcdCA, Trust, "cp-1", "on/o"), says("cp-2", EtcdCA, Trust, "cp-1", "o/o")}, "etcd-ca trust cp-2 is next, and the command has not given it its turn"},
 		"all have done it":       {soon, []Said{says("cp-1", EtcdCA, Sign, "cp-2", "no/n"), says("cp-2", EtcdCA, Sign, "cp-2", "no/n")}, "etcd-ca sign every host has done this phase, and the command has not begun the next one"},
-		"tokens live on":         {soon, []Said{says("cp-1", ServiceAccountKey, Sign, "cp-1", "no/n")}, "service-account-key sign every control plane signs with the new key; the command drops the old one 25 hours later"},
+		"tokens live on":         {soon, []Said{says("cp-1", ServiceAccountKey, Sign, "cp-1", "no/n")}, "service-account-key sign every control plane signs with the new key; the command drops the old one once no token of it can be in use: holdfast ca show"},
 		"a host is away":         {soon, []Said{says("cp-1", EtcdCA, Sign, "cp-1", "no/n"), says("cp-2", EtcdCA, Trust, "cp-2", "on/o").change(away)}, "etcd-ca sign waiting for cp-2, not ready"},
 		"its words are old":      {soon, []Said{says("cp-1", EtcdCA, Done, "", "n/n"), says("cp-2", EtcdCA, Drop, "cp-2", "no/n").change(away)}, ""},
 		"a person boots it":      {soon, []Said{says("cp-1", KubernetesCA, Trust, "cp-1", "o/o").change(problem), says("cp-2", KubernetesCA, Trust, "cp-1", "o/o")}, "kubernetes-ca trust waiting for cp-1 to trust the new authority beside the old one; cp-1: kubelet reads it when it starts: holdfast host reboot cp-1"},
@@ -102,6 +102,8 @@ func TestSinceWhenARotationTakesLongerThanItShould(t *testing.T) {
 		"all trust it":     {trustedAt(step), KubernetesCA, step.Add(2 * time.Hour)},
 		"all sign with it": {signedAt(step), EtcdCA, step.Add(2 * time.Hour)},
 		"tokens live on":   {signedAt(step), ServiceAccountKey, step.Add(27 * time.Hour)},
+		"a longer life":    {lasting(720*time.Hour, signedAt(step)), ServiceAccountKey, step.Add(722 * time.Hour)},
+		"a shorter life":   {lasting(time.Hour, signedAt(step)), ServiceAccountKey, step.Add(27 * time.Hour)},
 		"none is signed":   {wished(Sign, "cp-1"), ServiceAccountKey, began.Add(2 * time.Hour)},
 	} {
 		if c.wish.Phase != Done {
