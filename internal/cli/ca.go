@@ -161,18 +161,30 @@ func (f *caFacts) readWork(ctx context.Context, c caCluster, nodes []state.Node)
 		return err
 	}
 	held := hold.Of(state.Known(record[annotation.RecordKey]), nil)
+	others, err := othersAtWork(ctx, c, f.Authority, nodes, f.Now)
+	f.Upgrade, f.AtWork = cmp.Or(held.Rewrite, others), cmp.Or(held.Away, others)
+	return err
+}
+
+// workOnHosts is what says which hosts come and go.
+type workOnHosts interface {
+	ConfigMap(ctx context.Context, namespace, name string) (map[string]string, error)
+	BootstrapTokens(ctx context.Context) ([]joining.Token, error)
+}
+
+// othersAtWork says which plan for the control planes is in force, or which host is being installed
+// with what the others have now; empty for none.
+func othersAtWork(ctx context.Context, c workOnHosts, a decide.Authority, nodes []state.Node, now time.Time) (string, error) {
 	lock, err := c.ConfigMap(ctx, replace.LockNamespace, replace.LockName)
 	if err != nil {
-		return err
+		return "", err
 	}
 	tokens, err := c.BootstrapTokens(ctx)
 	var let []decide.Newcomer
 	for _, t := range tokens {
 		let = append(let, decide.Newcomer{Name: t.Host, Control: t.Role == state.RoleMaster, Token: t.ID, Ends: t.Expires})
 	}
-	others := cmp.Or(replace.InForce(lock), decide.Joining(f.Authority, let, nodes, f.Now))
-	f.Upgrade, f.AtWork = cmp.Or(held.Rewrite, others), cmp.Or(held.Away, others)
-	return err
+	return cmp.Or(replace.InForce(lock), decide.Joining(a, let, nodes, now)), err
 }
 
 // readClock compares this machine's clock with those of control planes.

@@ -6,13 +6,14 @@ import (
 	"io"
 	"strconv"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast/holdfast/internal/cli/command"
 	"github.com/holdfast/holdfast/internal/cli/place"
 	"github.com/holdfast/holdfast/internal/decide/encryption"
-	"github.com/holdfast/holdfast/internal/decide/noderole"
+	authorities "github.com/holdfast/holdfast/internal/decide/rotation"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -44,7 +45,7 @@ func (f *encryptionFlags) register(cmd *cobra.Command) {
 // encryptionCluster is the cluster as both commands read and change it.
 type encryptionCluster interface {
 	Nodes(ctx context.Context) ([]state.Node, error)
-	ConfigMap(ctx context.Context, namespace, name string) (map[string]string, error)
+	workOnHosts
 	SwapConfigMap(ctx context.Context, namespace, name string, before, after map[string]string) error
 }
 
@@ -68,17 +69,23 @@ func readKeys(ctx context.Context, c encryptionCluster) (keysSeen, error) {
 	}
 	s.Rewritten, _ = strconv.Atoi(wish[encryption.WishRewritten]) // anything else counts as none
 	nodes, err := c.Nodes(ctx)
+	if err != nil {
+		return s, err
+	}
+	said := map[string]string{}
 	for _, n := range nodes {
-		// A host that is joining has an API server before its control-plane label.
-		if !n.ControlPlane() && n.Labels[noderole.Claim] != string(state.RoleMaster) {
-			continue
-		}
-		h := encryption.Host{Name: n.Name, Ready: n.Ready}
-		if loaded, err := encryption.Parse(n.Annotations[state.AnnotationEncryption]); err == nil {
-			h.Loaded = loaded
+		said[n.Name] = n.Annotations[state.AnnotationEncryption]
+	}
+	hosts, _ := authorities.HostsOf(nodes, authorities.ServiceAccountKey) // any authority: all know how many there are
+	for _, of := range hosts {
+		h := encryption.Host{Name: of.Name, Ready: of.Ready, ControlPlanes: of.ControlPlanes}
+		if loaded, kept, err := encryption.ParseTold(said[of.Name]); err == nil {
+			h.Loaded, h.Kept = loaded, kept
 		}
 		s.Hosts = append(s.Hosts, h)
 	}
+	// Control planes alone get keys, as they get the key of service accounts.
+	s.AtWork, err = othersAtWork(ctx, c, authorities.ServiceAccountKey, nodes, time.Now())
 	return s, err
 }
 
@@ -133,10 +140,11 @@ func newEncryptionStatus(streams Streams) *cobra.Command {
 		Short: "Show which keys are wanted and which each API server has",
 		Long: `Shows the numbers of the keys that every API server must have, and of the keys that
 each API server reports as loaded. It writes with the first one. Two numbers mean
-that a rotation is in progress.
+that a rotation is in progress, or that a host keeps a key with which it wrote after
+the others had dropped it: 'holdfast encryption rotate' ends either.
 
 Exit codes: 0 all have the same single key; 3 a rotation is in progress, a host is
-behind or does not report; 1 it failed; 2 wrong usage.`,
+behind, is missing or does not report; 1 it failed; 2 wrong usage.`,
 		Example: `  holdfast encryption status
   holdfast encryption status -o json`,
 		Args: cobra.NoArgs,

@@ -37,11 +37,12 @@ one before as done: all can read the new key; all write with it; everything stor
 rewritten unchanged; the old key is dropped. That takes about five minutes, because an
 API server reloads its keys once a minute. No API server is restarted.
 
-The command refuses while a control plane is absent, is being installed, or does not
-report its keys: nothing may be written that a control plane cannot read. It begins
+The command refuses while a control plane is absent, has no Node, is being installed,
+or does not report its keys, and while a plan replaces, adds or takes out one: nothing
+may be written that a control plane cannot read. A host that goes away, or comes, in
+the middle holds the rotation where it is. It begins
 with a good backup that is at most four hours old. If there is none it takes one
-first, and is refused if that fails. Do not install a control plane while the command
-runs. You may interrupt it at any time and run it again to continue; until then the
+first, and is refused if that fails. You may interrupt it at any time and run it again to continue; until then the
 cluster works with both keys.
 
 Use it if somebody may have seen a control plane's files, or if a policy demands it.
@@ -142,8 +143,8 @@ func (r *keyRotation) prepare(ctx context.Context) (settled encryption.Step, beg
 		return settled, false, err
 	}
 	settled = encryption.Next(first.Seen, false)
-	if settled.Kind == encryption.Refuse {
-		return settled, false, coded(command.ExitRefused, "refused, nothing was changed: %s", settled.Why)
+	if step := encryption.Next(first.Seen, true); step.Kind == encryption.Refuse {
+		return settled, false, coded(command.ExitRefused, "refused, nothing was changed: %s", step.Why)
 	}
 	if begin = settled.Kind == encryption.Done; begin {
 		err = r.backup.before(ctx, r.cluster, time.Now)
@@ -156,7 +157,11 @@ func (r *keyRotation) prepare(ctx context.Context) (settled encryption.Step, beg
 func (r *keyRotation) do(ctx context.Context, s keysSeen, step encryption.Step) error {
 	switch step.Kind {
 	case encryption.Ask:
-		return r.ask(ctx, s, step.Keys, s.Rewritten)
+		rewritten := s.Rewritten
+		if step.Again {
+			rewritten = 0
+		}
+		return r.ask(ctx, s, step.Keys, rewritten)
 	case encryption.Rewrite:
 		written := 0
 		for _, kind := range apiserver.Encrypted {

@@ -14,7 +14,10 @@ import (
 
 	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/decide/encryption"
+	"github.com/holdfast/holdfast/internal/decide/joining"
 	"github.com/holdfast/holdfast/internal/decide/noderole"
+	"github.com/holdfast/holdfast/internal/decide/replace"
+	authorities "github.com/holdfast/holdfast/internal/decide/rotation"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -33,11 +36,20 @@ type keyCluster struct {
 	told         func(c *keyCluster)
 	// take takes a backup of the site.
 	take func(ctx context.Context) error
+	// lock is the plan for control planes that is in force, joins the tokens of hosts that
+	// are being installed.
+	lock  map[string]string
+	joins []joining.Token
 }
 
-func (c *keyCluster) ConfigMap(context.Context, string, string) (map[string]string, error) {
+func (c *keyCluster) ConfigMap(_ context.Context, _, name string) (map[string]string, error) {
+	if name == replace.LockName {
+		return maps.Clone(c.lock), nil
+	}
 	return maps.Clone(c.wish), nil
 }
+
+func (c *keyCluster) BootstrapTokens(context.Context) ([]joining.Token, error) { return c.joins, nil }
 
 func (c *keyCluster) SwapConfigMap(_ context.Context, namespace, name string, before, after map[string]string) error {
 	if err := c.failed; err != nil {
@@ -74,7 +86,9 @@ func (c *keyCluster) rewrite(_ context.Context, kind string) (int, error) {
 func encryptingNode(name, keys string) state.Node {
 	n := state.Node{Name: name, Ready: true, Labels: map[string]string{state.LabelControlPlane: ""}}
 	if keys != "" {
-		n.Annotations = map[string]string{state.AnnotationEncryption: keys}
+		n.Annotations = map[string]string{
+			state.AnnotationEncryption: keys, state.AnnotationTrust: state.FormatAnnotation(authorities.Reports{ControlPlanes: 2}),
+		}
 	}
 	return n
 }
@@ -167,6 +181,9 @@ func TestARotationIsRefusedWhereAControlPlaneCouldBeLeftBehind(t *testing.T) {
 		"one is away":            {func(c *keyCluster) { c.nodes[1].Ready = false }, "cp-2 not ready"},
 		"one does not say":       {func(c *keyCluster) { c.nodes[1].Annotations = nil }, "cp-2 does not report"},
 		"one is being installed": {func(c *keyCluster) { c.nodes[2].Labels[noderole.Claim] = string(state.RoleMaster) }, "worker-1 does not report"},
+		"one has no Node":        {func(c *keyCluster) { c.nodes = slices.Delete(c.nodes, 1, 2) }, "refused, nothing was changed: only 1 of 2 control planes have a Node"},
+		"a third one comes":      {func(c *keyCluster) { c.lock = widens }, "refused, nothing was changed: the plan p1 of root brings cp-3 as the third control plane"},
+		"one comes":              {func(c *keyCluster) { c.joins = joins("cp-3") }, "refused, nothing was changed: cp-3 is being installed"},
 		"they differ":            {func(c *keyCluster) { c.nodes[1] = encryptingNode("cp-2", "3") }, "cp-2 key 3"},
 	} {
 		cluster := newKeyCluster()
@@ -196,6 +213,63 @@ func TestAHostThatGoesAwayInTheMiddleHoldsTheRotation(t *testing.T) {
 		report, said, err := c.rotate(t, time.Hour)
 		if err != nil || !slices.Equal(report.Wanted, []int{2}) || during != 1 {
 			t.Errorf("%+v %v, %d wishes while it was away\n%s", report, err, during, said)
+		}
+	})
+}
+
+// The Node of a host that is off goes away, or a host comes: it may have the keys of that moment.
+func TestAHostWithoutANodeHoldsTheRotation(t *testing.T) {
+	for what, change := range map[string]func(c *keyCluster, there bool){
+		"its Node is deleted": func(c *keyCluster, there bool) {
+			if c.nodes = c.nodes[:1]; there {
+				c.nodes = append(c.nodes, encryptingNode("cp-2", c.wish["keys"]))
+			}
+		},
+		"a plan": func(c *keyCluster, there bool) {
+			if c.lock = widens; there {
+				c.lock = nil
+			}
+		},
+		"a bare machine": func(c *keyCluster, there bool) {
+			if c.joins = joins("cp-3"); there {
+				c.joins = nil
+			}
+		},
+	} {
+		for after := 1; after < len(wholeRotation); after++ {
+			synctest.Test(t, func(t *testing.T) {
+				c, looks := newKeyCluster(), 0
+				c.told = func(c *keyCluster) {
+					if len(c.puts) < after || looks > 100 {
+						return
+					}
+					if looks++; len(c.puts) != after {
+						t.Errorf("%s after %d wishes: %q", what, after, c.puts)
+					}
+					change(c, looks > 100)
+				}
+				report, said, err := c.rotate(t, time.Hour)
+				if err != nil || !slices.Equal(report.Wanted, []int{2}) || looks != 101 {
+					t.Errorf("%s after %d wishes: %+v %v, %d looks\n%s", what, after, report, err, looks, said)
+				}
+			})
+		}
+	}
+}
+
+// A host came with an older key, and wrote with it: the command mends that and begins no rotation.
+func TestAKeyThatOneHostKeepsIsReadByAllAgainAndRewritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newKeyCluster()
+		c.nodes[0], c.nodes[1] = encryptingNode("cp-1", "2"), encryptingNode("cp-2", "2,1 kept")
+		c.wish, c.looks = map[string]string{"keys": "2", "rewritten": "2"}, -1000
+		s, err := readKeys(t.Context(), c)
+		if step := encryption.Next(s.Seen, false); err != nil || !strings.Contains(step.Why, "cp-2 may have written with key 1") {
+			t.Fatalf("%v %+v", err, step)
+		}
+		report, said, err := c.rotate(t, time.Hour)
+		if err != nil || !slices.Equal(report.Wanted, []int{2}) || !slices.Equal(c.puts, wholeRotation[1:]) || len(c.wrote) != 2 {
+			t.Errorf("%+v %v, wished were %q, written %q\n%s", report, err, c.puts, c.wrote, said)
 		}
 	})
 }

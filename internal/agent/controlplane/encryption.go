@@ -70,7 +70,7 @@ func (k *keyring) step(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	have, err := k.present()
+	have, kept, err := k.present()
 	switch {
 	case err != nil && wish == nil:
 		return err
@@ -81,28 +81,33 @@ func (k *keyring) step(ctx context.Context) error {
 			return err
 		}
 	}
-	file, err := apiserver.Encryption(k.secret, wish)
+	want, keeps := encryption.Follow(have, kept, wish)
+	file, err := apiserver.Encryption(k.secret, want)
 	if err != nil {
 		return err
+	}
+	if keeps {
+		file = apiserver.Keeping(file)
 	}
 	wrote, err := host.WriteFiles(k.root, []state.File{file})
 	if err != nil {
 		return err
 	}
 	if len(wrote) > 0 {
-		k.log.Info("the API server gets other keys for secrets in etcd", "keys", wish, "before", have)
+		k.log.Info("the API server gets other keys for secrets in etcd", "keys", want, "before", have)
 	}
-	return k.tell(ctx, api, file.Data, wish)
+	return k.tell(ctx, api, file.Data, encryption.Told(want, keeps))
 }
 
-// present returns the key numbers in the file. Somebody may have removed or
-// changed it.
-func (k *keyring) present() (encryption.Keys, error) {
+// present returns the key numbers in the file, and whether the last one is kept. Somebody
+// may have removed or changed it.
+func (k *keyring) present() (have encryption.Keys, kept bool, err error) {
 	data, err := os.ReadFile(filepath.Join(k.root, apiserver.EncryptionPath))
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	return apiserver.Numbers(data)
+	have, err = apiserver.Numbers(data)
+	return have, apiserver.Keeps(data), err
 }
 
 // wished returns the wanted keys, or nil if nobody has asked for any yet.
@@ -116,7 +121,7 @@ func wished(ctx context.Context, api keyAPI) (encryption.Keys, error) {
 
 // tell publishes the keys that the API server has, when they changed and again
 // every tellAnew looks: the node may have been made anew.
-func (k *keyring) tell(ctx context.Context, api keyAPI, data []byte, have encryption.Keys) error {
+func (k *keyring) tell(ctx context.Context, api keyAPI, data []byte, have string) error {
 	digest := fmt.Sprintf("sha256:%x", sha256.Sum256(data))
 	if k.looks++; k.told == digest && k.looks < tellAnew {
 		return nil
@@ -127,7 +132,7 @@ func (k *keyring) tell(ctx context.Context, api keyAPI, data []byte, have encryp
 			return err // it has not read the file yet
 		}
 	}
-	if err := api.Annotate(ctx, k.node, state.AnnotationEncryption, have.String()); err != nil {
+	if err := api.Annotate(ctx, k.node, state.AnnotationEncryption, have); err != nil {
 		return err
 	}
 	k.told, k.looks = digest, 0
@@ -138,7 +143,7 @@ func (k *keyring) tell(ctx context.Context, api keyAPI, data []byte, have encryp
 // that joins. If the file cannot be read, these are the site's own, from the
 // first day.
 func presentKeys(root string, id site.Identity) []int {
-	have, err := (&keyring{root: root}).present()
+	have, _, err := (&keyring{root: root}).present()
 	if err != nil {
 		return id.EncryptionKeys
 	}

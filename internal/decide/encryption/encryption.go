@@ -75,9 +75,13 @@ func Accept(have, wish Keys) error {
 type Host struct {
 	Name  string
 	Ready bool
+	// ControlPlanes is the number of which the host knows, zero if it does not say.
+	ControlPlanes int
 	// Loaded holds the keys that its API server has; nil if it has not published
 	// them.
 	Loaded Keys
+	// Kept is true if the last of them is one that the host keeps though nobody wants it.
+	Kept bool
 }
 
 // Seen holds the facts that Next decides from.
@@ -89,6 +93,9 @@ type Seen struct {
 	// never.
 	Rewritten int
 	Hosts     []Host
+	// AtWork says which other work holds the keys as they are, such as a control plane that
+	// comes with those of now; empty without.
+	AtWork string
 }
 
 // Kind names a step.
@@ -112,6 +119,8 @@ const (
 type Step struct {
 	Kind Kind
 	Keys Keys
+	// Again is true for a wish after which everything is rewritten, though it was before.
+	Again bool
 	// Why explains the step to people.
 	Why string
 }
@@ -135,24 +144,41 @@ func (s Seen) Agreed() Keys {
 //
 // The wish changes only while every control plane is there and has loaded the
 // previous one. So the cluster goes on by at most one step while a control plane
-// is away, and that host can still read everything when it comes back.
+// is away, and that host can still read everything when it comes back. A host without a
+// Node counts as away: it may have an earlier wish. So may one that is being installed.
 func Next(s Seen, begin bool) Step {
-	if why := away(s.Hosts); why != "" {
+	if why := s.away(); why != "" {
 		return Step{Kind: Refuse, Why: why}
 	}
+	step := s.next(begin)
+	if changes := step.Kind == Ask || step.Kind == Rewrite; changes && s.AtWork != "" {
+		return Step{Kind: Refuse, Why: s.AtWork}
+	}
+	return step
+}
+
+// next decides the next step of control planes that are all there.
+func (s Seen) next(begin bool) Step {
 	now := s.Agreed()
 	if !now.valid() {
 		return Step{Kind: Refuse, Why: "the control planes do not agree on valid keys: " + list(s.Hosts)}
 	}
 	var late []string
-	for _, h := range s.Hosts {
-		if !slices.Equal(h.Loaded, now) {
+	var keeps *Host
+	for i, h := range s.Hosts {
+		switch {
+		case h.Kept && len(now) == 1 && len(h.Loaded) == 2 && h.Loaded[0] == now[0]:
+			keeps = &s.Hosts[i]
+		case h.Kept || !slices.Equal(h.Loaded, now):
 			late = append(late, h.Name)
 		}
 	}
 	switch {
 	case len(late) > 0:
 		return Step{Kind: Wait, Keys: now, Why: fmt.Sprintf("waiting for the API servers of %s to load: %s", strings.Join(late, " and "), words(now))}
+	case keeps != nil:
+		return Step{Kind: Ask, Keys: slices.Clone(keeps.Loaded), Again: true, Why: fmt.Sprintf(
+			"%s may have written with %s, which the others have dropped: every host must be able to read it, and everything is rewritten", keeps.Name, words(keeps.Loaded[1:]))}
 	case len(now) == 1 && !begin:
 		return Step{Kind: Done, Keys: now, Why: "all have " + words(now) + " and no other key"}
 	case len(now) == 1:
@@ -169,12 +195,14 @@ func Next(s Seen, begin bool) Step {
 
 // away says which control planes are missing for a change of keys, empty if
 // none.
-func away(hosts []Host) string {
-	if len(hosts) == 0 {
+func (s Seen) away() string {
+	if len(s.Hosts) == 0 {
 		return "no control plane is known"
 	}
 	var gone, silent []string
-	for _, h := range hosts {
+	of := 0
+	for _, h := range s.Hosts {
+		of = max(of, h.ControlPlanes)
 		switch {
 		case !h.Ready:
 			gone = append(gone, h.Name)
@@ -187,6 +215,10 @@ func away(hosts []Host) string {
 		return strings.Join(gone, " and ") + " not ready: an absent control plane could not read what the others write; bring it back, or if it is gone for good: holdfast host replace " + strings.Join(gone, "; holdfast host replace ")
 	case len(silent) > 0:
 		return strings.Join(silent, " and ") + " does not report the keys of its API server: the cluster was installed before encryption existed, the host is being installed, or its agent is not running"
+	case of == 0:
+		return "no control plane says how many the site has: their agents are not running, or do not read the wishes for authorities (holdfast ca show)"
+	case len(s.Hosts) < of:
+		return fmt.Sprintf("only %d of %d control planes have a Node: the other one may come back with earlier keys; bring it back, or if it is gone for good: holdfast host replace NAME", len(s.Hosts), of)
 	}
 	return ""
 }

@@ -14,7 +14,7 @@ type keys = encryption.Keys
 func hosts(loaded ...keys) []encryption.Host {
 	var out []encryption.Host
 	for i, k := range loaded {
-		out = append(out, encryption.Host{Name: fmt.Sprintf("cp-%d", i+1), Ready: true, Loaded: k})
+		out = append(out, encryption.Host{Name: fmt.Sprintf("cp-%d", i+1), Ready: true, ControlPlanes: len(loaded), Loaded: k})
 	}
 	return out
 }
@@ -22,6 +22,13 @@ func hosts(loaded ...keys) []encryption.Host {
 func TestWhatIsNext(t *testing.T) {
 	gone := hosts(keys{1}, keys{1})
 	gone[1].Ready = false
+	without := func(k keys) []encryption.Host { return hosts(k, k)[:1] }
+	mute := hosts(keys{1}, keys{1})
+	mute[0].ControlPlanes, mute[1].ControlPlanes = 0, 0
+	keeps := hosts(keys{2}, keys{2, 1})
+	keeps[1].Kept = true
+	still := hosts(keys{2, 1}, keys{2, 1})
+	still[1].Kept = true
 	for name, c := range map[string]struct {
 		seen  encryption.Seen
 		begin bool
@@ -48,6 +55,18 @@ func TestWhatIsNext(t *testing.T) {
 		"a host is being installed":           {encryption.Seen{Wish: keys{1}, Hosts: hosts(keys{1}, nil)}, true, encryption.Refuse, nil, "cp-2 does not report"},
 		"nobody is there":                     {encryption.Seen{Wish: keys{1}}, true, encryption.Refuse, nil, "no control plane"},
 		"they do not agree and nobody wished": {encryption.Seen{Hosts: hosts(keys{1}, keys{2})}, true, encryption.Refuse, nil, "cp-1 key 1, cp-2 key 2"},
+		"one has no Node":                     {encryption.Seen{Wish: keys{1}, Hosts: without(keys{1})}, true, encryption.Refuse, nil, "only 1 of 2 control planes have a Node"},
+		"its Node went, and all read it":      {encryption.Seen{Wish: keys{1, 2}, Hosts: without(keys{1, 2})}, false, encryption.Refuse, nil, "only 1 of 2 control planes have a Node"},
+		"its Node went, and all write it":     {encryption.Seen{Wish: keys{2, 1}, Hosts: without(keys{2, 1})}, false, encryption.Refuse, nil, "only 1 of 2 control planes have a Node"},
+		"its Node went, all is rewritten":     {encryption.Seen{Wish: keys{2, 1}, Rewritten: 2, Hosts: without(keys{2, 1})}, false, encryption.Refuse, nil, "only 1 of 2 control planes have a Node"},
+		"nobody says how many there are":      {encryption.Seen{Wish: keys{1}, Hosts: mute}, true, encryption.Refuse, nil, "how many the site has"},
+		"a plan is in force":                  {encryption.Seen{Wish: keys{1}, Hosts: hosts(keys{1}, keys{1}), AtWork: "the plan p1"}, true, encryption.Refuse, nil, "the plan p1"},
+		"in the middle of a rotation":         {encryption.Seen{Wish: keys{1, 2}, Hosts: hosts(keys{1, 2}, keys{1, 2}), AtWork: "the plan p1"}, false, encryption.Refuse, nil, "the plan p1"},
+		"before all is rewritten":             {encryption.Seen{Wish: keys{2, 1}, Hosts: hosts(keys{2, 1}, keys{2, 1}), AtWork: "the plan p1"}, false, encryption.Refuse, nil, "the plan p1"},
+		"before the old one is dropped":       {encryption.Seen{Wish: keys{2, 1}, Rewritten: 2, Hosts: hosts(keys{2, 1}, keys{2, 1}), AtWork: "the plan p1"}, false, encryption.Refuse, nil, "the plan p1"},
+		"without a rotation":                  {encryption.Seen{Wish: keys{1}, Hosts: hosts(keys{1}, keys{1}), AtWork: "the plan p1"}, false, encryption.Done, keys{1}, "key 1"},
+		"one keeps what others dropped":       {encryption.Seen{Wish: keys{2}, Rewritten: 2, Hosts: keeps}, false, encryption.Ask, keys{2, 1}, "cp-2 may have written with key 1"},
+		"it kept it, and is to read it":       {encryption.Seen{Wish: keys{2, 1}, Hosts: still}, false, encryption.Wait, keys{2, 1}, "cp-2"},
 		"a wish that is none":                 {encryption.Seen{Wish: keys{1, 2, 3}, Hosts: hosts(keys{1})}, true, encryption.Refuse, nil, "do not agree"},
 	} {
 		got := encryption.Next(c.seen, c.begin)

@@ -49,7 +49,7 @@ func Joining(a Authority, let []Newcomer, nodes []state.Node, now time.Time) str
 	for _, h := range let {
 		ready := slices.ContainsFunc(nodes, func(n state.Node) bool { return n.Name == h.Name && n.Ready })
 		if (h.Control || a == KubernetesCA) && now.Before(h.Ends) && !ready {
-			return fmt.Sprintf("%s is being installed, with the authorities of now: wait until it is ready. Was its installation given up? Then its token ends at %s, or at once after kubectl -n kube-system delete secret bootstrap-token-%s", h.Name, h.Ends.UTC().Format(time.RFC3339), h.Token)
+			return fmt.Sprintf("%s is being installed, with the authorities and keys of now: wait until it is ready. Was its installation given up? Then its token ends at %s, or at once after kubectl -n kube-system delete secret bootstrap-token-%s", h.Name, h.Ends.UTC().Format(time.RFC3339), h.Token)
 		}
 	}
 	return ""

@@ -121,6 +121,10 @@ func TestTheNumbersOfKeysAreReadBack(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {
 			t.Errorf("%v: %v %s", want, err, diff)
 		}
+		kept := apiserver.Keeping(f)
+		if got, err := apiserver.Numbers(kept.Data); !slices.Equal(got, want) || err != nil || !apiserver.Keeps(kept.Data) || apiserver.Keeps(f.Data) {
+			t.Errorf("%v, of which the last is kept: %v %v\n%s", want, got, err, kept.Data)
+		}
 	}
 	for _, bad := range [][]int{nil, {}, {1, 1}, {-1}} {
 		if f, err := apiserver.Encryption(root, bad); err == nil {

@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"bytes"
 	"crypto/hkdf"
 	"crypto/sha256"
 	"encoding/base64"
@@ -63,6 +64,19 @@ func Encryption(root []byte, numbers []int) (state.File, error) {
 	}
 	return state.File{Path: EncryptionPath, Data: data, Mode: state.SecretFileMode}, nil
 }
+
+// keptHead begins a file whose last key is kept though nobody wants it. It is in the file itself, so
+// one write changes both. The API server passes a comment over.
+var keptHead = []byte("# The last key only reads: this host may have written with it after the others had dropped it.\n")
+
+// Keeping returns a file that says that its last key is kept, and Keeps reads that.
+func Keeping(f state.File) state.File {
+	f.Data = slices.Concat(keptHead, f.Data)
+	return f
+}
+
+// Keeps reports whether a file says that its last key is kept.
+func Keeps(data []byte) bool { return bytes.HasPrefix(data, keptHead) }
 
 // errKeys never quotes the file.
 var errKeys = errors.New("the file is not one that Holdfast wrote")

@@ -41,6 +41,7 @@ func TestAnAPIServerTakesNewKeysInAndAllIsWrittenAnew(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	file = apiserver.Keeping(file) // the API server passes the comment over
 	if _, err := host.WriteFiles(a.Folder, []state.File{file}); err != nil {
 		t.Fatal(err)
 	}
