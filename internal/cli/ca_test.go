@@ -443,6 +443,26 @@ kubernetes-ca: all have the same authority and no other one
 	}
 }
 
+// One wish that nobody can read hides no other authority, and what to type is said.
+func TestAWishThatCannotBeReadHidesNoOtherAuthority(t *testing.T) {
+	c := newCASite(t)
+	c.wish[string(decide.EtcdCA)] = []byte(`{"phase":"later","salt":"aHVzaA=="}`)
+	for _, output := range []string{"text", "json"} {
+		var out bytes.Buffer
+		err := showCA(t.Context(), c, &out, output, time.Now())
+		if codeOf(err) != command.ExitAttention || err.Error() != "not settled: etcd-ca" || strings.Contains(out.String(), "aHVz") {
+			t.Errorf("%v\n%s", err, out.String())
+		}
+		if text := out.String(); output == "text" && (!strings.Contains(text, "\netcd-ca: the Secret kube-system/holdfast-authorities has a wish that cannot be read") ||
+			!strings.Contains(text, decide.TakeAway(decide.EtcdCA)+"\n") || !strings.Contains(text, "\nkubernetes-ca: all have the same authority and no other one\n")) {
+			t.Error(text)
+		}
+	}
+	if _, _, err := c.rotate(decide.EtcdCA, "", nil); err == nil || !strings.Contains(err.Error(), decide.TakeAway(decide.EtcdCA)) || len(c.phases) > 0 {
+		t.Errorf("%v %q", err, c.phases)
+	}
+}
+
 func TestWhichAuthoritiesAndTimesTheCommandTakes(t *testing.T) {
 	good := rotateCAFlags{timeout: time.Minute, tokenLife: time.Hour}
 	for name, c := range map[string]struct {

@@ -197,9 +197,9 @@ func isByPerson(err error) bool {
 
 // keep does what is wished about one authority, one change after the other.
 func (k *Keeper) keep(ctx context.Context, cluster Cluster, a rotation.Authority, text []byte) (said rotation.Report, did []string, err error) {
-	w, err := rotation.ParseWish(text)
+	w, err := rotation.WishOf(a, text)
 	if err != nil {
-		return rotation.Report{Problem: err.Error()}, nil, err
+		return rotation.Report{Problem: err.Error(), Unreadable: true}, nil, err
 	}
 	said.Of, said.Phase, said.Turn = w.Name(), w.Phase, w.Turn
 	if w.Running() {

@@ -429,7 +429,7 @@ func TestWhatIsInAHostsWayIsPublished(t *testing.T) {
 		"no root":          {func(c *cluster) { c.hosts[0].Secret = nil }, "the site has no root for keys"},
 		"no key":           {func(c *cluster) { _ = os.Remove(c.hosts[0].root + "/etc/kubernetes/pki/sa.key") }, "sa.key: no such file"},
 		"a file of others": {func(c *cluster) { c.hosts[0].put("/etc/kubernetes/pki/sa.pub", "hush", 0o600) }, "sa.pub: is not PEM"},
-		"a strange wish":   {func(c *cluster) { c.secret["service-account-key"] = []byte(`{"phase":"x"}`) }, "has a wish that cannot be read"},
+		"a strange wish":   {func(c *cluster) { c.secret["service-account-key"] = []byte(`{"phase":"x"}`) }, `"path":"/data/service-account-key"`},
 		"a damaged past":   {func(c *cluster) { c.hosts[0].put(marks+"service-account-key.followed", "hush", 0o600) }, "which rotations this host has followed"},
 	} {
 		synctest.Test(t, func(t *testing.T) {

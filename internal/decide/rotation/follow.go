@@ -44,6 +44,8 @@ func agreed(hosts []Host) (out Order, err error) {
 		}
 		own := Order{r.Of, r.New, r.Phase, r.Turn}
 		switch {
+		case r.Unreadable:
+			return Order{}, fmt.Errorf("%s: %s", h.Name, r.Problem)
 		case r.Restored:
 			return Order{}, fmt.Errorf("%s does not follow: %s", h.Name, r.Problem)
 		case own.Of != "" && (own.New == "" || !slices.Contains(phases, own.Phase)):
@@ -65,7 +67,7 @@ func Vanished(nodes []state.Node, a Authority) bool {
 			continue
 		}
 		r := hostOf(n, a).Report
-		if r == nil || r.Of != "" && !r.Restored {
+		if r == nil || r.Unreadable || r.Of != "" && !r.Restored {
 			return false
 		}
 		known = true

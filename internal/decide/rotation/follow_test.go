@@ -136,3 +136,23 @@ func TestWorkersFollowTheKubernetesCAAlone(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// Nobody knows whether there is a rotation if what is wished cannot be read: workers rest.
+func TestAWishThatCannotBeReadHasNotVanished(t *testing.T) {
+	node := func(host string, r Report) state.Node {
+		return state.Node{Name: host, Ready: true, Labels: map[string]string{state.LabelControlPlane: ""}, Annotations: map[string]string{
+			state.AnnotationTrust: state.FormatAnnotation(Reports{ControlPlanes: 2, Authorities: map[Authority]Report{KubernetesCA: r}}), //nolint:exhaustive // one is enough
+		}}
+	}
+	none, damaged := Report{Trusts: []ID{oldKey}}, Report{Unreadable: true, Problem: "take it away"}
+	if !Vanished([]state.Node{node("cp-1", none), node("cp-2", none)}, KubernetesCA) {
+		t.Error("there is none")
+	}
+	nodes := []state.Node{node("cp-1", none), node("cp-2", damaged)}
+	if Vanished(nodes, KubernetesCA) {
+		t.Error("it counts as vanished")
+	}
+	if o, err := OrderOf(nodes, KubernetesCA); err == nil || err.Error() != "cp-2: take it away" {
+		t.Errorf("%+v %v", o, err)
+	}
+}

@@ -11,6 +11,7 @@ package rotation
 import (
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -110,6 +111,25 @@ func (w Wish) Name() string {
 // Running reports whether a rotation is under way.
 func (w Wish) Running() bool { return w.Phase != "" && w.Phase != Done }
 
+// ErrWish says that a wish cannot be read.
+var ErrWish = errors.New("the Secret " + WishNamespace + "/" + WishName + " has a wish that cannot be read")
+
+// WishOf reads the wish about an authority. The error says what a person can do: nobody knows how
+// far that rotation is, so nothing goes on with it.
+func WishOf(a Authority, text []byte) (Wish, error) {
+	w, err := ParseWish(text)
+	if err != nil {
+		err = fmt.Errorf("%w, about %s: put it right, or take it away and rotate anew: %s", err, a, TakeAway(a))
+	}
+	return w, err
+}
+
+// TakeAway returns the command that takes the wish about an authority away. Hosts keep their files
+// then, and the next rotation begins with what they have.
+func TakeAway(a Authority) string {
+	return fmt.Sprintf(`kubectl -n %s patch secret %s --type=json -p '[{"op":"remove","path":"/data/%s"}]'`, WishNamespace, WishName, a)
+}
+
 // ParseWish reads what String writes. Nothing stands for the zero value.
 func ParseWish(text []byte) (Wish, error) {
 	var w Wish
@@ -118,7 +138,7 @@ func ParseWish(text []byte) (Wish, error) {
 	}
 	// The error of the decoder could quote the salt.
 	if json.Unmarshal(text, &w) != nil || !slices.Contains(phases, w.Phase) || len(w.Salt) != saltBytes || w.Began.IsZero() {
-		return Wish{}, fmt.Errorf("the Secret %s/%s has a wish that cannot be read", WishNamespace, WishName)
+		return Wish{}, ErrWish
 	}
 	return w, nil
 }
@@ -158,6 +178,9 @@ type Report struct {
 	// Restored is true if the wish is older than the last one that the host has followed:
 	// etcd was restored. The host keeps its authorities.
 	Restored bool `json:"restored,omitempty"`
+	// Unreadable is true if the host cannot read what is wished: nobody knows then whether a
+	// rotation is under way.
+	Unreadable bool `json:"unreadable,omitempty"`
 	// Unable says why the host can have no part in a rotation at all.
 	Unable string `json:"unable,omitempty"`
 }

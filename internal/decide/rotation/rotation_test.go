@@ -1,6 +1,7 @@
 package rotation
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -249,6 +250,16 @@ func TestAWishIsReadAsItWasWritten(t *testing.T) {
 		if _, err := ParseWish([]byte(text)); err == nil || strings.Contains(err.Error(), "aHVz") {
 			t.Errorf("%s: %v", text, err)
 		}
+	}
+}
+
+func TestAWishThatCannotBeReadSaysWhatToType(t *testing.T) {
+	if _, err := WishOf(EtcdCA, []byte(`{"phase":"later","salt":"aHVzaA=="}`)); !errors.Is(err, ErrWish) || strings.Contains(err.Error(), "aHVz") ||
+		!strings.HasSuffix(err.Error(), `kubectl -n kube-system patch secret holdfast-authorities --type=json -p '[{"op":"remove","path":"/data/etcd-ca"}]'`) {
+		t.Errorf("%v", err)
+	}
+	if w, err := WishOf(EtcdCA, []byte(wished(Sign, "cp-1").String())); err != nil || w.Phase != Sign {
+		t.Errorf("%+v %v", w, err)
 	}
 }
 

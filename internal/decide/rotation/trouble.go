@@ -28,6 +28,8 @@ type Trouble struct {
 	// Restored is true if etcd was restored from before a rotation that hosts have
 	// followed. Host is empty then.
 	Restored bool
+	// Unreadable is true if the wish cannot be read. Phase and Host are empty then.
+	Unreadable bool
 	// Why says for what it waits.
 	Why string
 }
@@ -70,8 +72,10 @@ func Troubles(now time.Time, hosts []Said) []Trouble {
 	var out []Trouble
 	for _, a := range Authorities() {
 		concerned := ofAuthority(a, hosts)
-		lead := leading(concerned, hosts)
+		lead, damage := leading(concerned, hosts), unreadable(a, hosts)
 		switch {
+		case damage != "":
+			out = append(out, Trouble{Authority: a, Late: true, Unreadable: true, Why: damage})
 		case lead == nil:
 		case lead.Restored:
 			out = append(out, Trouble{Authority: a, Phase: lead.Phase, Late: true, Restored: true, Why: lead.Problem})
@@ -84,6 +88,17 @@ func Troubles(now time.Time, hosts []Said) []Trouble {
 		}
 	}
 	return out
+}
+
+// unreadable returns what a control plane that is there says of a wish that it cannot read, empty
+// if each can.
+func unreadable(a Authority, all []Said) string {
+	for _, s := range all {
+		if r := s.Reports.Authorities[a]; s.Control && s.Ready && r.Unreadable {
+			return r.Problem
+		}
+	}
+	return ""
 }
 
 // ofAuthority returns the hosts that take part in the rotation of an authority.

@@ -2,6 +2,7 @@ package standing
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/holdfast/holdfast/internal/decide/finding"
 	"github.com/holdfast/holdfast/internal/decide/rotation"
@@ -29,6 +30,13 @@ func (d describer) rotation(t rotation.Trouble) finding.Finding {
 	f := finding.Finding{ID: RotationUnfinished, Subject: string(t.Authority), Severity: finding.Note, Page: pageCAs}
 	if t.Late {
 		f.Severity = finding.Warning
+	}
+	if t.Unreadable {
+		f.Variant = "unreadable"
+		f.Problem = fmt.Sprintf("what is wished about %s cannot be read", t.Authority)
+		f.Meaning = "No host goes on with its rotation, and no upgrade begins. Somebody edited the Secret: put it right, or take the wish away and rotate anew."
+		f.Commands = slices.Concat(finding.Anywhere("holdfast ca show"), finding.Anywhere(rotation.TakeAway(t.Authority)), continues(t.Authority))
+		return f
 	}
 	if t.Restored {
 		f.Variant = "restored"

@@ -80,6 +80,11 @@ func TestAHostThatARotationLeftOutIsNamed(t *testing.T) {
 	if len(found) != 1 || found[0].Problem != "etcd was restored from before the last rotation of front-proxy-ca" || found[0].Severity != finding.Warning || found[0].Commands[1].Line != "holdfast ca rotate front-proxy-ca" {
 		t.Errorf("%+v", found)
 	}
+	f.Hosts[1].Authorities.Value.Authorities[rotation.FrontProxyCA] = rotation.Report{Unreadable: true, Problem: "it cannot be read"}
+	found = describer{Facts: f}.ofRotations()
+	if len(found) != 1 || found[0].Problem != "what is wished about front-proxy-ca cannot be read" || found[0].Severity != finding.Warning || found[0].Commands[1].Line != rotation.TakeAway(rotation.FrontProxyCA) {
+		t.Errorf("%+v", found)
+	}
 	done.Trusts, done.Signs, done.Problem = []rotation.ID{"old"}, "old", "no space left on device"
 	f.Hosts[1].Authorities.Value.Authorities[rotation.FrontProxyCA] = done
 	found = describer{Facts: f}.ofRotations()
