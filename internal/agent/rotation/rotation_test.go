@@ -279,6 +279,7 @@ func TestAHostWithOlderFilesMendsItselfAfterARotation(t *testing.T) {
 func TestNoHostGoesBackToWhatItDroppedWhenEtcdIsRestored(t *testing.T) {
 	for _, a := range rotation.Authorities() {
 		goesBackNever(t, a, `"phase":"done"`, true)
+		goesBackNever(t, a, `"phase":"sign","turn":"cp-2"`, true) // and that host has the turn
 	}
 	for _, phase := range []string{"trust", "sign", "drop"} { // the backup is from the middle of the first one
 		goesBackNever(t, rotation.FrontProxyCA, `"phase":"`+phase+`","turn":"cp-2"`, false)

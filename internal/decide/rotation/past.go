@@ -37,10 +37,11 @@ func (p Past) With(f Followed) Past {
 // Such a wish was replaced, and comes from a backup of etcd: whoever follows it goes back
 // to an authority that was dropped.
 //
-// Names prove it, and no clock counts: a salt is never used twice. The clock counts for
-// one wish alone, that of a complete rotation of which the host knows nothing. Its end
-// was before the host came, or the host was away while it ran. A rotation that is under
-// way takes turns, and waits for all who do not follow.
+// Names prove it, and no clock counts: a salt is never used twice. The clock counts only for
+// a rotation of which the host knows nothing though it is past its first phase: each host
+// notes a rotation in that one. So it got so far before the host came, or while the host was
+// away or had other files. In its first phase a host trusts one authority more, no more, and the
+// rotation waits for all who do not follow.
 func (p Past) Undone(f Followed, phase Phase) bool {
 	switch {
 	case len(p) == 0 || p.Last() == f.Of:
@@ -48,5 +49,5 @@ func (p Past) Undone(f Followed, phase Phase) bool {
 	case slices.ContainsFunc(p, func(other Followed) bool { return other.Of == f.Of }):
 		return true
 	}
-	return phase == Done && !f.Began.IsZero() && f.Began.Before(p[len(p)-1].Began)
+	return phase != Trust && !f.Began.IsZero() && f.Began.Before(p[len(p)-1].Began)
 }
