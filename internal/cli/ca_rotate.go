@@ -20,8 +20,6 @@ import (
 )
 
 const (
-	// tokenLife is the longest time for which a pod uses one token.
-	tokenLife = decide.TokenLife
 	// leastTokenLife is the shortest life of a token that Kubernetes signs.
 	leastTokenLife = 10 * time.Minute
 	// caTimeout allows each of several hosts a restart of its API server in each
@@ -36,11 +34,11 @@ type rotateCAFlags struct {
 	caFlags
 	dryRun, yes        bool
 	withoutBackup      bool
-	timeout, tokenLife time.Duration // tokenLife is zero in a run if nobody names one
+	timeout, tokenLife time.Duration // tokenLife is zero if nobody names one
 }
 
 func newCARotate(streams Streams) *cobra.Command {
-	f := rotateCAFlags{timeout: caTimeout, tokenLife: tokenLife}
+	f := rotateCAFlags{timeout: caTimeout}
 	cmd := &cobra.Command{
 		Use:   "rotate AUTHORITY",
 		Short: "Replace an authority of a cluster, while the cluster runs",
@@ -63,8 +61,8 @@ those of the other control planes are ready. With one control plane the API is a
 for some seconds each time. Before the old key is dropped, the command ends with code
 3 until no pod uses a token of it: 25 hours, because kubelets renew every token
 within 24. Run it again then. Tokens that programs asked for themselves may live
-longer; name the longest life with --token-life: later runs know it. Secrets with tokens that have no end
-are listed: somebody has to replace these.
+longer; name the longest life with --token-life: later runs know it. Secrets with
+tokens that have no end are listed: somebody has to replace these.
 
 For front-proxy-ca nothing is restarted. Servers that extend the API must follow the
 ConfigMap kube-system/extension-apiserver-authentication, as those that are built
@@ -100,9 +98,6 @@ nothing was changed; 8 not confirmed.`,
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		a, mistake := f.check(args[0])
-		if !cmd.Flags().Changed("token-life") {
-			f.tokenLife = 0
-		}
 		c, err := f.client(cmd.Context(), mistake)
 		if err != nil {
 			return err
@@ -120,7 +115,7 @@ nothing was changed; 8 not confirmed.`,
 	flags.BoolVar(&f.yes, "yes", false, "do not ask before it begins and before the old authority is dropped")
 	withoutBackupFlag(cmd, &f.withoutBackup)
 	flags.DurationVar(&f.timeout, "timeout", f.timeout, "how long to wait for hosts, without the time for answers")
-	flags.DurationVar(&f.tokenLife, "token-life", f.tokenLife, "how long tokens of the old key may be in use; without it never less than what an earlier run named")
+	flags.DurationVar(&f.tokenLife, "token-life", 0, "how long tokens of the old key may be in use (default 25h, or more if an earlier run named more)")
 	return cmd
 }
 
@@ -132,7 +127,7 @@ func (f rotateCAFlags) check(name string) (decide.Authority, error) {
 		return a, fmt.Errorf("authority %q: must be %s, %s, %s or %s", name, decide.ServiceAccountKey, decide.FrontProxyCA, decide.EtcdCA, decide.KubernetesCA)
 	case f.timeout <= 0:
 		return a, fmt.Errorf("--timeout %s: must be positive", f.timeout)
-	case f.tokenLife < leastTokenLife:
+	case f.tokenLife != 0 && f.tokenLife < leastTokenLife:
 		return a, fmt.Errorf("--token-life %s: must be at least %s, the shortest life of a token", f.tokenLife, leastTokenLife)
 	}
 	return a, nil

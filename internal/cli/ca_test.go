@@ -163,7 +163,7 @@ func TestTheKubernetesCAIsReplacedOnControlPlanesAndThenOnWorkers(t *testing.T) 
 		var out, said bytes.Buffer
 		opened := 0
 		r := caRotation{
-			rotateCAFlags: rotateCAFlags{timeout: time.Hour, tokenLife: tokenLife}, cluster: c, authority: decide.KubernetesCA,
+			rotateCAFlags: rotateCAFlags{timeout: time.Hour, tokenLife: decide.TokenLife}, cluster: c, authority: decide.KubernetesCA,
 			streams: Streams{In: &answers{"yes"}, Out: &out, Err: &said}, now: time.Now, random: rand.Reader,
 			reopen: func(context.Context) (caCluster, error) { opened++; return c, nil },
 		}
@@ -243,7 +243,7 @@ func TestAQuestionInTheMiddleOfARotationWaitsForItsAnswer(t *testing.T) {
 				_, _ = io.WriteString(person, answer)
 			}()
 			r := caRotation{
-				rotateCAFlags: rotateCAFlags{timeout: time.Hour, tokenLife: tokenLife}, cluster: c, authority: decide.FrontProxyCA,
+				rotateCAFlags: rotateCAFlags{timeout: time.Hour, tokenLife: decide.TokenLife}, cluster: c, authority: decide.FrontProxyCA,
 				streams: Streams{In: answers, Out: io.Discard, Err: io.Discard}, now: time.Now, random: rand.Reader,
 			}
 			switch err := r.run(ctx); {
@@ -276,7 +276,7 @@ func TestARotationThatAnotherRunCompletesIsNotBegunAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCASite(t)
 		r := caRotation{
-			rotateCAFlags: rotateCAFlags{timeout: time.Hour, tokenLife: tokenLife}, cluster: c, authority: decide.FrontProxyCA,
+			rotateCAFlags: rotateCAFlags{timeout: time.Hour, tokenLife: decide.TokenLife}, cluster: c, authority: decide.FrontProxyCA,
 			streams: Streams{In: slowAnswer(func() {
 				if _, _, err := c.rotate(decide.FrontProxyCA, "", nil); err != nil {
 					t.Error(err)
@@ -367,7 +367,7 @@ func TestARotationWhoseWishVanishesIsNotTakenForComplete(t *testing.T) {
 			c, reads := newCASite(t), 0
 			var out, said bytes.Buffer
 			r := caRotation{
-				rotateCAFlags: rotateCAFlags{timeout: time.Hour, tokenLife: tokenLife, yes: true, withoutBackup: true}, cluster: c, authority: decide.FrontProxyCA,
+				rotateCAFlags: rotateCAFlags{timeout: time.Hour, tokenLife: decide.TokenLife, yes: true, withoutBackup: true}, cluster: c, authority: decide.FrontProxyCA,
 				streams: Streams{In: &answers{}, Out: &out, Err: &said}, random: rand.Reader,
 				now: func() time.Time {
 					if reads++; reads >= last {

@@ -250,7 +250,7 @@ func (c *caSite) SwapConfigMapKey(_ context.Context, _, _, key, before, after st
 func (c *caSite) rotate(a decide.Authority, answers string, change func(*rotateCAFlags)) (out, said string, err error) {
 	var o, e bytes.Buffer
 	r := caRotation{
-		rotateCAFlags: rotateCAFlags{timeout: time.Hour, tokenLife: tokenLife, yes: answers == ""}, cluster: c, authority: a,
+		rotateCAFlags: rotateCAFlags{timeout: time.Hour, tokenLife: decide.TokenLife, yes: answers == ""}, cluster: c, authority: a,
 		streams: Streams{In: strings.NewReader(answers), Out: &o, Err: &e}, now: time.Now, random: rand.Reader, take: c.take,
 	}
 	if change != nil {

@@ -40,9 +40,9 @@ API server reloads its keys once a minute. No API server is restarted.
 The command refuses while a control plane is absent, has no Node, is being installed,
 or does not report its keys, and while a plan replaces, adds or takes out one: nothing
 may be written that a control plane cannot read. A host that goes away, or comes, in
-the middle holds the rotation where it is. It begins
-with a good backup that is at most four hours old. If there is none it takes one
-first, and is refused if that fails. You may interrupt it at any time and run it again to continue; until then the
+the middle holds the rotation where it is. It begins with a good backup that is at
+most four hours old. If there is none it takes one first, and is refused if that
+fails. You may interrupt it at any time and run it again to continue; until then the
 cluster works with both keys.
 
 Use it if somebody may have seen a control plane's files, or if a policy demands it.
