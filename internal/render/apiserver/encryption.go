@@ -65,9 +65,10 @@ func Encryption(root []byte, numbers []int) (state.File, error) {
 	return state.File{Path: EncryptionPath, Data: data, Mode: state.SecretFileMode}, nil
 }
 
-// keptHead begins a file whose last key is kept though nobody wants it. It is in the file itself, so
-// one write changes both. The API server passes a comment over.
-var keptHead = []byte("# The last key only reads: this host may have written with it after the others had dropped it.\n")
+// keptHead begins a file whose last key is kept for reading though nobody wants it: the host may have
+// written with it after the others had dropped it. It is in the file itself, so one write changes
+// both. The API server passes a comment over.
+var keptHead = []byte("# holdfast.io/last-key=kept\n")
 
 // Keeping returns a file that says that its last key is kept, and Keeps reads that.
 func Keeping(f state.File) state.File {
