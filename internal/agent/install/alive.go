@@ -9,13 +9,17 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/vishvananda/netlink"
 
 	vrrplisten "github.com/holdfast/holdfast/internal/adapter/keepalived"
+	"github.com/holdfast/holdfast/internal/decide/life"
 	"github.com/holdfast/holdfast/internal/decide/vrrp"
+	"github.com/holdfast/holdfast/internal/install/configserver"
 	"github.com/holdfast/holdfast/internal/model/site"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 const (
@@ -35,15 +39,53 @@ const (
 //
 // This host holds the API's VIPs itself by then, so that the endpoint leads to itself: it asks
 // the former control planes at their own addresses, and the network who else has a VIP.
+//
+// If Kubernetes' authority was replaced after the backup, nobody here knows the one by which the
+// former API servers prove themselves now. So it asks their configuration servers too: the authority
+// of these is never replaced.
 func (r *run) siteServes(ctx context.Context) (string, error) {
-	ask := []string{r.Site.APIEndpoint()}
+	api := []string{r.Site.APIEndpoint()}
+	config := []string{site.HostPort(r.Site.APIHost(), site.ConfigServerPort)}
 	for _, a := range r.Site.Restore.Former {
-		ask = append(ask, netip.AddrPortFrom(a, site.APIPort).String())
+		api = append(api, netip.AddrPortFrom(a, site.APIPort).String())
+		config = append(config, netip.AddrPortFrom(a, site.ConfigServerPort).String())
 	}
-	if at := anyAnswers(ctx, ask, r.Site.Identity.KubernetesCA.Cert); at != "" {
+	if at := anyAnswers(ctx, api, r.Site.Identity.KubernetesCA.Cert); at != "" {
 		return "an API server of the site of this backup still serves at " + at, nil
 	}
+	if at := r.otherLife(ctx, config); at != "" {
+		return "a control plane of a former life of this site is still on: its configuration server answers at " + at, nil
+	}
 	return r.heldElsewhere(ctx)
+}
+
+// otherLife returns the first of the addresses at which a control plane of this site answers that is
+// of another life than this host; empty for none. It asks all at once. At an address of its own this
+// host answers itself, and that is its own life.
+func (r *run) otherLife(ctx context.Context, addresses []string) string {
+	ctx, cancel := context.WithTimeout(ctx, aliveLimit)
+	defer cancel()
+	other := make([]bool, len(addresses))
+	var all sync.WaitGroup
+	for i, a := range addresses {
+		all.Go(func() {
+			heard, knows, err := r.life(ctx, a)
+			other[i] = err == nil && life.Other(r.Site.Life, heard, knows)
+		})
+	}
+	all.Wait()
+	if i := slices.Index(other, true); i >= 0 {
+		return addresses[i]
+	}
+	return ""
+}
+
+// lifeAt asks the configuration server at an address for its life, and whether it knows of lives. An
+// error means that no control plane of this site answers there.
+func (r *run) lifeAt(ctx context.Context, address string) (l state.Life, knows bool, err error) {
+	c := &configserver.Client{Addresses: []string{address}, ServerName: r.Site.APIName(), CA: r.Site.Identity.ConfigCA.Cert}
+	defer c.Close()
+	return c.Life(ctx)
 }
 
 // anyAnswers returns the first of the addresses at which an API server of an authority answers,

@@ -8,6 +8,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"fmt"
 	"math/big"
 	"net"
 	"net/http"
@@ -22,6 +23,8 @@ import (
 
 	"github.com/vishvananda/netns"
 
+	"github.com/holdfast/holdfast/internal/adapter/keys"
+	"github.com/holdfast/holdfast/internal/install/configserver"
 	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/testkit/netnstest"
@@ -108,10 +111,76 @@ func TestL46AFormerHostIsFoundWhileThisHostHoldsTheVIPs(t *testing.T) {
 	}
 }
 
+// TestL46AFormerHostIsFoundThoughKubernetesAuthorityWasReplaced: the backup is from before a rotation
+// of the Kubernetes CA, so nobody here knows the one of the former API servers. This host serves
+// configurations itself by then, at its own address and at the VIP.
+func TestL46AFormerHostIsFoundThoughKubernetesAuthorityWasReplaced(t *testing.T) {
+	r, _ := newRun(t, state.RoleBootstrap)
+	r.life = r.lifeAt
+	r.Site.Life = state.Life{ID: "b", Began: sitetest.Created}
+	at := func(last int) netip.Addr { // of this process alone, whatever else is tested on this machine
+		pid := os.Getpid()
+		return netip.MustParseAddr(fmt.Sprintf("127.%d.%d.%d", pid>>8&255, pid&255, last))
+	}
+	config := func(a netip.Addr) string { return netip.AddrPortFrom(a, site.ConfigServerPort).String() }
+	vip, own, former, foreign := at(1), at(2), at(3), at(4)
+	r.Site.Config.Platform.BareMetal.APIVIPs = []string{vip.String()}
+	r.Site.Restore = &site.Restore{Former: []netip.Addr{vip, own, foreign, former}}
+	rotated, err := keys.Generate(sitetest.Created, rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stranger := *r.Site
+	stranger.Identity.ConfigCA = rotated.ConfigCA
+	serveLife(t, config(vip), r.Site, r.Site.Life)
+	serveLife(t, config(own), r.Site, r.Site.Life)
+	serveLife(t, config(foreign), &stranger, state.Life{})
+	if got := r.otherLife(t.Context(), []string{config(vip), config(own), config(foreign), config(former)}); got != "" {
+		t.Errorf("it takes %s for a control plane of another life: this host itself, or a foreign site, answers", got)
+	}
+	serveWith(t, netip.AddrPortFrom(former, site.APIPort).String(), rotated.KubernetesCA, listen)
+	serveLife(t, config(former), r.Site, state.Life{})
+	got, err := r.siteServes(t.Context())
+	if want := "its configuration server answers at " + config(former); err != nil || !strings.Contains(got, want) {
+		t.Errorf("it says %q, %v; want %q", got, err, want)
+	}
+}
+
+// serveLife has a control plane say which life of a site it is of.
+func serveLife(t *testing.T, at string, of *site.Site, life state.Life) {
+	t.Helper()
+	cert, err := keys.Serving(of, nil, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := listen(t.Context(), at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := configserver.NewServer(configserver.New(configserver.Options{Life: life}), &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{cert}})
+	go func() { _ = server.ServeTLS(l, "", "") }()
+	t.Cleanup(func() { _ = server.Close() })
+}
+
+func listen(ctx context.Context, at string) (net.Listener, error) {
+	return new(net.ListenConfig).Listen(ctx, "tcp", at)
+}
+
 // serveAsFormer has an API server of the site answer in another namespace.
 func serveAsFormer(t *testing.T, ns netns.NsHandle, at string) (stop func()) {
 	t.Helper()
-	authority := sitetest.New(t, sitetest.TwoDual).Identity.KubernetesCA
+	return serveWith(t, at, sitetest.New(t, sitetest.TwoDual).Identity.KubernetesCA, func(ctx context.Context, at string) (l net.Listener, err error) {
+		err = netnstest.Do(ns, func() (err error) {
+			l, err = listen(ctx, at)
+			return err
+		})
+		return l, err
+	})
+}
+
+// serveWith has an API server of an authority answer.
+func serveWith(t *testing.T, at string, authority site.KeyPair, listen func(context.Context, string) (net.Listener, error)) (stop func()) {
+	t.Helper()
 	ca, err := tls.X509KeyPair([]byte(authority.Cert), []byte(authority.Key))
 	if err != nil {
 		t.Fatal(err)
@@ -124,17 +193,12 @@ func serveAsFormer(t *testing.T, ns netns.NsHandle, at string) (stop func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var l net.Listener
-	err = netnstest.Do(ns, func() error {
-		plain, err := new(net.ListenConfig).Listen(t.Context(), "tcp", at)
-		if err == nil {
-			l = tls.NewListener(plain, &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: ca.PrivateKey}}})
-		}
-		return err
-	})
+	plain, err := listen(t.Context(), at)
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = plain.Close() })
+	l := tls.NewListener(plain, &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: ca.PrivateKey}}})
 	go func() {
 		for {
 			conn, err := l.Accept()

@@ -69,6 +69,8 @@ type run struct {
 	root   string
 	// serves says what still serves of the site that is restored, empty for nothing.
 	serves func(context.Context) (string, error)
+	// life is lifeAt. Tests have their own.
+	life func(ctx context.Context, address string) (l state.Life, knows bool, err error)
 }
 
 // step is one thing to do. It must be safe to repeat after it was cut off
@@ -93,7 +95,7 @@ func Run(ctx context.Context, o Options) error {
 		path: state.ProgressPath, now: o.Now, log: o.Log,
 		p: state.Progress{Host: name, Role: o.Site.Role},
 	}}
-	r.serves = r.siteServes
+	r.serves, r.life = r.siteServes, r.lifeAt
 	if r.server, err = newServer(o.Site, name, ownTokenPath, o.Now); err != nil {
 		return err
 	}

@@ -38,6 +38,9 @@ func newRun(t *testing.T, role state.Role) (*run, *bytes.Buffer) {
 		Options: Options{Site: s, Log: &log, Now: time.Now, Release: filepath.Join(dir, "brought")},
 		done:    filepath.Join(dir, "done"), pulled: filepath.Join(dir, "pulled"),
 		serves: func(context.Context) (string, error) { return "", nil },
+		life: func(context.Context, string) (state.Life, bool, error) {
+			return state.Life{}, false, errors.New("nobody answers")
+		},
 		recorder: &recorder{
 			path: filepath.Join(dir, "progress.json"), now: time.Now, log: &log,
 			p: state.Progress{Host: "cp-1", Role: role},

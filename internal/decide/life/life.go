@@ -31,3 +31,8 @@ func Succeeded(own state.Life, heard []state.Life) string {
 	return "the site was restored from a backup, prepared at " + next.Began.UTC().Format(time.RFC3339) +
 		", and serves: this host is of its former life"
 }
+
+// Other reports whether a control plane that proved to be of this site is of another life than own: a
+// restore waits until it is off. One that knows of no lives runs an earlier release, so it is not of a
+// life that a restore begins.
+func Other(own, heard state.Life, knows bool) bool { return !knows || heard.ID != own.ID }

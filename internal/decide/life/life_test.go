@@ -46,3 +46,21 @@ func TestOfTwoLivesAtMostOneGivesWay(t *testing.T) {
 		}
 	}
 }
+
+func TestARestoreWaitsForEachControlPlaneOfAnotherLife(t *testing.T) {
+	own := state.Life{ID: "b", Began: time.Date(2026, 11, 28, 10, 0, 0, 0, time.UTC)}
+	for name, c := range map[string]struct {
+		heard       state.Life
+		knows, want bool
+	}{
+		"itself, at a virtual IP that it holds":       {own, true, false},
+		"the life that the installation began":        {state.Life{}, true, true},
+		"one that a restore before began":             {state.Life{ID: "a", Began: own.Began.Add(-time.Hour)}, true, true},
+		"one that another restore began, and later":   {state.Life{ID: "c", Began: own.Began.Add(time.Hour)}, true, true},
+		"an earlier release, which knows of no lives": {state.Life{}, false, true},
+	} {
+		if got := Other(own, c.heard, c.knows); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
