@@ -22,6 +22,7 @@ import (
 // backupVerifyFlags holds the flags of `backup verify`.
 type backupVerifyFlags struct {
 	fromFlags
+	authorityFlag
 	identity, etcdutl, scratch, output string
 }
 
@@ -29,6 +30,9 @@ type backupVerifyFlags struct {
 type backupVerified struct {
 	ID    string      `json:"id"`
 	Entry model.Entry `json:"entry"`
+	origin
+	// known are the authorities with which it was compared; nil for none.
+	known []string
 	// Opened is true if the file was encrypted, and the private key opened it.
 	Opened bool `json:"opened"`
 	// Members is the number of members that were compared with their digests.
@@ -55,11 +59,14 @@ every build of etcd; take the site's version or a newer one.
 
 ` + fromWords + `
 
+` + authorityWords + `
+
 The command writes nothing about the result: to tell the site, run 'holdfast backup prove ID'.
 
 Exit codes: 0 whole, and restored; 3 whole, and not restored, since this machine lacks etcdutl
-or etcd; 1 damaged, or the key does not open it; 2 wrong usage.`,
-		Example: `  holdfast backup verify 20261125T031700Z-cp-1.tar.age --identity owner.key
+or etcd; 1 damaged, or the key does not open it; 2 wrong usage; 7 refused: it is not of the site of
+--authority.`,
+		Example: `  holdfast backup verify 20261125T031700Z-cp-1.tar.age --identity owner.key --authority ca.crt
   holdfast backup verify 20261125T031700Z-cp-1.tar.age --identity owner.key --etcdutl ./etcdutl
   holdfast backup verify s3://shop-1/shop.example.com/cp-1/20261125T031700Z-cp-1.tar.age --targets backups.yaml --identity owner.key
   sudo holdfast backup verify /var/lib/holdfast/backups/20261125T031700Z-cp-1/20261125T031700Z-cp-1.tar`,
@@ -69,7 +76,8 @@ or etcd; 1 damaged, or the key does not open it; 2 wrong usage.`,
 		},
 	}
 	formatFlag(cmd, &f.output)
-	f.register(cmd)
+	f.fromFlags.register(cmd)
+	f.authorityFlag.register(cmd)
 	cmd.Flags().StringVar(&f.identity, "identity", "", "file with private keys of age, as age-keygen writes it")
 	cmd.Flags().StringVar(&f.etcdutl, "etcdutl", filepath.Base(snapshot.Program), "etcdutl, by its name or its path; etcd lies in the same folder")
 	cmd.Flags().StringVar(&f.scratch, "scratch", "", "folder on a disk with room for twice the database (default: the folder for temporary files)")
@@ -78,6 +86,10 @@ or etcd; 1 damaged, or the key does not open it; 2 wrong usage.`,
 
 func (f *backupVerifyFlags) run(ctx context.Context, streams Streams, from string) (err error) {
 	keys, err := ageKeys(f.identity)
+	if err != nil {
+		return err
+	}
+	known, err := f.known()
 	if err != nil {
 		return err
 	}
@@ -91,14 +103,18 @@ func (f *backupVerifyFlags) run(ctx context.Context, streams Streams, from strin
 		return fmt.Errorf("--scratch: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	m, err := archive.OpenFile(ctx, file, keys, snapshotInto(dir))
+	files := map[string][]byte{}
+	m, err := archive.OpenFile(ctx, file, keys, withOrigin(files, snapshotInto(dir)))
 	if errors.Is(err, archive.ErrNoIdentity) {
 		return &UsageError{Err: err}
 	}
 	if err != nil {
 		return err
 	}
-	out := backupVerified{ID: m.ID, Entry: m.Entry, Opened: keys != "" && isEncrypted(file), Members: len(m.Members)}
+	out := backupVerified{ID: m.ID, Entry: m.Entry, origin: originOf(files), known: known, Opened: keys != "" && isEncrypted(file), Members: len(m.Members)}
+	if err := out.compare(m.ID, known); err != nil {
+		return err
+	}
 	if out.Checks, err = f.restore(ctx, dir, m.Entry.Database); err != nil {
 		out.NotRestored = err.Error()
 	}
@@ -179,8 +195,8 @@ func (v backupVerified) print(out io.Writer, format string) error {
 		return v.verdict()
 	}
 	e := v.Entry
-	_, _ = fmt.Fprintf(out, "backup %s of %s, site %s\n  taken      %s (%s)\n  of         Holdfast %s, Kubernetes %s, etcd %s\n  revision   %d\n  compared   %d members with their digests\n",
-		e.ID, e.Host, e.Site, timestamp(e.Taken), orDash(e.Reason), orDash(e.Release.Version), orDash(e.Release.Kubernetes), orDash(e.Release.Etcd), e.Database.Revision, v.Members)
+	_, _ = fmt.Fprintf(out, "backup %s of %s, site %s\n  taken      %s (%s)\n  of         Holdfast %s, Kubernetes %s, etcd %s\n  revision   %d\n  compared   %d members with their digests\n  authority  %s\n",
+		e.ID, e.Host, e.Site, timestamp(e.Taken), orDash(e.Reason), orDash(e.Release.Version), orDash(e.Release.Kubernetes), orDash(e.Release.Etcd), e.Database.Revision, v.Members, v.tell(v.known))
 	for _, c := range v.Checks {
 		_, _ = fmt.Fprintf(out, "  %-10s %s\n", c.Name, c.Says)
 	}

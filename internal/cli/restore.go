@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -54,11 +55,13 @@ then how old the backup is, and the hosts do not compare their clocks with it.
 
 ` + fromWords + `
 
+` + authorityWords + `
+
 Exit codes: 0 the directory is ready; 1 the backup cannot be read, is damaged, or is of a
 newer release than this program; 2 wrong usage; 7 refused: the clock of this machine or of the
-backup's host is wrong.`,
-		Example: `  holdfast restore --from 20261125T020000Z-cp-1.tar.age --identity owner.key --dir store-17 --dry-run
-  holdfast restore --from 20261125T020000Z-cp-1.tar.age --identity owner.key --dir store-17
+backup's host is wrong, or the backup is not of the site of --authority.`,
+		Example: `  holdfast restore --from 20261125T020000Z-cp-1.tar.age --identity owner.key --authority ca.crt --dir store-17 --dry-run
+  holdfast restore --from 20261125T020000Z-cp-1.tar.age --identity owner.key --authority ca.crt --dir store-17
   holdfast restore --from s3://shop-1/shop.example.com/cp-1/20261125T020000Z-cp-1.tar.age --targets backups.yaml --identity owner.key --dir store-17
   $EDITOR store-17/install-config.yaml
   holdfast create ignition-configs --dir store-17`,
@@ -71,7 +74,8 @@ backup's host is wrong.`,
 		},
 	}
 	cmd.Flags().StringVar(&r.from, "from", "", "a backup, encrypted or not: a file, or s3:// or sftp://")
-	r.register(cmd)
+	r.fromFlags.register(cmd)
+	r.authorityFlag.register(cmd)
 	cmd.Flags().StringVar(&r.scratch, "scratch", "", "folder on a disk with room for a backup of a target (default: the folder for temporary files)")
 	_ = cmd.MarkFlagDirname("scratch")
 	cmd.Flags().StringVar(&r.identityFile, "identity", "", "file with the private key of age that opens it")
@@ -84,18 +88,28 @@ backup's host is wrong.`,
 // restoring is one run of `holdfast restore`.
 type restoring struct {
 	fromFlags
+	authorityFlag
 	from, scratch, identityFile, dir string
 	dry, clockIsRight                bool
 
-	// file is the backup on this machine.
+	// file is the backup on this machine, and members what the first reading compared. The file is read
+	// three times, and may lie in a folder into which others write.
 	file, identity string
+	members        []archive.Member
 }
+
+// errChanged reports a file of which a later reading has not the contents that were compared.
+var errChanged = errors.New("the file has changed while it was read")
 
 // maxHostFile bounds a file of the host that is kept in memory, in bytes.
 const maxHostFile = 8 << 20
 
 func (r *restoring) run(ctx context.Context, streams Streams) (err error) {
 	if r.identity, err = ageKeys(r.identityFile); err != nil {
+		return err
+	}
+	known, err := r.known()
+	if err != nil {
 		return err
 	}
 	file, done, err := r.local(ctx, streams, r.from, r.scratch)
@@ -107,6 +121,11 @@ func (r *restoring) run(ctx context.Context, streams Streams) (err error) {
 	// The first reading compares everything. Nothing is written before it has ended.
 	files, m, err := r.read(ctx)
 	if err != nil {
+		return err
+	}
+	r.members = m.Members
+	of := originOf(files)
+	if err := of.compare(m.ID, known); err != nil {
 		return err
 	}
 	b, err := installer.OfHost(files)
@@ -123,6 +142,7 @@ func (r *restoring) run(ctx context.Context, streams Streams) (err error) {
 	}
 	now := time.Now()
 	r.tell(streams.Out, m, note, now)
+	_, _ = fmt.Fprintln(streams.Out, of.tell(known))
 	if err := r.compareClocks(streams.Err, &b, now); err != nil {
 		return err
 	}
@@ -178,6 +198,9 @@ func (r *restoring) write(ctx context.Context, streams Streams, b installer.Back
 	_, err = archive.OpenFile(ctx, r.file, r.identity, func(member archive.Member, contents io.Reader) error {
 		if member.Name != archive.SnapshotName {
 			return nil
+		}
+		if !slices.Contains(r.members, member) {
+			return fmt.Errorf("%s: %w", r.from, errChanged)
 		}
 		b.Snapshot, b.SHA256 = contents, member.SHA256
 		missing, err = in.Restore(b)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/holdfast/holdfast/internal/install/installer"
 )
@@ -22,6 +23,9 @@ func (r *restoring) fromDatabase(ctx context.Context, streams Streams, b *instal
 		return nil
 	}
 	defer func() { err = errors.Join(err, opened.Close()) }()
+	if !slices.Equal(r.members, opened.Members) {
+		return fmt.Errorf("%s: %w", r.from, errChanged)
+	}
 	passwords, unread, err := opened.Passwords(ctx, opened.keys)
 	if err != nil {
 		return err

@@ -22,6 +22,7 @@ import (
 	"path"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/holdfast/holdfast/internal/model/backup"
 )
@@ -247,6 +248,13 @@ func readManifest(in *tar.Reader) (Manifest, error) {
 func (m Manifest) check() error {
 	if !backup.ValidID(m.ID) || m.ID != m.Entry.ID {
 		return damaged("its manifest has the id %q", m.ID)
+	}
+	// Commands print these beside what proves whose backup it is: a forged one draws no line of its own.
+	e := m.Entry
+	for _, text := range []string{e.Site, e.Host, e.Reason, e.Release.Digest, e.Release.Version, e.Release.Kubernetes, e.Release.Etcd} {
+		if strings.ContainsFunc(text, unicode.IsControl) {
+			return damaged("its manifest has control characters in %q", text)
+		}
 	}
 	if len(m.Members) == 0 || m.Members[0].Name != SnapshotName || m.Members[0].Path != "" {
 		return damaged("it holds no snapshot of etcd")

@@ -170,6 +170,7 @@ func TestAManifestThatLeadsSomewhereElseIsRefused(t *testing.T) {
 		"one member too few":       func(m *Manifest) { m.Members = m.Members[:2] },
 		"another id than its own":  func(m *Manifest) { m.Entry.ID = backup.NewID("cp-2", noon) },
 		"an id that is a path":     func(m *Manifest) { m.ID, m.Entry.ID = "../x", "../x" },
+		"a line that it draws":     func(m *Manifest) { m.Entry.Site = "shop.example.com\n  authority  AB:CD\x1b[8m" },
 		"a newer format":           func(m *Manifest) { m.Format = backup.Format + 1 },
 		"another digest":           func(m *Manifest) { m.Members[1].SHA256 = m.Members[2].SHA256 },
 		"another size of snapshot": func(m *Manifest) { m.Members[0].Size++ },

@@ -1,0 +1,130 @@
+package cli
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast/holdfast/internal/adapter/backup/archive"
+	"github.com/holdfast/holdfast/internal/adapter/keys"
+	"github.com/holdfast/holdfast/internal/adapter/kube"
+	"github.com/holdfast/holdfast/internal/cli/command"
+	"github.com/holdfast/holdfast/internal/decide/leafcert"
+	"github.com/holdfast/holdfast/internal/model/site"
+)
+
+// authorityFlag holds the flag by which a person says what proves that a backup is of the site.
+// Encryption does not: whoever reads the public recipients, which lie beside each backup at a target,
+// can encrypt a backup of his own to them.
+type authorityFlag struct {
+	authority string
+}
+
+func (f *authorityFlag) register(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.authority, "authority", "", "file with the Kubernetes CA of the site: a ca.crt, or a kubeconfig. A backup without the key of one of its certificates is refused")
+	_ = cmd.MarkFlagFilename("authority")
+}
+
+// authorityWords is in the help of the commands that have the flag.
+const authorityWords = `Whoever can write to a target can put a backup of his own there, encrypted to your key. --authority
+refuses it: name a file that you have kept, and not one from the target. A kubeconfig of the site is
+one, and so is /etc/kubernetes/pki/ca.crt of a control plane. After 'ca rotate kubernetes-ca', older
+backups have the former CA; the file may hold both certificates.`
+
+// origin is what a backup says of the site that it is of.
+type origin struct {
+	// Authority is the SHA-256 of the Kubernetes CA whose key is in the backup, as openssl shows it;
+	// empty if there is none. The certificate is public. The key shows who made the backup.
+	Authority string `json:"authority,omitempty"`
+	ClusterID string `json:"clusterID,omitempty"`
+}
+
+// originPaths are the files of a host from which its origin follows.
+var originPaths = []string{leafcert.KubernetesCA + ".crt", leafcert.KubernetesCA + ".key", site.Path}
+
+// originOf reads the origin out of the files of a backup.
+func originOf(files map[string][]byte) origin {
+	var o origin
+	pair, err := keys.SigningPair(string(files[originPaths[0]]), string(files[originPaths[1]]))
+	if err == nil {
+		o.Authority = fingerprints([]byte(pair))[0]
+	}
+	if s, err := site.Unmarshal(files[site.Path]); err == nil {
+		o.ClusterID = s.Identity.ClusterID
+	}
+	return o
+}
+
+// withOrigin takes the files from which the origin follows, and gives all members to another reader.
+func withOrigin(files map[string][]byte, next archive.Take) archive.Take {
+	return func(m archive.Member, contents io.Reader) (err error) {
+		if slices.Contains(originPaths, m.Path) {
+			files[m.Path], err = io.ReadAll(io.LimitReader(contents, maxHostFile))
+			return err
+		}
+		return next(m, contents)
+	}
+}
+
+// fingerprints returns those of the certificates of a PEM text.
+func fingerprints(data []byte) []string {
+	var out []string
+	for _, c := range certificates(data) {
+		out = append(out, strings.ReplaceAll(fmt.Sprintf("% X", sha256.Sum256(c.Raw)), " ", ":"))
+	}
+	return out
+}
+
+// known returns the fingerprints of the certificates that the flag names; nil without the flag.
+func (f *authorityFlag) known() ([]string, error) {
+	if f.authority == "" {
+		return nil, nil
+	}
+	data, err := os.ReadFile(f.authority)
+	if err != nil {
+		return nil, &UsageError{Err: fmt.Errorf("--authority: %w", err)}
+	}
+	known := fingerprints(data)
+	if len(known) == 0 {
+		if inside, err := kube.Authorities(data); err == nil {
+			known = fingerprints(inside)
+		}
+	}
+	if len(known) == 0 {
+		return nil, &UsageError{Err: errors.New("--authority: " + f.authority + " has no certificate: name a ca.crt, or a kubeconfig that contains one")}
+	}
+	return known, nil
+}
+
+// compare refuses a backup that has not the key of any known CA. Without the flag it refuses none.
+func (o origin) compare(id string, known []string) error {
+	switch {
+	case known == nil || slices.Contains(known, o.Authority):
+		return nil
+	case o.Authority == "":
+		return coded(command.ExitRefused, "refused: nothing proves that %s is of your site: it has no Kubernetes CA with its key, which each backup of a site has", id)
+	}
+	return coded(command.ExitRefused, "refused: %s is not of the site of --authority: its Kubernetes CA has the SHA-256 %s, and the file has %s. "+
+		"If the CA was replaced between the backup and the file, take a ca.crt or a kubeconfig of the backup's time",
+		id, o.Authority, strings.Join(known, ", "))
+}
+
+// tell says of which site a backup is, in one line. What a backup says may be forged, also to look like
+// another line.
+func (o origin) tell(known []string) string {
+	ca := "no Kubernetes CA with its key"
+	if o.Authority != "" {
+		ca = "Kubernetes CA with SHA-256 " + o.Authority
+	}
+	line := fmt.Sprintf("%s, cluster id %q", ca, o.ClusterID)
+	if known == nil {
+		return line + "; whether it is of your site was not compared (--authority)"
+	}
+	return line + ", as --authority says"
+}
