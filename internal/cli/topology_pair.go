@@ -74,7 +74,7 @@ func (p pairPlans) letGo(ctx context.Context, g *growth) (bool, error) {
 		return true, g.askBackThree(ctx, p.wide, false)
 	case p.slim != nil && slim != nil && slim.Rule == plans.AwaitRule:
 		g.letsGo = true
-		return true, g.askBackTwo(ctx, p.slim, false)
+		return true, g.askBackTwo(ctx, p.slim, narrow.Wish{})
 	}
 	left, err := g.leftTwo(ctx, p.slim)
 	if err != nil || !left {

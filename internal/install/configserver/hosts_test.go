@@ -83,7 +83,7 @@ func TestAHostIsAdmittedUnderANameThatItMayHave(t *testing.T) {
 func TestABootstrapTokenIsForTheHostItself(t *testing.T) {
 	refusal := error(nil)
 	s := newSite(t, func(o *Options) {
-		o.Bootstrap = func(_ context.Context, own jointoken.Claims, _ string) (Secret, error) {
+		o.Bootstrap = func(_ context.Context, own jointoken.Claims, _ JoinRequest) (Secret, error) {
 			return Secret{Token: own.Host, Expires: start}, refusal
 		}
 	})
