@@ -99,8 +99,9 @@ func gatherBackups(ctx context.Context, c client.Reader) (backupSite, error) {
 		if _, control := n.Labels[state.LabelControlPlane]; !control {
 			continue
 		}
-		out.Hosts = append(out.Hosts, backup.HostOf(n.Name, n.Annotations))
-		out.Ready[n.Name] = rollout.HostOf(n).Ready
+		h, ready := backup.HostOf(n.Name, n.Annotations), rollout.HostOf(n).Ready
+		h.Lost = !ready
+		out.Hosts, out.Ready[n.Name] = append(out.Hosts, h), ready
 	}
 	var o corev1.ConfigMap
 	err = c.Get(ctx, client.ObjectKey{Namespace: backup.ProofNamespace, Name: backup.ProofName}, &o)

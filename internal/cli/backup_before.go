@@ -69,7 +69,7 @@ func lacksBackup(ctx context.Context, c nodeLister, now time.Time) (string, erro
 	if err != nil {
 		return "", err
 	}
-	return backup.Before(backup.NewestOf(nodes, now), now), nil
+	return backup.BeforeOf(nodes, now), nil
 }
 
 // takingBackup returns a function that has the site at a place take a backup, on a host; empty for

@@ -108,11 +108,12 @@ func nodesOf(f removal.Facts) (out []state.Node) {
 }
 
 // lacksBackup says why no backup is good enough; empty if one is, or if an administrator goes without.
+// One that lies on the host that goes alone is none.
 func (m *planeMember) lacksBackup(f removal.Facts) string {
 	if m.backup.without {
 		return ""
 	}
-	return backup.Before(backup.NewestOf(nodesOf(f), m.now()), m.now())
+	return backup.BeforeOf(nodesOf(f), m.now(), f.Name)
 }
 
 // upgrade says what the replacement waits for in an upgrade, by its record and by what the other

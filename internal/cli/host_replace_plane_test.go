@@ -263,22 +263,31 @@ func TestAReplacementOfOneOfThreeThatEndsAtAnyWriteGoesOn(t *testing.T) {
 	}
 }
 
-// TestOneOfThreeIsReplacedOnceTheSiteHasABackup: it has none, and takes one before a member of etcd goes.
+// TestOneOfThreeIsReplacedOnceTheSiteHasABackup: it has none, or the lost host alone has one, and it takes
+// one before a member of etcd goes.
 func TestOneOfThreeIsReplacedOnceTheSiteHasABackup(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newThree(t)
-		w := s.replaces(t, s, "")
-		members := 0
-		w.old.plane.backup = backupFirst{out: io.Discard, take: func(ctx context.Context) error {
-			members = len(s.members)
-			n := nodeOf(t, s, "cp-1").DeepCopy() //nolint:contextcheck // the test has its own
-			n.Annotations = backedUp(state.Node{Annotations: n.Annotations}).Annotations
-			return s.Update(ctx, n)
-		}}
-		if err := w.run(t.Context()); err != nil || members != 3 || s.members[2].ID != 9 {
-			t.Errorf("%v: a backup was taken with %d members; now %+v", err, members, s.members)
-		}
-	})
+	for sentence, of := range map[string]string{"it has none": "", "the lost host alone has one": "cp-3"} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newThree(t)
+			w := s.replaces(t, s, "")
+			members := 0
+			takes := func(ctx context.Context, name string, taken time.Time) error {
+				n := nodeOf(t, s, name).DeepCopy() //nolint:contextcheck // the test has its own
+				n.Annotations = toldOfBackup(state.Node{Annotations: n.Annotations}, taken).Annotations
+				return s.Update(ctx, n)
+			}
+			if of != "" {
+				put(t, takes(t.Context(), of, time.Now().Add(-2*time.Hour)))
+			}
+			w.old.plane.backup = backupFirst{out: io.Discard, take: func(ctx context.Context) error {
+				members = len(s.members)
+				return takes(ctx, "cp-1", time.Now())
+			}}
+			if err := w.run(t.Context()); err != nil || members != 3 || s.members[2].ID != 9 {
+				t.Errorf("%s: %v: a backup was taken with %d members; now %+v", sentence, err, members, s.members)
+			}
+		})
+	}
 }
 
 func TestAControlPlaneOfThreeThatMayRunKeepsItsMember(t *testing.T) {

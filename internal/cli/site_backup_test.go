@@ -54,6 +54,7 @@ func TestAMoveAndASecondFamilyAreAnnouncedOnceTheSiteHasABackup(t *testing.T) {
 		} {
 			host := state.Node{Name: "cp-1", Labels: map[string]string{state.LabelControlPlane: ""}}
 			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: host.Name, Labels: host.Labels, Annotations: toldOfBackup(host, time.Now().Add(-5*time.Hour)).Annotations}}
+			node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 			api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(&configv1.Infrastructure{ObjectMeta: metav1.ObjectMeta{Name: "cluster"}}, node).Build()
 			var out strings.Builder
 			access, took := &moveAccess{api}, false

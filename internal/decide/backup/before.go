@@ -2,6 +2,7 @@ package backup
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	model "github.com/holdfast/holdfast/internal/model/backup"
@@ -36,15 +37,32 @@ func Before(newest state.Fact[time.Time], now time.Time) string {
 	return ""
 }
 
-// NewestOf returns the time of the newest good backup of which control planes tell, as Before
-// takes it. It is unknown if none of them tells of its backups.
-func NewestOf(nodes []state.Node, now time.Time) state.Fact[time.Time] {
-	s := Site{Now: now}
+// BeforeOf is Before with the newest good backup of which control planes tell. What a host says stays at its
+// Node after its disk has burnt: of one that is not ready, or that goes by this step, those count alone
+// of which a target has a copy.
+func BeforeOf(nodes []state.Node, now time.Time, goes ...string) string {
+	all, sure := Site{Now: now}, Site{Now: now}
 	for _, n := range nodes {
-		if _, control := n.Labels[state.LabelControlPlane]; control {
-			s.Hosts = append(s.Hosts, HostOf(n.Name, n.Annotations))
+		if _, control := n.Labels[state.LabelControlPlane]; !control {
+			continue
 		}
+		h := HostOf(n.Name, n.Annotations)
+		h.Lost = !n.Ready || slices.Contains(goes, n.Name)
+		all.Hosts = append(all.Hosts, h)
+		if h.Lost {
+			h.Kept = slices.DeleteFunc(slices.Clone(h.Kept), func(b Brief) bool { return !b.sent() })
+		}
+		sure.Hosts = append(sure.Hosts, h)
 	}
+	why := Before(sure.newest(), now)
+	if host, _, _ := all.Newest(); why != "" && Before(all.newest(), now) == "" {
+		why += fmt.Sprintf(" but for one on %s alone, which is not ready or goes", host)
+	}
+	return why
+}
+
+// newest is Newest as Before takes it: unknown if no host tells of its backups.
+func (s Site) newest() state.Fact[time.Time] {
 	_, newest, _ := s.Newest()
 	return state.Fact[time.Time]{Known: s.Known(), Value: newest.Taken}
 }

@@ -20,6 +20,8 @@ type Host struct {
 	Silent string
 	// Wanted is the wish that stands at its node.
 	Wanted string
+	// Lost is true if the disk of the host may be gone: its Node is not ready, or it goes.
+	Lost bool `json:",omitempty"`
 }
 
 // HostOf reads the report in the annotations of a node.
@@ -348,6 +350,9 @@ func (s Site) Lines() []string {
 		out = append(out, fmt.Sprintf("The newest good one is %s old: %s on %s, revision %d, %s.", age(s.Now.Sub(b.Taken)), stamp(b.Taken), host, b.Revision, size(b.Size)))
 	} else {
 		out = append(out, "There is no good one yet.")
+	}
+	if h, _ := s.Host(host); h.Lost && !b.sent() {
+		out = append(out, fmt.Sprintf("It lies on %s alone, which is not ready: if that host is lost, so is this backup (holdfast backup now).", host))
 	}
 	for _, h := range s.Hosts {
 		if d := h.Doing; h.Silent == "" && d != nil {

@@ -75,6 +75,8 @@ var situations = []struct {
 			s.Hosts[i].Kept = []Brief{{ID: "ahead", Taken: noon.Add(90 * day), Good: true}}
 		}
 	}, "none!"},
+	{"the newest lies on a host alone that is not ready", func(s *Site) { s.Hosts[1].Lost, s.Hosts[1].Kept[0].Copies = true, nil }, ""},
+	{"a target has the newest of a host that is not ready", func(s *Site) { s.Hosts[1].Lost = true }, ""},
 	{"a host removes none", func(s *Site) { s.Hosts[1].Stays = "the newest good backup is too old" }, ""},
 	{"a target lets nothing be removed", func(s *Site) { s.Hosts[1].Left = []string{"cp-2-0 at shop-nas: permission denied"} }, ""},
 	{"a host fails", func(s *Site) { s.Hosts[1].Failed = &Failure{At: noon, Why: "no room", Times: 1} }, "failing cp-2"},

@@ -162,6 +162,11 @@ func (b Brief) SentTo(recipients []string) bool {
 	return slices.ContainsFunc(b.Copies, func(c Copy) bool { return !c.Verified.IsZero() && (c.To == "" || c.To == id) })
 }
 
+// sent reports whether a target has a copy, which was read back there.
+func (b Brief) sent() bool {
+	return slices.ContainsFunc(b.Copies, func(c Copy) bool { return !c.Verified.IsZero() })
+}
+
 // Newest returns the newest good backup; false if there is none. Those of a clock that was ahead
 // do not count, unless no time is given.
 func (s Summary) Newest(now time.Time) (Brief, bool) {

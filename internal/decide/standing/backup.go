@@ -25,8 +25,9 @@ type BackupBrief struct {
 func (d describer) backups() backup.Site {
 	out := backup.Site{Now: d.Now, Proof: state.Fact[backup.Proof]{Known: d.BackupProof.Known, Value: d.BackupProof.Value}}
 	for _, h := range d.controlPlanes() {
-		if h.Backup.Known {
-			out.Hosts = append(out.Hosts, h.Backup.Value)
+		if tells := h.Backup.Value; h.Backup.Known {
+			tells.Lost = h.Kubelet.Known && !h.Kubelet.Value.Ready
+			out.Hosts = append(out.Hosts, tells)
 		}
 	}
 	return out
