@@ -33,6 +33,12 @@ func TestASiteHasBackupsFromItsFirstDayWithoutAWish(t *testing.T) {
 	if w.request != nil {
 		t.Error("a request lies there, with its credentials")
 	}
+	w.away = true
+	w.boot()
+	w.run(3 * 24 * time.Hour)
+	if got := len(w.good()); got != 7 {
+		t.Errorf("the API, which had said that there is no wish, is away: %d are kept", got)
+	}
 }
 
 func TestTheWishOfTheSiteIsFollowedAndOutlivesTheAPI(t *testing.T) {
@@ -86,7 +92,7 @@ func TestAWishWithMistakesIsToldAndTheLastRightOneIsFollowed(t *testing.T) {
 }
 
 // The site upgrades to a release that refuses more, or goes back from one that allowed more, or the file
-// is damaged. The default wish keeps seven.
+// is damaged or gone. The default wish keeps seven.
 func TestAWishThatThisReleaseRefusesRemovesNoBackup(t *testing.T) {
 	for name, c := range map[string]struct {
 		wish, secret string
@@ -94,10 +100,13 @@ func TestAWishThatThisReleaseRefusesRemovesNoBackup(t *testing.T) {
 	}{
 		"a field of a newer release": {`{"config": "keep: 60\nnewer: true\n"}`, "keep: 60\nnewer: true\n", true},
 		"a damaged file":             {`{"config": "kee`, "", false},
+		"no file":                    {"", "", false},
 	} {
 		w := newWorld(t)
-		if err := os.WriteFile(filepath.Join(w.dir, wishName), []byte(c.wish), 0o600); err != nil {
-			t.Fatal(err)
+		if c.wish != "" {
+			if err := os.WriteFile(filepath.Join(w.dir, wishName), []byte(c.wish), 0o600); err != nil {
+				t.Fatal(err)
+			}
 		}
 		for i := range 20 {
 			taken := dawn.Add(time.Duration(i-20) * 24 * time.Hour)

@@ -57,27 +57,28 @@ func (a *Agent) load() error {
 }
 
 // loadWish reads the wish. If another release allowed it and this one refuses it, or if it is
-// damaged, backups are taken as the default wish has it, and none is removed until the API has a
+// damaged or gone, backups are taken as the default wish has it, and none is removed until the API has a
 // wish without mistakes: nobody knows how many the site keeps, and at which targets their copies
-// are.
+// are. A site without a wish has a file, too, once the API has said so.
 func (a *Agent) loadWish() error {
-	damaged, err := a.decode(wishName, &a.inputs)
+	unknown, err := a.decode(wishName, &a.inputs)
 	if err != nil {
 		return err
 	}
 	wish, mistakes := decide.ReadWish(a.inputs, a.Site, a.Zones)
-	if a.held = damaged || len(mistakes) > 0; a.held {
+	if a.held = unknown || len(mistakes) > 0; a.held {
 		a.refused, wish = mistakes, decide.DefaultWish(a.Site)
 	}
 	a.wish = wish
 	return nil
 }
 
-// decode reads a file of the store. It reports whether the file is there and nobody can read it.
-func (a *Agent) decode(name string, out any) (damaged bool, _ error) {
+// decode reads a file of the store. It reports whether the file says nothing: it is not there, or is
+// damaged.
+func (a *Agent) decode(name string, out any) (unknown bool, _ error) {
 	text, err := a.Read(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
+		return true, nil
 	}
 	if err != nil {
 		return false, fmt.Errorf("read what this host remembers of its backups: %w", err)
