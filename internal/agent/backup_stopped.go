@@ -63,6 +63,7 @@ func backupStopped(ctx context.Context, streams command.Streams, s *site.Site) (
 	now := time.Now()
 	req := backup.Request{ID: backup.NewID(name, now), Reason: backup.OfStopped, Site: s.Domain(), Host: name}
 	run := takebackup.New(copied.Client(), thisRelease)
+	run.Snapshot.Line = state.KeptFree // what kubelet of the site wants beside that is less than the last data
 	run.Say = progressTo(streams.Err)
 	if _, err := run.Do(ctx, req); err != nil {
 		return err

@@ -34,7 +34,8 @@ func newBackups(s *site.Site, view func() state.NetworkView) *backup.Agent {
 			entries, _, err := catalogue.Catalogue{Dir: model.Dir}.List()
 			return entries, err
 		},
-		Free: backup.Free, Synchronised: clock.Synchronised,
+		Remains: catalogue.Catalogue{Dir: model.Dir}.Remains,
+		Free:    backup.Free, Line: backup.Line, Synchronised: clock.Synchronised,
 		Up:    func() (time.Duration, error) { _, up, err := observe.Boot(); return up, err },
 		Node:  func() string { return view().Host.NodeName },
 		Zones: time.LoadLocation, Now: time.Now,

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/yaml"
 
+	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -51,4 +52,47 @@ func Line(threshold string, size, share uint64) uint64 {
 		return uint64(max(q.Value(), 0))
 	}
 	return size / 100 * share
+}
+
+// watched are the folders by whose file systems kubelet judges each signal.
+var watched = map[string]string{"nodefs.available": "/var/lib/kubelet", "imagefs.available": "/var/lib/containerd"}
+
+// Kept returns how many bytes our programs leave free on file systems of a size. A site may have set
+// more than state.KeptFree: whatever they took below that, kubelet would take from pods, on all hosts at once.
+func Kept(thresholds map[string]string, size uint64) uint64 {
+	out := uint64(state.KeptFree)
+	for signal := range watched {
+		if t := thresholds[signal]; t != "" {
+			out = max(out, Line(t, size, 0))
+		}
+	}
+	return out
+}
+
+// KeptAt returns that of the file system of a folder of this host.
+func KeptAt(dir string) uint64 { return keptAt(Thresholds("/"), dir, sizeOf) }
+
+// keptAt lets a threshold count where kubelet looks alone: backups on a small file system of their own
+// take nothing from pods. Two of one size count as one, because subvolumes of one look like two.
+func keptAt(thresholds map[string]string, dir string, sizeOf func(dir string) uint64) uint64 {
+	counts, size := map[string]string{}, sizeOf(dir)
+	for signal, at := range watched {
+		if its := sizeOf(at); its == size || its == 0 || size == 0 {
+			counts[signal] = thresholds[signal]
+		}
+	}
+	return Kept(counts, size)
+}
+
+// sizeOf returns the size of the file system of a folder, or of where it will be made; zero if it
+// is unknown.
+func sizeOf(dir string) uint64 {
+	for !host.Exists(dir) && dir != filepath.Dir(dir) {
+		dir = filepath.Dir(dir)
+	}
+	_, size, err := host.Space(dir)
+	if err != nil {
+		return 0
+	}
+	return size
 }

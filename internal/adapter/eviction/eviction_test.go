@@ -61,3 +61,47 @@ func TestWhatASiteSetsByAKubeletConfigCountsToo(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 }
+
+// TestWhatMustStayFreeIsAtLeastWhatKubeletOfTheSiteWants: a site may have kubelet want more than an
+// installation does.
+func TestWhatMustStayFreeIsAtLeastWhatKubeletOfTheSiteWants(t *testing.T) {
+	const size = 100 << 30
+	for what, c := range map[string]struct {
+		thresholds map[string]string
+		want       uint64
+	}{
+		"nothing":                   {nil, state.KeptFree},
+		"an installation's":         {map[string]string{"nodefs.available": "2Gi", "imagefs.available": "2Gi"}, state.KeptFree},
+		"more":                      {map[string]string{"nodefs.available": "20Gi", "imagefs.available": "2Gi"}, 20 << 30},
+		"a share":                   {map[string]string{"imagefs.available": "15%"}, size / 100 * 15},
+		"less, which kubelet takes": {map[string]string{"nodefs.available": "1Gi"}, state.KeptFree},
+		"what nobody reads":         {map[string]string{"nodefs.available": "plenty"}, state.KeptFree},
+	} {
+		if got := Kept(c.thresholds, size); got != c.want {
+			t.Errorf("%s: %d, want %d", what, got, c.want)
+		}
+	}
+}
+
+// TestAThresholdCountsOnTheFileSystemsThatKubeletWatches: backups may have one of their own, which may
+// be smaller than what kubelet wants elsewhere.
+func TestAThresholdCountsOnTheFileSystemsThatKubeletWatches(t *testing.T) {
+	thresholds := map[string]string{"nodefs.available": "20Gi", "imagefs.available": "30Gi"}
+	for what, c := range map[string]struct {
+		sizes map[string]uint64
+		want  uint64
+	}{
+		"one for all":                {map[string]uint64{"backups": 1 << 40, "/var/lib/kubelet": 1 << 40, "/var/lib/containerd": 1 << 40}, 30 << 30},
+		"images have their own":      {map[string]uint64{"backups": 1 << 40, "/var/lib/kubelet": 1 << 40, "/var/lib/containerd": 1 << 39}, 20 << 30},
+		"backups have their own":     {map[string]uint64{"backups": 10 << 30, "/var/lib/kubelet": 1 << 40, "/var/lib/containerd": 1 << 40}, state.KeptFree},
+		"that of pods is unknown":    {map[string]uint64{"backups": 1 << 40, "/var/lib/containerd": 1 << 39}, 20 << 30},
+		"that of backups is unknown": {map[string]uint64{"/var/lib/kubelet": 1 << 40, "/var/lib/containerd": 1 << 39}, 30 << 30},
+	} {
+		if got := keptAt(thresholds, "backups", func(dir string) uint64 { return c.sizes[dir] }); got != c.want {
+			t.Errorf("%s: %d, want %d", what, got, c.want)
+		}
+	}
+	if dir := t.TempDir(); sizeOf(dir) == 0 || sizeOf(filepath.Join(dir, "not", "made")) != sizeOf(dir) {
+		t.Errorf("%d, and %d where it will be made", sizeOf(dir), sizeOf(filepath.Join(dir, "not", "made")))
+	}
+}

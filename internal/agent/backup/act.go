@@ -57,6 +57,9 @@ func tends(r model.Request) string {
 	if len(r.Remove) > 0 {
 		out = append(out, "removes "+strings.Join(r.Remove, ", "))
 	}
+	if out == nil {
+		return "removes what a run that was cut off left"
+	}
 	return strings.Join(out, "; ")
 }
 
@@ -89,7 +92,8 @@ func (a *Agent) takeIn(f decide.Facts) (string, error) {
 	switch entry, is := find(entries, b.ID); {
 	case b.Reason == decide.Tend:
 		left := a.wish.Unsent(entries, f.Now) != "" || len(a.retained(f.Now).Go) > 0
-		j, changed = j.Tended(f.Now, left), "tended its backups"
+		remains, unknown := a.Remains()
+		j, changed = j.Tended(f.Now, left, remains || unknown != nil), "tended its backups"
 		if a.unbegun == nil && unread == nil && said.Request == b.ID && removed(before, entries) {
 			j.Left = said.Left
 		}

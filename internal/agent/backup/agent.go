@@ -81,8 +81,13 @@ type Options struct {
 	Etcd func(ctx context.Context) state.Fact[decide.Etcd]
 	// Catalogue reads the entries of this host's backups.
 	Catalogue func() ([]model.Entry, error)
+	// Remains reports whether the rest of a run that was cut off lies in the catalogue. While the unit
+	// works, that may be what it writes.
+	Remains func() (bool, error)
 	// Free returns how many bytes may still be written on the file system of the catalogue.
 	Free func() (uint64, error)
+	// Line returns how many bytes must stay free there.
+	Line func() uint64
 	// Synchronised reports whether the clock is synchronised, Up how long this host has run.
 	Synchronised func() (bool, error)
 	Up           func() (time.Duration, error)
@@ -213,8 +218,13 @@ func (a *Agent) look(ctx context.Context) (decide.Facts, error) {
 	if said, err := a.State(); err == nil && works && a.journal.Begun != nil && said.Request == a.journal.Begun.ID {
 		f.Sends = said.PastEtcd()
 	}
+	if !works && a.journal.Begun == nil {
+		if is, err := a.Remains(); err == nil {
+			f.Remains = state.Known(is)
+		}
+	}
 	if free, err := a.Free(); err == nil {
-		f.Free = state.Known(free)
+		f.Free, f.Line = state.Known(free), a.Line()
 	}
 	if is, err := a.Synchronised(); err == nil {
 		f.Synchronised = state.Known(is)

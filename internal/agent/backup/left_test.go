@@ -2,11 +2,48 @@ package backup
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	configv1alpha1 "github.com/openshift/api/config/v1alpha1"
+
+	decide "github.com/holdfast/holdfast/internal/decide/backup"
 )
+
+// A backup of a large database was on its way when another program filled the disk. It was ended, and
+// killed before it had removed its files.
+func TestWhatAKilledRunLeftOnAFullDiskIsRemoved(t *testing.T) {
+	w := newWorld(t)
+	w.run(15*time.Minute + 20*time.Second)
+	if !w.works {
+		t.Fatalf("no backup is on its way: %q", w.started)
+	}
+	w.free, w.rest = 1<<30, true // the run that goes on writes it
+	w.run(2 * time.Second)
+	if w.works || !w.rest || len(w.started) != 1 {
+		t.Fatalf("it was not ended: %q", w.started)
+	}
+	w.run(3 * time.Minute)
+	if got := w.started[1:]; w.rest || !slices.Equal(got, []string{" " + decide.Tend}) {
+		t.Errorf("it lies there: %t, started %q", w.rest, got)
+	}
+	w.free = 100 << 30
+	w.run(time.Hour)
+	if s := w.summary(); len(w.good()) != 1 || s.Failed != nil {
+		t.Errorf("%q, %+v", w.started, s)
+	}
+}
+
+// A site may have kubelet want more free than an installation does.
+func TestNoBackupTakesWhatKubeletOfTheSiteWantsFree(t *testing.T) {
+	w := newWorld(t)
+	w.free, w.line = 16<<30, 20<<30
+	w.run(time.Hour)
+	if s := w.summary(); len(w.started) > 0 || !strings.Contains(s.Waits, "20480 MiB must stay free") {
+		t.Errorf("%q, %+v", w.started, s)
+	}
+}
 
 // The host forgets a backup that it removed, also where its target keeps the copy.
 func TestCopiesThatATargetKeepsAreToldUntilARunRemovesThem(t *testing.T) {

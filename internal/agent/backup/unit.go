@@ -4,6 +4,7 @@ import (
 	"context"
 	"path/filepath"
 
+	"github.com/holdfast/holdfast/internal/adapter/eviction"
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	model "github.com/holdfast/holdfast/internal/model/backup"
 	renderhost "github.com/holdfast/holdfast/internal/render/host"
@@ -31,6 +32,9 @@ func ThisUnit() Unit {
 		Forget: func() error { return host.RemoveFile(model.RequestPath) },
 	}
 }
+
+// Line returns how many bytes must stay free where backups lie.
+func Line() uint64 { return eviction.KeptAt(model.Dir) }
 
 // Free returns how many bytes may still be written where backups lie.
 func Free() (uint64, error) {

@@ -34,6 +34,8 @@ type world struct {
 	cut  powercut.Cut
 	etcd state.Fact[decide.Etcd]
 	free uint64
+	line uint64 // what must stay free
+	rest bool   // of a run that was cut off, which each run removes
 
 	// The API.
 	away        bool
@@ -94,9 +96,10 @@ func (w *world) restart() {
 			},
 		},
 		Site: "shop.example.com", Open: func() (API, error) { return w, nil },
-		Etcd:         func(context.Context) state.Fact[decide.Etcd] { return w.etcd },
-		Catalogue:    func() ([]model.Entry, error) { return slices.Clone(w.catalogue), nil },
-		Free:         func() (uint64, error) { return w.free, nil },
+		Etcd:      func(context.Context) state.Fact[decide.Etcd] { return w.etcd },
+		Catalogue: func() ([]model.Entry, error) { return slices.Clone(w.catalogue), nil },
+		Remains:   func() (bool, error) { return w.rest, nil },
+		Free:      func() (uint64, error) { return w.free, nil }, Line: func() uint64 { return w.line },
 		Synchronised: func() (bool, error) { return true, nil }, Up: func() (time.Duration, error) { return time.Hour, nil },
 		Node: func() string { return "cp-1" }, Zones: time.LoadLocation, Now: func() time.Time { return w.now },
 	})
@@ -123,7 +126,7 @@ func (w *world) ends() {
 		return
 	}
 	r := *w.request
-	w.works = false
+	w.works, w.rest = false, false
 	w.state.Ended, w.state.Phase = true, model.PhaseDone
 	if w.dies {
 		w.state = model.State{}

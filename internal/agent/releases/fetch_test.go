@@ -366,27 +366,6 @@ func TestRoomForImagesIsLookedForFirst(t *testing.T) {
 	}
 }
 
-// TestWhatMustStayFreeIsAtLeastWhatKubeletOfTheSiteWants: a site may have kubelet want more than an
-// installation does.
-func TestWhatMustStayFreeIsAtLeastWhatKubeletOfTheSiteWants(t *testing.T) {
-	const size = 100 << 30
-	for what, c := range map[string]struct {
-		thresholds map[string]string
-		want       uint64
-	}{
-		"nothing":                   {nil, state.KeptFree},
-		"an installation's":         {map[string]string{"nodefs.available": "2Gi", "imagefs.available": "2Gi"}, state.KeptFree},
-		"more":                      {map[string]string{"nodefs.available": "20Gi", "imagefs.available": "2Gi"}, 20 << 30},
-		"a share":                   {map[string]string{"imagefs.available": "15%"}, size / 100 * 15},
-		"less, which kubelet takes": {map[string]string{"nodefs.available": "1Gi"}, state.KeptFree},
-		"what nobody reads":         {map[string]string{"nodefs.available": "plenty"}, state.KeptFree},
-	} {
-		if got := lineOf(c.thresholds, size); got != c.want {
-			t.Errorf("%s: %d, want %d", what, got, c.want)
-		}
-	}
-}
-
 func TestADamagedReleaseIsMendedFromItsSources(t *testing.T) {
 	old, next, _ := digests(t)
 	w := newWorld(t)

@@ -28,19 +28,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// lineOf returns what kubelet needs free on file systems of a size. A site may have set more than
-// state.KeptFree: whatever a fetch took below that, kubelet would take from pods, on all hosts at once.
-func lineOf(thresholds map[string]string, size uint64) uint64 {
-	out := uint64(state.KeptFree)
-	for _, signal := range []string{"nodefs.available", "imagefs.available"} {
-		if t := thresholds[signal]; t != "" {
-			out = max(out, eviction.Line(t, size, 0))
-		}
-	}
-	return out
-}
-
-// ownLine returns that of this host, whose largest file system of those that fill counts.
+// ownLine returns what has to stay free on this host, whose largest file system of those that fill counts.
 func ownLine() uint64 {
 	var size uint64
 	for _, dir := range []string{"/var/lib/holdfast", "/var/lib/containerd"} {
@@ -48,7 +36,7 @@ func ownLine() uint64 {
 			size = max(size, s)
 		}
 	}
-	return lineOf(eviction.Thresholds("/"), size)
+	return eviction.Kept(eviction.Thresholds("/"), size)
 }
 
 // answerIn is how long containerd may take to list its images. It takes milliseconds. One that

@@ -124,3 +124,22 @@ func TestASecondSendingThatIsCutOffLeavesNoEntryOfTheFirst(t *testing.T) {
 		t.Errorf("%+v, %v, there are %v", s, err, names(t, w.nas))
 	}
 }
+
+// TestARunThatTakesNoneRemovesWhatAKilledOneLeft, and nothing of one that is at work.
+func TestARunThatTakesNoneRemovesWhatAKilledOneLeft(t *testing.T) {
+	r := (&world{root: t.TempDir()}).run(nil, filepath.Join(t.TempDir(), "backups"))
+	unlock, err := r.Catalogue.Lock()
+	must(t, err)
+	_, err = r.Catalogue.Begin("20261125T120000Z-cp-1")
+	must(t, err)
+	none := backup.Request{Site: "shop.example.com", Host: "cp-1", Reason: "tend"}
+	_, err = r.Do(t.Context(), none)
+	if is, _ := r.Catalogue.Remains(); err == nil || !is {
+		t.Errorf("while one is at work: %t, %v", is, err)
+	}
+	unlock()
+	_, err = r.Do(t.Context(), none)
+	if is, _ := r.Catalogue.Remains(); err != nil || is {
+		t.Errorf("after it was killed: %t, %v", is, err)
+	}
+}

@@ -23,9 +23,9 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/backup/catalogue"
 	"github.com/holdfast/holdfast/internal/adapter/backup/snapshot"
 	"github.com/holdfast/holdfast/internal/adapter/backup/target"
+	"github.com/holdfast/holdfast/internal/adapter/eviction"
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/model/backup"
-	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/render/apiserver"
 )
 
@@ -54,7 +54,7 @@ type Run struct {
 func New(e snapshot.Etcd, release func() backup.Release) *Run {
 	return &Run{
 		Catalogue: catalogue.Catalogue{Dir: backup.Dir},
-		Snapshot:  snapshot.Taker{Etcd: e, Now: time.Now, Free: host.FreeSpace, Line: state.KeptFree},
+		Snapshot:  snapshot.Taker{Etcd: e, Now: time.Now, Free: host.FreeSpace, Line: eviction.KeptAt(backup.Dir)},
 		Root:      "/", Paths: backup.HostPaths(), Release: release, Open: target.Open, Now: time.Now, Say: sayer(time.Now),
 		Effect: func(do func() error) error { return do() },
 	}

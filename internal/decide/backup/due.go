@@ -62,6 +62,10 @@ type Journal struct {
 	// before which no other one begins.
 	Tends     int       `json:"tends,omitempty"`
 	TendAgain time.Time `json:"tendAgain,omitzero"`
+	// Sweeps counts the tries in a row after which the rest of a run that was cut off still lay there,
+	// and SweepAgain is the time before which no other one begins for it.
+	Sweeps     int       `json:"sweeps,omitempty"`
+	SweepAgain time.Time `json:"sweepAgain,omitzero"`
 	// Left names the copies that the last run that removed backups could not remove at a target, with
 	// the reason: the host has forgotten them.
 	Left []string `json:"left,omitempty"`
@@ -144,6 +148,9 @@ type Facts struct {
 	// backups to remove.
 	Unsent string
 	Spent  []string
+	// Remains is true if the rest of a run that was cut off lies there, which may be twice the size of
+	// the database. Each run removes it first. It is unknown while a run is at work.
+	Remains state.Fact[bool]
 	// Works is true if the unit runs, and Sends once its run asks nothing of etcd any more.
 	Works, Sends bool
 	Situation
@@ -223,7 +230,10 @@ func (f Facts) lasts(b Begun) time.Duration {
 func (f Facts) wanted() Verdict {
 	begins, due := f.due()
 	if due.IsZero() && f.tends() {
-		begins = Begun{ID: f.Unsent, Reason: Tend}
+		begins = Begun{Reason: Tend}
+		if f.mayTend() {
+			begins.ID = f.Unsent
+		}
 	}
 	if begins.Reason == "" {
 		next := f.next()
@@ -301,10 +311,16 @@ func (f Facts) turn(b Begun, due time.Time) time.Time {
 }
 
 // tends reports whether the catalogue needs tending. A pause follows a try that left something.
-func (f Facts) tends() bool { return (f.Unsent != "" || len(f.Spent) > 0) && f.mayTend() }
+func (f Facts) tends() bool { return f.Unsent != "" && f.mayTend() || f.clears() }
 
-// clears reports whether some backups can be removed now.
-func (f Facts) clears() bool { return len(f.Spent) > 0 && f.mayTend() }
+// clears reports whether some backups, or the rest of a run that was cut off, can be removed now.
+func (f Facts) clears() bool { return len(f.Spent) > 0 && f.mayTend() || f.sweeps() }
+
+// sweeps does not wait for the pause after a target that was away: on a full disk the rest of a run
+// keeps every backup from beginning.
+func (f Facts) sweeps() bool {
+	return state.Is(f.Remains, true) && !f.Now.Before(f.Journal.at(f.Now).SweepAgain)
+}
 
 func (f Facts) mayTend() bool { return !f.Now.Before(f.Journal.at(f.Now).TendAgain) }
 
@@ -355,7 +371,7 @@ func (j Journal) at(now time.Time) Journal {
 	if j.Since.After(now) {
 		j.Since = time.Time{}
 	}
-	for _, t := range []*time.Time{&j.Again, &j.TendAgain} {
+	for _, t := range []*time.Time{&j.Again, &j.TendAgain, &j.SweepAgain} {
 		if t.Sub(now) > maxRetry {
 			*t = time.Time{}
 		}
@@ -399,10 +415,17 @@ func (j Journal) Took(id string) Journal {
 }
 
 // Tended returns the journal after a run for Tend. left is true if there is still something to
-// tend.
-func (j Journal) Tended(now time.Time, left bool) Journal {
+// tend, and remains if the rest of a run that was cut off may still lie there.
+func (j Journal) Tended(now time.Time, left, remains bool) Journal {
 	b := j.Begun
 	j.Begun = nil
+	switch {
+	case !remains:
+		j.Sweeps, j.SweepAgain = 0, time.Time{}
+	case b != nil && b.removes(): // one that was to send may have left it itself
+		j.Sweeps++
+		j.SweepAgain = now.Add(min(retry<<min(j.Sweeps-1, 10), maxRetry))
+	}
 	switch {
 	case b != nil && b.Stop != "":
 		j.TendAgain = now.Add(pause)

@@ -102,6 +102,13 @@ func TestWhatAHostDoesAboutItsBackups(t *testing.T) {
 		{"but for the pause after a try", func(f *Facts) { open(f); fullDisk(f); f.Journal.TendAgain = noon.Add(time.Minute) }, Wait, "disk"},
 		{"and a take-over is in the way", func(f *Facts) { open(f); fullDisk(f); f.Etcd.Value.TakesOver = "x" }, Wait, "take-over"},
 		{"none is due, and the disk is full", fullDisk, Begin, Tend},
+		{"the disk is full with what a killed run left", func(f *Facts) { open(f); keptFull(f) }, Begin, Tend},
+		{"none is due, and the disk is full with what a killed run left", keptFull, Begin, Tend},
+		{"a target was away for hours before that", func(f *Facts) { keptFull(f); f.Unsent, f.Journal.TendAgain = "b", noon.Add(time.Hour) }, Begin, Tend},
+		{"it cannot be removed, for the pause after a try", func(f *Facts) { open(f); keptFull(f); f.Journal.SweepAgain = noon.Add(time.Minute) }, Wait, "disk"},
+		{"a killed run left something, and a take-over is in the way", func(f *Facts) { keptFull(f); f.Etcd.Value.TakesOver = "x" }, Wait, "take-over"},
+		{"whether something was left is unknown", func(f *Facts) { open(f); keptFull(f); f.Remains = state.Fact[bool]{} }, Wait, "disk"},
+		{"a killed run left something, and there is room", func(f *Facts) { f.Remains = state.Known(true) }, Begin, Tend},
 		{"the disk is full while some are removed", func(f *Facts) { fullDisk(f); f.Works, f.Journal.Begun = true, &Begun{At: noon, Reason: Tend} }, Follow, "works"},
 		{"the disk is full while one is sent", func(f *Facts) { fullDisk(f); f.Works, f.Journal.Begun = true, &Begun{ID: "x", At: noon, Reason: Tend} }, End, "disk"},
 		{"one is on its way", begun, Follow, "works"},
@@ -117,6 +124,9 @@ func TestWhatAHostDoesAboutItsBackups(t *testing.T) {
 		{"one that is late is not ended by that", func(f *Facts) { begun(f); f.Journal.Begun.Late = true; f.Away = []string{"x"} }, Follow, "works"},
 		{"a rotation ends none", func(f *Facts) { begun(f); f.Rotation = "x" }, Follow, "works"},
 		{"the disk fills", func(f *Facts) { begun(f); f.Free = state.Known(uint64(0)) }, End, "disk"},
+		{"kubelet of the site wants more free", func(f *Facts) { open(f); f.Free, f.Line = state.Known(uint64(16<<30)), 20<<30 }, Wait, "disk"},
+		{"what it wants free is taken meanwhile", func(f *Facts) { begun(f); f.Free, f.Line = state.Known(uint64(16<<30)), 20<<30 }, End, "disk"},
+		{"and is free", func(f *Facts) { begun(f); f.Free, f.Line = state.Known(uint64(20<<30)), 20<<30 }, Follow, "works"},
 		{"it lasts too long", func(f *Facts) { begun(f); f.Journal.Begun.At = noon.Add(-4 * time.Hour) }, End, "too-long"},
 		{"it sends over a slow line", func(f *Facts) { sends(f, 4*time.Hour) }, Follow, "works"},
 		{"for too long", func(f *Facts) { sends(f, 15*time.Hour) }, End, "too-long"},
@@ -161,6 +171,40 @@ func TestWhatAHostDoesAboutItsBackups(t *testing.T) {
 // an old one is not kept any more.
 func fullDisk(f *Facts) {
 	f.Free, f.Unsent, f.Spent = state.Known(uint64(1<<30)), "b", []string{"a"}
+}
+
+// keptFull is a disk that is full with what a killed run left: nothing is to be sent or removed.
+func keptFull(f *Facts) { f.Free, f.Remains = state.Known(uint64(1<<30)), state.Known(true) }
+
+func TestWhatAKilledRunLeftIsRemovedWithoutASending(t *testing.T) {
+	f := well(t)
+	keptFull(&f)
+	f.Unsent, f.Journal.TendAgain = "b", noon.Add(time.Hour)
+	v := Decide(f)
+	if v.Action != Begin || v.Begins.Reason != Tend || v.Begins.ID != "" {
+		t.Fatalf("%+v", v)
+	}
+	f.Free.Value = 100 << 30
+	if v := Decide(f); v.Begins.Reason != Tend || v.Begins.ID != "" {
+		t.Errorf("with room, in the pause of the target: %+v", v)
+	}
+	f.Unsent = ""
+	var pauses []time.Duration
+	for range 6 {
+		f.Journal.Begun = &v.Begins
+		f.Journal = f.Journal.Tended(noon, false, true)
+		pauses = append(pauses, f.Journal.SweepAgain.Sub(noon))
+	}
+	if got := fmt.Sprint(pauses); got != "[10m0s 20m0s 40m0s 1h20m0s 2h40m0s 4h0m0s]" || Decide(f).Action != Rest {
+		t.Errorf("it cannot be removed: %s, %+v", got, Decide(f))
+	}
+	f.Journal.Begun = &Begun{ID: "b", Reason: Tend}
+	if j := f.Journal.Tended(noon, true, true); j.Sweeps != 6 {
+		t.Errorf("a run that was to send counts as a try: %+v", j)
+	}
+	if j := f.Journal.Tended(noon, true, false); j.Sweeps != 0 || !j.SweepAgain.IsZero() {
+		t.Errorf("it is gone: %+v", j)
+	}
 }
 
 func TestOnAFullDiskATendRemovesAndSendsNothing(t *testing.T) {

@@ -46,6 +46,8 @@ type Situation struct {
 	Busy []string
 	// Free is the number of bytes that may still be written on the file system of the backups.
 	Free state.Fact[uint64]
+	// Line is the number of bytes that must stay free there; less than state.KeptFree counts as that.
+	Line uint64
 }
 
 // quiet has the steps of the etcd keeper during which nothing changes its owner.
@@ -234,7 +236,8 @@ var rules = []rule{
 		return when(len(s.Busy) > 0, strings.Join(s.Busy, " and ")+" takes a backup")
 	}},
 	{id: "disk", ends: true, why: func(s Situation, b Begun) string {
-		return when(!b.removes() && s.Free.Known && s.Free.Value < state.KeptFree, fmt.Sprintf("%d MiB are free where backups lie, and %d MiB must stay free", s.Free.Value>>20, state.KeptFree>>20))
+		line := max(s.Line, state.KeptFree)
+		return when(!b.removes() && s.Free.Known && s.Free.Value < line, fmt.Sprintf("%d MiB are free where backups lie, and %d MiB must stay free", s.Free.Value>>20, line>>20))
 	}},
 }
 

@@ -135,7 +135,7 @@ func TestWhatLiesThereIsTendedBetweenBackups(t *testing.T) {
 		t.Errorf("%+v", v)
 	}
 	f.Journal.Begun = &v.Begins
-	f.Journal = f.Journal.Tended(noon, true)
+	f.Journal = f.Journal.Tended(noon, true, false)
 	if v := Decide(f); v.Action != Rest || f.Journal.TendAgain.Sub(noon) != retry {
 		t.Errorf("after a failure: %+v, %+v", v, f.Journal)
 	}
@@ -147,7 +147,7 @@ func TestWhatLiesThereIsTendedBetweenBackups(t *testing.T) {
 	if v := Decide(f); v.Action != Begin || v.Begins.Reason != BySchedule || v.Begins.ID != model.NewID("cp-1", f.Now) {
 		t.Errorf("a backup goes before: %+v", v)
 	}
-	if j := f.Journal.Tended(noon, false); j.Tends != 0 || !j.TendAgain.IsZero() {
+	if j := f.Journal.Tended(noon, false, false); j.Tends != 0 || !j.TendAgain.IsZero() {
 		t.Errorf("%+v", j)
 	}
 	w := DefaultWish("shop")

@@ -130,18 +130,41 @@ func (c Catalogue) Lock() (unlock func(), err error) {
 
 // Sweep removes the rest of runs that were cut off. The caller must hold the lock.
 func (c Catalogue) Sweep() error {
-	found, err := os.ReadDir(c.Dir)
+	names, err := c.parts()
+	for _, name := range names {
+		if err = os.RemoveAll(c.at(name)); err != nil {
+			break
+		}
+	}
 	if err != nil {
 		return fmt.Errorf("remove what an earlier backup left: %w", err)
 	}
+	return nil
+}
+
+// Remains reports whether something lies there that Sweep would remove. While a run is at work, that
+// may be what it writes.
+func (c Catalogue) Remains() (bool, error) {
+	names, err := c.parts()
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return len(names) > 0, err
+}
+
+// parts lists the folders that are not complete.
+func (c Catalogue) parts() ([]string, error) {
+	found, err := os.ReadDir(c.Dir)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
 	for _, f := range found {
 		if strings.HasPrefix(f.Name(), part) {
-			if err := os.RemoveAll(c.at(f.Name())); err != nil {
-				return fmt.Errorf("remove what an earlier backup left: %w", err)
-			}
+			out = append(out, f.Name())
 		}
 	}
-	return nil
+	return out, nil
 }
 
 // Begin makes an empty folder in which a backup, or its encrypted copy, is made.

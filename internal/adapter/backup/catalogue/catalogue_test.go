@@ -80,7 +80,16 @@ func TestASweepRemovesWhatWasCutOffAndNothingElse(t *testing.T) {
 	must(t, err)
 	must(t, os.WriteFile(filepath.Join(c.Dir, "mine.tar"), nil, 0o600))
 	must(t, os.Mkdir(filepath.Join(c.Dir, backup.NewID("cp-1", noon.Add(2*time.Hour))), 0o700))
+	if is, err := c.Remains(); !is || err != nil {
+		t.Errorf("before a sweep: %t, %v", is, err)
+	}
 	must(t, c.Sweep())
+	if is, err := c.Remains(); is || err != nil {
+		t.Errorf("after it: %t, %v", is, err)
+	}
+	if is, err := (Catalogue{Dir: filepath.Join(c.Dir, "none")}).Remains(); is || err != nil {
+		t.Errorf("before the first backup: %t, %v", is, err)
+	}
 	left, err := os.ReadDir(c.Dir)
 	must(t, err)
 	var names []string
