@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/holdfast/holdfast/internal/adapter/backup/snapshot"
 	"github.com/holdfast/holdfast/internal/adapter/etcd"
 	"github.com/holdfast/holdfast/internal/agent/takebackup"
 	"github.com/holdfast/holdfast/internal/cli/command"
@@ -82,11 +83,11 @@ func takeBackup(ctx context.Context, streams command.Streams) error {
 	if err != nil {
 		return err
 	}
-	client, err := localEtcd(ctx)
+	client, closes, err := etcdFor(ctx, req, localEtcd)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = client.Close() }()
+	defer closes()
 	state, err := takebackup.New(client, thisRelease).Do(ctx, req)
 	if err != nil {
 		return err
@@ -94,10 +95,26 @@ func takeBackup(ctx context.Context, streams command.Streams) error {
 	return tellBackup(streams, req, state)
 }
 
+// etcdFor returns the etcd of which a request needs a backup. One that only removes gets none, and asks
+// none: etcd may be down because the disk is full on which that run makes room.
+func etcdFor(ctx context.Context, req backup.Request, open func(context.Context) (*etcd.Client, error)) (_ snapshot.Etcd, closes func(), _ error) {
+	if req.ID == "" {
+		return nil, func() {}, nil
+	}
+	client, err := open(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	return client, func() { _ = client.Close() }, nil
+}
+
 func tellBackup(streams command.Streams, req backup.Request, s backup.State) error {
 	said := "removed backups that are not kept any more"
-	if req.ID != "" {
+	switch {
+	case req.ID != "":
 		said = "took backup " + req.ID
+	case len(req.Remove) == 0:
+		said = "removed what a run that was cut off left"
 	}
 	for _, why := range append(s.NotSent, s.Left...) {
 		said += "\nproblem at a target: " + strings.ReplaceAll(why, "\n", " ")

@@ -99,9 +99,9 @@ func gatherBackups(ctx context.Context, c client.Reader) (backupSite, error) {
 		if _, control := n.Labels[state.LabelControlPlane]; !control {
 			continue
 		}
-		h, ready := backup.HostOf(n.Name, n.Annotations), rollout.HostOf(n).Ready
-		h.Lost = !ready
-		out.Hosts, out.Ready[n.Name] = append(out.Hosts, h), ready
+		h := backup.HostOf(n.Name, n.Annotations)
+		h.Lost = kube.NodeOf(n).Silent
+		out.Hosts, out.Ready[n.Name] = append(out.Hosts, h), rollout.HostOf(n).Ready
 	}
 	var o corev1.ConfigMap
 	err = c.Get(ctx, client.ObjectKey{Namespace: backup.ProofNamespace, Name: backup.ProofName}, &o)

@@ -137,11 +137,11 @@ func (c *Client) AddLabels(ctx context.Context, node string, labels []string) er
 func NodeOf(n *corev1.Node) state.Node {
 	out := state.Node{
 		Name: n.Name, Labels: n.Labels, Created: n.CreationTimestamp.Time, Addresses: internal(n.Status.Addresses),
-		Annotations: ownAnnotations(n), Tunnel: tunnel(n.Annotations), BootID: n.Status.NodeInfo.BootID,
+		Annotations: ownAnnotations(n), Tunnel: tunnel(n.Annotations), BootID: n.Status.NodeInfo.BootID, Silent: true,
 	}
 	for _, cond := range n.Status.Conditions {
 		if cond.Type == corev1.NodeReady {
-			out.Ready = cond.Status == corev1.ConditionTrue
+			out.Ready, out.Silent = cond.Status == corev1.ConditionTrue, cond.Status == corev1.ConditionUnknown
 		}
 	}
 	return out

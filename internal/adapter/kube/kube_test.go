@@ -27,16 +27,19 @@ func TestNodesAreReadAsState(t *testing.T) {
 		{Type: corev1.NodeInternalIP, Address: "fd98::11"},
 		{Type: corev1.NodeInternalIP, Address: "nonsense"},
 	}
-	for status, ready := range map[corev1.ConditionStatus]bool{
-		corev1.ConditionTrue: true, corev1.ConditionFalse: false, corev1.ConditionUnknown: false,
+	for status, is := range map[corev1.ConditionStatus]struct{ ready, silent bool }{
+		corev1.ConditionTrue: {ready: true}, corev1.ConditionFalse: {}, corev1.ConditionUnknown: {silent: true}, "": {silent: true},
 	} {
 		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status}}
+		if status == "" {
+			node.Status.Conditions = nil // its kubelet never reported
+		}
 		got, err := (&Client{set: fake.NewClientset(node)}).Nodes(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		want := []state.Node{{
-			Name: "cp-1", Labels: node.Labels, Ready: ready, Created: created,
+			Name: "cp-1", Labels: node.Labels, Ready: is.ready, Silent: is.silent, Created: created,
 			Addresses: []netip.Addr{netip.MustParseAddr("10.98.0.11"), netip.MustParseAddr("fd98::11")},
 			Tunnel:    []netip.Addr{netip.MustParseAddr("10.96.0.11")}, BootID: "a1",
 		}}

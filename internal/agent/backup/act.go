@@ -27,7 +27,8 @@ func (a *Agent) act(ctx context.Context, v decide.Verdict, f decide.Facts) (stri
 }
 
 // begin starts the unit. It writes the journal first: the agent would follow a start that it
-// does not remember by another one.
+// does not remember by another one. A run that only removes begins also if that fails, and is
+// remembered until the agent ends: on a disk without a free byte it makes the room for the journal.
 func (a *Agent) begin(ctx context.Context, b decide.Begun, spent []string) (string, error) {
 	b.Longer = decide.Longer(a.period(a.Now()))
 	r := a.wish.Request(b, a.Site, a.Node(), spent)
@@ -37,11 +38,16 @@ func (a *Agent) begin(ctx context.Context, b decide.Begun, spent []string) (stri
 	}
 	j := a.journal
 	j.Begun = &b
-	if err := a.remember(j); err != nil {
-		return "", err
+	unwritten := a.remember(j)
+	if unwritten != nil && b.ID != "" {
+		return "", unwritten
 	}
+	a.journal = j
 	if a.unbegun = a.Start(ctx, text); a.unbegun != nil {
-		return "", a.unbegun // the next look takes this error for the end of the run
+		return "", errors.Join(a.unbegun, unwritten) // the next look takes the first for the end of the run
+	}
+	if unwritten != nil {
+		return "", unwritten
 	}
 	if b.Reason == decide.Tend {
 		return "tends its backups: " + tends(r), nil
@@ -88,11 +94,11 @@ func (a *Agent) takeIn(f decide.Facts) (string, error) {
 	before := a.entries
 	a.entries, a.read = entries, f.Now
 	said, unread := a.State()
+	remains, unknown := a.Remains()
 	j, changed := a.journal, ""
 	switch entry, is := find(entries, b.ID); {
 	case b.Reason == decide.Tend:
 		left := a.wish.Unsent(entries, f.Now) != "" || len(a.retained(f.Now).Go) > 0
-		remains, unknown := a.Remains()
 		j, changed = j.Tended(f.Now, left, remains || unknown != nil), "tended its backups"
 		if a.unbegun == nil && unread == nil && said.Request == b.ID && removed(before, entries) {
 			j.Left = said.Left
@@ -104,7 +110,12 @@ func (a *Agent) takeIn(f decide.Facts) (string, error) {
 		j, changed = j.Lost(f.Now, why), fmt.Sprintf("backup %s did not become a good one: %s", b.ID, why)
 	}
 	if err := a.remember(j); err != nil {
-		return "", err
+		if b.ID != "" && !remains {
+			return "", err
+		}
+		// The disk may be full to the last byte. A run that only removes makes room, and none begins
+		// while this one waits. An agent that is started anew takes this end in once more.
+		a.journal = j
 	}
 	a.unbegun = nil
 	return changed, a.Forget()

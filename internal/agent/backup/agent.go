@@ -210,7 +210,9 @@ func (a *Agent) look(ctx context.Context) (decide.Facts, error) {
 		Unsent: a.wish.Unsent(a.entries, now), Spent: a.retained(now).Go,
 	}
 	f.Offset, f.Part = decide.PartOf(self, a.journal.ControlPlanes)
-	f.Etcd = a.Etcd(ctx)
+	if f.Etcd = a.Etcd(ctx); !f.Etcd.Known || !f.Etcd.Value.Writes {
+		f.Spent = nil // while etcd is down a run removes what a killed one left, and no backup
+	}
 	if f.Unread = a.unread; anew && f.Unread == "" {
 		f.Unread = "somebody has just asked"
 	}

@@ -9,6 +9,8 @@ import (
 	configv1alpha1 "github.com/openshift/api/config/v1alpha1"
 
 	decide "github.com/holdfast/holdfast/internal/decide/backup"
+	model "github.com/holdfast/holdfast/internal/model/backup"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // A backup of a large database was on its way when another program filled the disk. It was ended, and
@@ -32,6 +34,54 @@ func TestWhatAKilledRunLeftOnAFullDiskIsRemoved(t *testing.T) {
 	w.run(time.Hour)
 	if s := w.summary(); len(w.good()) != 1 || s.Failed != nil {
 		t.Errorf("%q, %+v", w.started, s)
+	}
+}
+
+// The disk is full to the last byte, and etcd, which lies on it, has died. The agent cannot write its journal.
+func TestWhatAKilledRunLeftOnADiskWithoutAFreeByteIsRemoved(t *testing.T) {
+	for name, etcd := range map[string]state.Fact[decide.Etcd]{"it takes no writes": state.Known(decide.Etcd{}), "nobody knows of it": {}} {
+		for _, anew := range []bool{false, true} {
+			w := newWorld(t)
+			w.run(15*time.Minute + 20*time.Second)
+			w.free, w.rest, w.full, w.etcd, w.works = 0, true, true, etcd, false // and the run was killed
+			if anew {
+				w.restart()
+			}
+			w.run(3 * time.Minute)
+			if got := w.started[1:]; w.rest || w.full || !slices.Equal(got, []string{" " + decide.Tend}) {
+				t.Errorf("%s, %t: it lies there: %t, started %q", name, anew, w.rest, got)
+			}
+			if w.a.journal.Begun != nil || w.a.journal.Sweeps != 0 {
+				t.Errorf("%s, %t: %+v", name, anew, w.a.journal)
+			}
+			w.free, w.etcd = 100<<30, state.Known(decide.Etcd{Writes: true})
+			w.run(time.Hour)
+			if len(w.good()) != 1 {
+				t.Errorf("%s, %t: %q", name, anew, w.started)
+			}
+		}
+	}
+}
+
+func TestWhileEtcdIsDownARunRemovesWhatAKilledOneLeftAndNoBackup(t *testing.T) {
+	w := newWorld(t)
+	w.spec = &configv1alpha1.EtcdBackupSpec{Schedule: "0 */2 * * *", RetentionPolicy: configv1alpha1.RetentionPolicy{RetentionType: configv1alpha1.RetentionTypeNumber, RetentionNumber: &configv1alpha1.RetentionNumberConfig{MaxNumberOfBackups: 1}}}
+	w.run(3 * time.Hour)
+	if len(w.catalogue) != 1 {
+		t.Fatalf("%d backups are there", len(w.catalogue))
+	}
+	old := w.catalogue[0]
+	old.Taken = old.Taken.Add(-time.Hour)
+	old.ID = model.NewID("cp-1", old.Taken)
+	w.catalogue, w.rest, w.etcd.Value.Writes = append([]model.Entry{old}, w.catalogue...), true, false
+	w.run(20 * time.Minute)
+	if w.rest || len(w.catalogue) != 2 {
+		t.Errorf("it lies there: %t, %d backups are there, started %q", w.rest, len(w.catalogue), w.started)
+	}
+	w.etcd.Value.Writes = true
+	w.run(20 * time.Minute)
+	if len(w.catalogue) != 1 || w.catalogue[0].ID == old.ID {
+		t.Errorf("%d backups are there, started %q", len(w.catalogue), w.started)
 	}
 }
 

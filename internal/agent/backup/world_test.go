@@ -12,6 +12,7 @@ import (
 	"time"
 
 	configv1alpha1 "github.com/openshift/api/config/v1alpha1"
+	"golang.org/x/sys/unix"
 
 	decide "github.com/holdfast/holdfast/internal/decide/backup"
 	model "github.com/holdfast/holdfast/internal/model/backup"
@@ -35,6 +36,7 @@ type world struct {
 	etcd state.Fact[decide.Etcd]
 	free uint64
 	line uint64 // what must stay free
+	full bool   // to the last byte: nothing can be written until a run of the unit has ended
 	rest bool   // of a run that was cut off, which each run removes
 
 	// The API.
@@ -92,6 +94,9 @@ func (w *world) restart() {
 		Store: Store{
 			Read: func(name string) ([]byte, error) { return os.ReadFile(filepath.Join(w.dir, name)) },
 			Write: func(name string, data []byte) error {
+				if w.full {
+					return unix.ENOSPC
+				}
 				return w.cut.Effect(func() error { return powercut.WriteFile(filepath.Join(w.dir, name), data, 0o600) })
 			},
 		},
@@ -126,7 +131,7 @@ func (w *world) ends() {
 		return
 	}
 	r := *w.request
-	w.works, w.rest = false, false
+	w.works, w.rest, w.full = false, false, false
 	w.state.Ended, w.state.Phase = true, model.PhaseDone
 	if w.dies {
 		w.state = model.State{}
@@ -172,7 +177,7 @@ func (w *world) run(d time.Duration) {
 			w.hear()
 		}
 		r, err := w.a.step(w.t.Context())
-		if err != nil && !w.away && !w.unread && !w.cut.Dead {
+		if err != nil && !w.away && !w.unread && !w.full && !w.cut.Dead {
 			w.t.Fatalf("%s: %v", w.now, err)
 		}
 		w.now = w.now.Add(max(r.Again, time.Second))

@@ -38,7 +38,7 @@ func Before(newest state.Fact[time.Time], now time.Time) string {
 }
 
 // BeforeOf is Before with the newest good backup of which control planes tell. What a host says stays at its
-// Node after its disk has burnt: of one that is not ready, or that goes by this step, those count alone
+// Node after its disk has burnt: of one that is silent, or that goes by this step, those count alone
 // of which a target has a copy.
 func BeforeOf(nodes []state.Node, now time.Time, goes ...string) string {
 	all, sure := Site{Now: now}, Site{Now: now}
@@ -47,7 +47,7 @@ func BeforeOf(nodes []state.Node, now time.Time, goes ...string) string {
 			continue
 		}
 		h := HostOf(n.Name, n.Annotations)
-		h.Lost = !n.Ready || slices.Contains(goes, n.Name)
+		h.Lost = n.Silent || slices.Contains(goes, n.Name)
 		all.Hosts = append(all.Hosts, h)
 		if h.Lost {
 			h.Kept = slices.DeleteFunc(slices.Clone(h.Kept), func(b Brief) bool { return !b.sent() })
@@ -56,7 +56,7 @@ func BeforeOf(nodes []state.Node, now time.Time, goes ...string) string {
 	}
 	why := Before(sure.newest(), now)
 	if host, _, _ := all.Newest(); why != "" && Before(all.newest(), now) == "" {
-		why += fmt.Sprintf(" but for one on %s alone, which is not ready or goes", host)
+		why += fmt.Sprintf(" but for one on %s alone, which is silent or goes", host)
 	}
 	return why
 }

@@ -145,7 +145,7 @@ type Facts struct {
 	// Asked is the wish of a person, zero if there is none.
 	Asked Asked
 	// Unsent is the id of the newest good backup if a target lacks it; Spent are the ids of
-	// backups to remove.
+	// backups to remove, none while etcd takes no writes.
 	Unsent string
 	Spent  []string
 	// Remains is true if the rest of a run that was cut off lies there, which may be twice the size of
@@ -405,6 +405,7 @@ func (j Journal) Took(id string) Journal {
 	if b == nil {
 		return j
 	}
+	j.Sweeps, j.SweepAgain = 0, time.Time{} // its run removed what lay there
 	if !b.Slot.IsZero() {
 		j.Slot = b.Slot
 	}
@@ -429,6 +430,8 @@ func (j Journal) Tended(now time.Time, left, remains bool) Journal {
 	switch {
 	case b != nil && b.Stop != "":
 		j.TendAgain = now.Add(pause)
+	case left && b != nil && b.removes() && now.Before(j.TendAgain):
+		// What a killed run left was removed alone: the pause of a target goes on.
 	case left:
 		j.Tends++
 		j.TendAgain = now.Add(min(retry<<min(j.Tends-1, 10), maxRetry))

@@ -106,6 +106,14 @@ func TestWhatAHostDoesAboutItsBackups(t *testing.T) {
 		{"none is due, and the disk is full with what a killed run left", keptFull, Begin, Tend},
 		{"a target was away for hours before that", func(f *Facts) { keptFull(f); f.Unsent, f.Journal.TendAgain = "b", noon.Add(time.Hour) }, Begin, Tend},
 		{"it cannot be removed, for the pause after a try", func(f *Facts) { open(f); keptFull(f); f.Journal.SweepAgain = noon.Add(time.Minute) }, Wait, "disk"},
+		{"etcd is down on the disk that is full with it", func(f *Facts) { open(f); keptFull(f); f.Etcd.Value.Writes = false }, Begin, Tend},
+		{"nobody knows of etcd there", func(f *Facts) { keptFull(f); f.Etcd = state.Fact[Etcd]{} }, Begin, Tend},
+		{"etcd goes down while it is removed", func(f *Facts) {
+			f.Works, f.Journal.Begun, f.Etcd.Value.Writes = true, &Begun{At: noon, Reason: Tend}, false
+		}, Follow, "works"},
+		{"etcd goes down while one is sent", func(f *Facts) {
+			f.Works, f.Journal.Begun, f.Etcd.Value.Writes = true, &Begun{ID: "x", At: noon, Reason: Tend}, false
+		}, End, "no-writes"},
 		{"a killed run left something, and a take-over is in the way", func(f *Facts) { keptFull(f); f.Etcd.Value.TakesOver = "x" }, Wait, "take-over"},
 		{"whether something was left is unknown", func(f *Facts) { open(f); keptFull(f); f.Remains = state.Fact[bool]{} }, Wait, "disk"},
 		{"a killed run left something, and there is room", func(f *Facts) { f.Remains = state.Known(true) }, Begin, Tend},
@@ -188,6 +196,11 @@ func TestWhatAKilledRunLeftIsRemovedWithoutASending(t *testing.T) {
 	if v := Decide(f); v.Begins.Reason != Tend || v.Begins.ID != "" {
 		t.Errorf("with room, in the pause of the target: %+v", v)
 	}
+	f.Journal.Begun = &v.Begins
+	if j := f.Journal.Tended(noon, true, false); !j.TendAgain.Equal(f.Journal.TendAgain) || j.Tends != f.Journal.Tends {
+		t.Errorf("it counts as a failed sending: %+v", j)
+	}
+	f.Journal.Begun = nil
 	f.Unsent = ""
 	var pauses []time.Duration
 	for range 6 {
@@ -275,8 +288,8 @@ func TestFailuresWaitLongerAndLongerAndStayOpen(t *testing.T) {
 	if got := fmt.Sprint(pauses); got != "[10m0s 20m0s 40m0s 1h20m0s 2h40m0s 4h0m0s 4h0m0s]" || !j.Slot.IsZero() || j.Failed.Times != 7 || j.Failed.Why != "the disk" {
 		t.Errorf("%s, %+v", got, j)
 	}
-	j.Begun = &Begun{Slot: noon, Asked: "w"}
-	if j = j.Took("id"); j.Failed != nil || !j.Again.IsZero() || j.Slot != noon || j.Asked != "w" || j.Answer.ID != "id" || j.Begun != nil {
+	j.Begun, j.Sweeps, j.SweepAgain = &Begun{Slot: noon, Asked: "w"}, 2, noon.Add(time.Hour)
+	if j = j.Took("id"); j.Sweeps != 0 || !j.SweepAgain.IsZero() || j.Failed != nil || !j.Again.IsZero() || j.Slot != noon || j.Asked != "w" || j.Answer.ID != "id" || j.Begun != nil {
 		t.Errorf("%+v", j)
 	}
 }

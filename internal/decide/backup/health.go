@@ -20,7 +20,7 @@ type Host struct {
 	Silent string
 	// Wanted is the wish that stands at its node.
 	Wanted string
-	// Lost is true if the disk of the host may be gone: its Node is not ready, or it goes.
+	// Lost is true if the disk of the host may be gone: nobody hears of it, or it goes.
 	Lost bool `json:",omitempty"`
 }
 

@@ -38,7 +38,10 @@ type Node struct {
 	// Containers of one kernel have the same.
 	BootID string `json:",omitempty"`
 	// Ready is false also if the API does not know.
-	Ready   bool
+	Ready bool
+	// Silent is true if its kubelet does not report, so that nobody knows whether the host still is. One
+	// that reports that it is not ready is not silent.
+	Silent  bool `json:",omitempty"`
 	Created time.Time
 	// Absent is true for a control plane of the site whose Node the API does not
 	// have: all other fields are those that were last known.

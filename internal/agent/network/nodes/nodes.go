@@ -110,7 +110,7 @@ func lasting(list []state.Node) []state.Node {
 	out := slices.Clone(list)
 	for i, n := range list {
 		report := state.ParseAnnotation[state.VIPReport](n.Annotations[state.AnnotationVIPs]).Value
-		out[i].Ready, out[i].Annotations = false, map[string]string{
+		out[i].Ready, out[i].Silent, out[i].Annotations = false, false, map[string]string{
 			state.AnnotationVIPs: state.FormatAnnotation(state.VIPReport{Addresses: report.Addresses, Hardware: report.Hardware, BMCs: report.BMCs}),
 		}
 	}

@@ -197,7 +197,7 @@ func (p *Reconciler) mend(ctx context.Context, v state.NetworkView, n state.Node
 
 // keep remembers a Node while it exists.
 func (p *Reconciler) keep(ctx context.Context, k *kept, n state.Node, path string) error {
-	n.Ready = true // a change of readiness alone must not write a new copy
+	n.Ready, n.Silent = true, false // a change of readiness alone must not write a new copy
 	if k.known != nil && p.Now().Sub(k.looked) < checkInterval && reflect.DeepEqual(n, k.seen) {
 		return nil
 	}

@@ -127,7 +127,7 @@ func TestTheNodeIsAskedForSeldomAndAtOnceWhereItChanged(t *testing.T) {
 	v := view("cp-2")
 	for range 5 {
 		r.reconcile(t, v)
-		v.Nodes.Value[0].Ready = !v.Nodes.Value[0].Ready
+		v.Nodes.Value[0].Ready, v.Nodes.Value[0].Silent = !v.Nodes.Value[0].Ready, v.Nodes.Value[0].Ready
 	}
 	if r.gets != 1 {
 		t.Errorf("%d times", r.gets)
