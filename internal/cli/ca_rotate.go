@@ -247,7 +247,7 @@ func (r *caRotation) show(f caFacts, step decide.Step) error {
 func (r *caRotation) step(ctx context.Context, begin *bool) (done bool, err error) {
 	f, err := r.read(ctx)
 	if err != nil {
-		return false, err
+		return errors.Is(err, decide.ErrWish), err
 	}
 	// A write may have arrived though its answer did not, and the rotation of another run
 	// may have come to its end between two readings.

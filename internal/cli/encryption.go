@@ -78,15 +78,18 @@ func readKeys(ctx context.Context, c encryptionCluster) (keysSeen, error) {
 	}
 	hosts, _ := authorities.HostsOf(nodes, authorities.ServiceAccountKey) // any authority: all know how many there are
 	for _, of := range hosts {
-		h := encryption.Host{Name: of.Name, Ready: of.Ready, ControlPlanes: of.ControlPlanes}
+		h := encryption.Host{Name: of.Name, Ready: of.Ready, Joins: of.Joins, ControlPlanes: of.ControlPlanes}
 		if loaded, kept, err := encryption.ParseTold(said[of.Name]); err == nil {
 			h.Loaded, h.Kept = loaded, kept
 		}
 		s.Hosts = append(s.Hosts, h)
 	}
 	// Control planes alone get keys, as they get the key of service accounts.
-	s.AtWork, err = othersAtWork(ctx, c, authorities.ServiceAccountKey, nodes, time.Now())
-	return s, err
+	if s.AtWork, err = othersAtWork(ctx, c, authorities.ServiceAccountKey, nodes, time.Now()); err != nil {
+		// A Secret that cannot be read keeps tokens from being listed. The step that mends that asks nothing of them.
+		s.AtWork = "which hosts are being installed is not known: " + err.Error()
+	}
+	return s, nil
 }
 
 // keysReport is the state of the keys.

@@ -40,6 +40,8 @@ type keyCluster struct {
 	// are being installed.
 	lock  map[string]string
 	joins []joining.Token
+	// unread is true while an API server cannot read one of these tokens.
+	unread bool
 }
 
 func (c *keyCluster) ConfigMap(_ context.Context, _, name string) (map[string]string, error) {
@@ -49,7 +51,12 @@ func (c *keyCluster) ConfigMap(_ context.Context, _, name string) (map[string]st
 	return maps.Clone(c.wish), nil
 }
 
-func (c *keyCluster) BootstrapTokens(context.Context) ([]joining.Token, error) { return c.joins, nil }
+func (c *keyCluster) BootstrapTokens(context.Context) ([]joining.Token, error) {
+	if c.unread && c.wish["keys"] == "2" { // the API server has no key for one of them
+		return nil, errors.New("no matching key was found")
+	}
+	return c.joins, nil
+}
 
 func (c *keyCluster) SwapConfigMap(_ context.Context, namespace, name string, before, after map[string]string) error {
 	if err := c.failed; err != nil {
@@ -262,7 +269,7 @@ func TestAKeyThatOneHostKeepsIsReadByAllAgainAndRewritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newKeyCluster()
 		c.nodes[0], c.nodes[1] = encryptingNode("cp-1", "2"), encryptingNode("cp-2", "2,1 kept")
-		c.wish, c.looks = map[string]string{"keys": "2", "rewritten": "2"}, -1000
+		c.wish, c.looks, c.unread = map[string]string{"keys": "2", "rewritten": "2"}, -1000, true
 		s, err := readKeys(t.Context(), c)
 		if step := encryption.Next(s.Seen, false); err != nil || !strings.Contains(step.Why, "cp-2 may have written with key 1") {
 			t.Fatalf("%v %+v", err, step)

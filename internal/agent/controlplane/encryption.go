@@ -74,9 +74,7 @@ func (k *keyring) step(ctx context.Context) error {
 	switch {
 	case err != nil && wish == nil:
 		return err
-	case wish == nil:
-		wish = have
-	case err == nil:
+	case err == nil && wish != nil:
 		if err := encryption.Accept(have, wish); err != nil {
 			return err
 		}

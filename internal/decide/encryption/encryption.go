@@ -75,6 +75,8 @@ func Accept(have, wish Keys) error {
 type Host struct {
 	Name  string
 	Ready bool
+	// Joins is true for a host that says itself that it becomes a control plane, and is none yet.
+	Joins bool
 	// ControlPlanes is the number of which the host knows, zero if it does not say.
 	ControlPlanes int
 	// Loaded holds the keys that its API server has; nil if it has not published
@@ -151,7 +153,7 @@ func Next(s Seen, begin bool) Step {
 		return Step{Kind: Refuse, Why: why}
 	}
 	step := s.next(begin)
-	if changes := step.Kind == Ask || step.Kind == Rewrite; changes && s.AtWork != "" {
+	if changes := step.Kind == Ask || step.Kind == Rewrite; changes && s.AtWork != "" && !step.Again { // one more key to read harms nobody who comes
 		return Step{Kind: Refuse, Why: s.AtWork}
 	}
 	return step
@@ -167,7 +169,7 @@ func (s Seen) next(begin bool) Step {
 	var keeps *Host
 	for i, h := range s.Hosts {
 		switch {
-		case h.Kept && len(now) == 1 && len(h.Loaded) == 2 && h.Loaded[0] == now[0]:
+		case h.Kept && !h.Joins && len(now) == 1 && len(h.Loaded) == 2 && h.Loaded[0] == now[0]:
 			keeps = &s.Hosts[i]
 		case h.Kept || !slices.Equal(h.Loaded, now):
 			late = append(late, h.Name)
@@ -178,7 +180,7 @@ func (s Seen) next(begin bool) Step {
 		return Step{Kind: Wait, Keys: now, Why: fmt.Sprintf("waiting for the API servers of %s to load: %s", strings.Join(late, " and "), words(now))}
 	case keeps != nil:
 		return Step{Kind: Ask, Keys: slices.Clone(keeps.Loaded), Again: true, Why: fmt.Sprintf(
-			"%s may have written with %s, which the others have dropped: every host must be able to read it, and everything is rewritten", keeps.Name, words(keeps.Loaded[1:]))}
+			"%s may have written with %s, which is not wanted now: every host must be able to read it, and everything is rewritten", keeps.Name, words(keeps.Loaded[1:]))}
 	case len(now) == 1 && !begin:
 		return Step{Kind: Done, Keys: now, Why: "all have " + words(now) + " and no other key"}
 	case len(now) == 1:
@@ -200,9 +202,11 @@ func (s Seen) away() string {
 		return "no control plane is known"
 	}
 	var gone, silent []string
-	of := 0
+	of, have := 0, 0
 	for _, h := range s.Hosts {
-		of = max(of, h.ControlPlanes)
+		if of = max(of, h.ControlPlanes); !h.Joins {
+			have++
+		}
 		switch {
 		case !h.Ready:
 			gone = append(gone, h.Name)
@@ -217,8 +221,8 @@ func (s Seen) away() string {
 		return strings.Join(silent, " and ") + " does not report the keys of its API server: the cluster was installed before encryption existed, the host is being installed, or its agent is not running"
 	case of == 0:
 		return "no control plane says how many the site has: their agents are not running, or do not read the wishes for authorities (holdfast ca show)"
-	case len(s.Hosts) < of:
-		return fmt.Sprintf("only %d of %d control planes have a Node: the other one may come back with earlier keys; bring it back, or if it is gone for good: holdfast host replace NAME", len(s.Hosts), of)
+	case have < of:
+		return fmt.Sprintf("only %d of %d control planes have a Node: the other one may come back with earlier keys; bring it back, or if it is gone for good: holdfast host replace NAME", have, of)
 	}
 	return ""
 }

@@ -27,6 +27,8 @@ func TestWhatIsNext(t *testing.T) {
 	mute[0].ControlPlanes, mute[1].ControlPlanes = 0, 0
 	keeps := hosts(keys{2}, keys{2, 1})
 	keeps[1].Kept = true
+	worker := append(hosts(keys{2}, keys{2}), encryption.Host{Name: "worker-1", Ready: true, Joins: true, Loaded: keys{2, 1}, Kept: true})
+	echo := append(without(keys{2}), encryption.Host{Name: "worker-1", Ready: true, Joins: true, Loaded: keys{2}})
 	still := hosts(keys{2, 1}, keys{2, 1})
 	still[1].Kept = true
 	for name, c := range map[string]struct {
@@ -66,6 +68,9 @@ func TestWhatIsNext(t *testing.T) {
 		"before the old one is dropped":       {encryption.Seen{Wish: keys{2, 1}, Rewritten: 2, Hosts: hosts(keys{2, 1}, keys{2, 1}), AtWork: "the plan p1"}, false, encryption.Refuse, nil, "the plan p1"},
 		"without a rotation":                  {encryption.Seen{Wish: keys{1}, Hosts: hosts(keys{1}, keys{1}), AtWork: "the plan p1"}, false, encryption.Done, keys{1}, "key 1"},
 		"one keeps what others dropped":       {encryption.Seen{Wish: keys{2}, Rewritten: 2, Hosts: keeps}, false, encryption.Ask, keys{2, 1}, "cp-2 may have written with key 1"},
+		"one keeps, and a plan is in force":   {encryption.Seen{Wish: keys{2}, Rewritten: 2, Hosts: keeps, AtWork: "the plan p1"}, false, encryption.Ask, keys{2, 1}, "cp-2 may have written with key 1"},
+		"a worker says that it keeps one":     {encryption.Seen{Wish: keys{2}, Rewritten: 2, Hosts: worker}, false, encryption.Wait, keys{2}, "worker-1"},
+		"a worker does not count":             {encryption.Seen{Wish: keys{2}, Rewritten: 2, Hosts: echo}, true, encryption.Refuse, nil, "only 1 of 2 control planes have a Node"},
 		"it kept it, and is to read it":       {encryption.Seen{Wish: keys{2, 1}, Hosts: still}, false, encryption.Wait, keys{2, 1}, "cp-2"},
 		"a wish that is none":                 {encryption.Seen{Wish: keys{1, 2, 3}, Hosts: hosts(keys{1})}, true, encryption.Refuse, nil, "do not agree"},
 	} {

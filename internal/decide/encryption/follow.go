@@ -9,11 +9,14 @@ import "strings"
 // have dropped meanwhile. It keeps that one for reading, and says so: then everything is written
 // anew. Else nobody could read what it wrote.
 func Follow(have Keys, kept bool, wish Keys) (keys Keys, keeps bool) {
+	if len(wish) == 0 { // nobody wishes anything now
+		return have, kept
+	}
 	if len(have) == 0 || len(wish) != 1 {
 		return wish, false
 	}
 	wrote := have[0]
-	if kept {
+	if kept && wrote == wish[0] {
 		wrote = have[len(have)-1]
 	}
 	if wrote == wish[0] {

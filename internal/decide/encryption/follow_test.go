@@ -23,7 +23,9 @@ func TestWhatAHostTakesForAWish(t *testing.T) {
 		"its file is of long ago":          {keys{1}, false, keys{3}, keys{3, 1}, true},
 		"it keeps that on":                 {keys{2, 1}, true, keys{2}, keys{2, 1}, true},
 		"others read it again":             {keys{2, 1}, true, keys{2, 1}, keys{2, 1}, false},
-		"an older copy of etcd is back":    {keys{2, 1}, true, keys{1}, keys{1}, false},
+		"an older copy of etcd is back":    {keys{2, 1}, true, keys{1}, keys{1, 2}, true},
+		"the wish was deleted":             {keys{2, 1}, true, nil, keys{2, 1}, true},
+		"there was never one":              {keys{1}, false, nil, keys{1}, false},
 		"its file was taken away":          {nil, false, keys{2}, keys{2}, false},
 		"a rotation that it did not begin": {keys{1}, false, keys{3, 2}, keys{3, 2}, false},
 	} {
