@@ -318,10 +318,17 @@ func (g *growth) overTwo(ctx context.Context, id string, began time.Time) (bool,
 		return true, errors.Join(g.store.DropNarrowWish(), coded(command.ExitRefused, "refused: %s", now.Words))
 	case plan.Stage.Over() && g.lockGone(now) && !(g.takes && g.holds(ctx, plan)):
 		return true, g.endedTwo(plan)
+	case plan.Stage.Over() && g.takes && g.lockUnread(ctx): // the word is gone since the plan is over
+		return false, nil
 	case g.takes && plan.Taken == "" && (wish == nil || !wish.Lost):
 		return true, coded(command.ExitRefused, "refused: the word that %s is lost counts no more: its etcd serves, or a quarter of an hour is over. If it serves, type the command there, without --is-gone, and else type this one once more", plan.Carrier())
 	}
 	return false, nil
+}
+
+func (g *growth) lockUnread(ctx context.Context) bool {
+	_, err := g.effects.locked(ctx)
+	return err != nil
 }
 
 func (g *growth) endedTwo(plan *narrow.Plan) error {

@@ -236,10 +236,10 @@ func (h *here) others(ctx context.Context, f *narrow.Facts, s subject) {
 
 // quietFor is how long a host must be silent until it counts as one that answers no more. One that is off
 // refuses nothing, and a busy one may miss a look. Between two looks that are further apart than quietGap,
-// since an act took long, it may have answered.
+// since an act took long, it may have answered: two BMCs that do not answer take 80 s of a look.
 const (
 	quietFor = 15 * time.Second
-	quietGap = time.Minute
+	quietGap = 2 * time.Minute
 )
 
 // silence is the time of the first and of the last look in a row to which a host did not answer.

@@ -103,8 +103,8 @@ type Progress struct {
 const (
 	// wishLife is the time that a wish may wait for its gates.
 	wishLife = 15 * time.Minute
-	// refusedFor is how long a word that a host is lost stays after it was refused: the command that typed it
-	// has read that by then.
+	// refusedFor is how long after it was typed a word that the carrier is lost stays if it is refused: its
+	// command has read that by then.
 	refusedFor = time.Minute
 	three      = 3
 )

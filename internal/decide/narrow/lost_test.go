@@ -144,9 +144,11 @@ func TestAHostThatWaitsForACarrierWithoutALockSaysForWhom(t *testing.T) {
 		{Handing, known(false), false, state.Known(Copy{}), known(true), "gone.carrier"},
 		{Parting, known(false), false, state.Known(Copy{}), known(true), "gone.carrier"},
 		{Forgetting, known(false), false, state.Known(Copy{}), state.Fact[bool]{}, "gone.carrier"},
+		{Parting, known(false), false, state.Known(Copy{}), known(false), "gone.later"},
 	} {
 		f := handing()
 		f.Host, f.Peer, f.Kubelets, f.Word = names[1], names[0], known(false), state.Known(state.EtcdThirdWord{})
+		f.Listed = state.Fact[bool]{} // etcd of this host does not answer
 		f.Plan.Stage, f.Maintained, f.Boots, f.Lock, f.Told.Known, f.Left = c.stage, c.maintained, known(c.boots), c.lock, c.lock.Known, c.left
 		if d := Decide(f); d.Rule != c.want || c.want == "gone.carrier" && (d.Act != Wait || !strings.Contains(d.Words, "until cp-1 has written it again") || d.Way == "") {
 			t.Errorf("%+v: %+v", c, d)

@@ -340,7 +340,7 @@ func (w site) happens() []site {
 		n.deletes, n.lock, n.lockGone, n.lockLost, n.lockTaken, n.told = false, "", false, false, false, Progress{}
 	})
 	// It takes the lock meanwhile. The new machine has no plan, and no wish.
-	add(w.replaces && !w.renewed && w.hosts[0].dead && w.lock == "" && w.serves(), func(n *site) {
+	add(w.replaces && !w.renewed && w.member && w.hosts[0].dead && w.lock == "" && w.serves(), func(n *site) {
 		n.renewed, n.abort, n.said, n.saidLost, n.hosts[0] = true, false, false, false, newSite().hosts[0]
 		n.hosts[0].stage = ""
 	})
@@ -477,7 +477,7 @@ func allRules() (out []rule) {
 }
 
 // elsewhere are the rules that only facts bring about which the model does not have.
-var elsewhere = []string{"rest.dry", "rest.begin", "rest.refuse", "back.unknown", "pairing.maintained", "maintain", "hand.maintained", "over.left", "over.left-unknown", "gone.lock", "gone.carrier", "lost.unknown", "lost.drop"}
+var elsewhere = []string{"rest.dry", "rest.begin", "rest.refuse", "back.unknown", "pairing.maintained", "maintain", "hand.maintained", "over.left", "over.left-unknown", "gone.lock", "gone.carrier", "gone.later", "lost.unknown", "lost.drop"}
 
 // changed decides by tables in which one rule is changed.
 func changed(t *testing.T, id string, change func(*rule)) {

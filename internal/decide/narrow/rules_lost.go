@@ -53,6 +53,10 @@ var goneRules = []rule{{
 // unlockedRules have the other host say for whom it waits if the cluster has no copy of a plan that only goes
 // forward: its words to the carrier go beside that. It leaves kubelet's boot to Pacemaker without it.
 var unlockedRules = []rule{{
+	Step: "N7", ID: "gone.later", Act: Wait,
+	When:  func(f Facts) bool { return f.ended() && f.Plan.Stage.After(Handing) },
+	Words: says("the cluster has no plan to go on without %s any more: waits until etcd of this host says that it left", old),
+}, {
 	Step: "N5", ID: "gone.carrier", Act: Wait,
 	When: func(f Facts) bool {
 		return f.gone() && (f.Plan.Stage != Handing || !no(f.Maintained) || no(f.Boots))
