@@ -21,6 +21,7 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/adapter/kube/vipobject"
+	"github.com/holdfast/holdfast/internal/adapter/observe/settings"
 	"github.com/holdfast/holdfast/internal/cli/command"
 	decide "github.com/holdfast/holdfast/internal/decide/readdress"
 	"github.com/holdfast/holdfast/internal/decide/vips"
@@ -122,7 +123,12 @@ func here(root string, file *config.InstallConfig) (*config.InstallConfig, map[s
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", site.Path, err)
 	}
-	have := s.Config
+	// holdfast vip changes what hosts keep of the API, and not the site's file
+	now, err := settings.Load(s, filepath.Join(root, settings.Path))
+	if err != nil {
+		return nil, nil, err
+	}
+	have := decide.Today(s.Config, now)
 	if !s.Role.ControlPlane() {
 		have = decide.OfWorker(have, file)
 	}

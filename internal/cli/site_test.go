@@ -19,6 +19,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/adapter/kube/vipobject"
+	"github.com/holdfast/holdfast/internal/adapter/observe/settings"
 	"github.com/holdfast/holdfast/internal/cli/command"
 	decide "github.com/holdfast/holdfast/internal/decide/readdress"
 	"github.com/holdfast/holdfast/internal/decide/replace"
@@ -254,16 +255,7 @@ func TestAPlanThatIsGivenToOneHostIsTheSameOnAWorker(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		root := t.TempDir()
-		for path, data := range map[string][]byte{site.Path: data, state.NodesPath: nodes} {
-			path = filepath.Join(root, path)
-			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(path, data, 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
+		root := hostWith(t, map[string][]byte{site.Path: data, state.NodesPath: nodes})
 		file, err := config.Parse([]byte(text))
 		if err != nil {
 			t.Fatal(err)
@@ -284,5 +276,59 @@ func TestAPlanThatIsGivenToOneHostIsTheSameOnAWorker(t *testing.T) {
 	}
 	if _, err := plan(state.RoleWorker, strings.Replace(moved, "baseDomain: example.test", "baseDomain: example.org", 1)); err == nil || !strings.Contains(err.Error(), "baseDomain") {
 		t.Errorf("another site's file: %v", err)
+	}
+}
+
+// hostWith returns the root of a host with files.
+func hostWith(t *testing.T, files map[string][]byte) string {
+	t.Helper()
+	root := t.TempDir()
+	for path, data := range files {
+		path = filepath.Join(root, path)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return root
+}
+
+// TestAPlanThatIsGivenToOneHostKnowsTheVIPsOfToday: holdfast vip adds a pair to the cluster and to what
+// hosts keep of it, and not to the site's file.
+func TestAPlanThatIsGivenToOneHostKnowsTheVIPsOfToday(t *testing.T) {
+	addrs := func(texts ...string) (out []netip.Addr) {
+		for _, text := range texts {
+			out = append(out, netip.MustParseAddr(text))
+		}
+		return out
+	}
+	nodes, err := json.Marshal([]state.Node{{Name: "cp-1", Addresses: addrs("10.98.0.11", "fd98::11")}, {Name: "cp-2", Addresses: addrs("10.98.0.12", "fd98::12")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now, err := json.Marshal(kube.Infrastructure{BareMetal: true, APIVIPs: addrs("10.98.0.5", "fd98::5"), IngressVIPs: addrs("10.98.0.6", "fd98::6")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	installed := strings.NewReplacer(`, "fd98::5"`, "", `, "fd98::6"`, "").Replace(sitetest.TwoDual)
+	file, err := config.Parse([]byte(strings.NewReplacer("10.98.0.", "10.77.0.", "fd98::", "fd77::").Replace(sitetest.TwoDual)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, role := range []state.Role{state.RoleMaster, state.RoleWorker} {
+		data, err := sitetest.New(t, installed).For(role).Settled().Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		have, hosts, err := here(hostWith(t, map[string][]byte{site.Path: data, state.NodesPath: nodes, settings.Path: now}), file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := decide.New(have, file, hosts, map[string][]netip.Addr{"cp-1": addrs("10.77.0.11", "fd77::11"), "cp-2": addrs("10.77.0.12", "fd77::12")})
+		if err != nil || strings.Join(p.From.APIVIPs, " ") != "10.98.0.5 fd98::5" || strings.Join(p.From.IngressVIPs, " ") != "10.98.0.6 fd98::6" {
+			t.Errorf("%s: from %+v, %v", role, p.From, err)
+		}
 	}
 }

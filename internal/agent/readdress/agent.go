@@ -107,18 +107,14 @@ func (a *Agent) Nodes(list []state.Node) {
 }
 
 // Infrastructure hears the API's word on the network, and reports whether the network of
-// this host may follow it. While the cluster's objects still have the addresses of the place
-// that this host has left, it goes by its own files.
+// this host may follow it. Until the cluster's objects have the addresses of the place to which
+// this host has moved, it goes by its own files.
 func (a *Agent) Infrastructure(in kube.Infrastructure) bool {
 	a.mu.Lock()
 	a.objects, a.announce = &in, in.Readdress
 	a.mu.Unlock()
 	plan, journal, err := a.Store.Load()
-	if err != nil || plan == nil || journal.Over {
-		return true
-	}
-	side := sideOf(*plan, in)
-	return !side.Known || side.Value == journal.At && journal.Moving == ""
+	return err != nil || plan == nil || journal.Follows(sideOf(*plan, in))
 }
 
 // Announced says that the API announces a move, empty if it does not.

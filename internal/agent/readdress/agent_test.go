@@ -36,6 +36,7 @@ type loner struct {
 	fails   error  // of the next change of files
 	settled string // what the Infrastructure object says of its place
 	keeps   bool   // the site keeps its virtual IPs
+	added   bool   // somebody added a pair of virtual IPs at the old place, which the plan does not know
 	keyless error  // for the change of files
 	looks   int    // at whether it can be made
 }
@@ -131,6 +132,9 @@ func (l *loner) hears() bool {
 		return false
 	}
 	in := kube.Infrastructure{BareMetal: true, APIVIPs: []netip.Addr{addr("10.98.0.5")}, IngressVIPs: []netip.Addr{addr("10.98.0.6")}, Readdress: l.text, Readdressed: l.settled}
+	if l.added && l.vips == decide.From {
+		in.APIVIPs, in.IngressVIPs = append(in.APIVIPs, addr("fd98::5")), append(in.IngressVIPs, addr("fd98::6"))
+	}
 	if l.vips == decide.To && !l.keeps {
 		in.APIVIPs, in.IngressVIPs = []netip.Addr{addr("10.77.0.5")}, []netip.Addr{addr("10.77.0.6")}
 	}

@@ -77,6 +77,31 @@ func (l *loner) gives(t *testing.T, change func(*decide.Plan)) {
 	}
 }
 
+// TestAMovedHostDoesNotFollowVIPsOfNeitherPlace: somebody added a pair after the host got its plan. At the
+// new place it would take them for those of the site, keep them across boots, and hold no other.
+func TestAMovedHostDoesNotFollowVIPsOfNeitherPlace(t *testing.T) {
+	l := newLoner(t)
+	l.added = true
+	l.gives(t, func(*decide.Plan) {})
+	l.runs(t, 5)
+	if !l.hears() {
+		t.Error("where it has the plan the network follows the API")
+	}
+	l.is = netip.MustParsePrefix("10.77.0.99/24")
+	looks := 0
+	for range 60 {
+		if _, j, err := l.Store.Load(); err != nil || j.At == decide.To && l.vips == decide.From {
+			if looks++; l.hears() {
+				t.Fatalf("%v: it follows virtual IPs that nobody can hold here", err)
+			}
+		}
+		l.runs(t, 1)
+	}
+	if looks == 0 || l.vips != decide.To || !l.hears() {
+		t.Errorf("%d looks; the cluster has the virtual IPs of %s", looks, l.vips)
+	}
+}
+
 // TestAPlanOfOneHostGoesOnceEverybodyIsThere: it stayed for ever, and moved the host months later.
 func TestAPlanOfOneHostGoesOnceEverybodyIsThere(t *testing.T) {
 	l := newLoner(t)

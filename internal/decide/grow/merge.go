@@ -12,6 +12,8 @@ type Patch struct {
 	Fields map[string]any
 	// Left names the fields that somebody has changed and that stay.
 	Left []string
+	// whole says that a list which differs becomes the wanted one, whoever added to it.
+	whole bool
 }
 
 // Merge returns the patch by which an object of the API, as it is now, gets what differs
@@ -23,6 +25,14 @@ func Merge(was, is, now map[string]any, always bool) Patch {
 	var p Patch
 	p.Fields = p.merge("", was, is, now, always)
 	slices.Sort(p.Left)
+	return p
+}
+
+// Replace returns the same with always, but a list of words that differs becomes the new one, without
+// what others added.
+func Replace(was, is, now map[string]any) Patch {
+	p := Patch{whole: true}
+	p.Fields = p.merge("", was, is, now, true)
 	return p
 }
 
@@ -47,7 +57,7 @@ func (p *Patch) merge(path string, was, is, now map[string]any, always bool) map
 		}
 		switch {
 		case reflect.DeepEqual(living, wanted):
-		case reflect.DeepEqual(living, old):
+		case reflect.DeepEqual(living, old), p.whole:
 			out[key] = wanted
 		case always:
 			if all := joined(old, wanted, living); !reflect.DeepEqual(all, living) {

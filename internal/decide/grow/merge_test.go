@@ -57,3 +57,21 @@ func TestOnlyWhatDiffersIsWrittenAndWhatOthersChangedStaysUnlessItMust(t *testin
 		}
 	}
 }
+
+func TestAListThatIsReplacedKeepsNoWordOfOthers(t *testing.T) {
+	for sentence, c := range map[string]struct{ was, is, now, patch string }{
+		"a list that differs becomes the new one":  {`{"vips":["a"]}`, `{"vips":["b"]}`, `{"vips":["a","a2"]}`, `{"vips":["b"]}`},
+		"one that is there already stays":          {`{"vips":["a"]}`, `{"vips":["b"]}`, `{"vips":["b"]}`, `null`},
+		"what is the same stays as others left it": {`{"a":1,"gates":["x"]}`, `{"a":2,"gates":["x"]}`, `{"a":1,"gates":["x","y"]}`, `{"a":2}`},
+		"a part that others put in stays":          {`{"s":{"a":1}}`, `{"s":{"a":2}}`, `{"s":{"a":1,"b":3}}`, `{"s":{"a":2}}`},
+	} {
+		p := grow.Replace(tree(t, c.was), tree(t, c.is), tree(t, c.now))
+		patch, err := json.Marshal(p.Fields)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(patch) != c.patch || len(p.Left) > 0 {
+			t.Errorf("%s: %s, left %v", sentence, patch, p.Left)
+		}
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/holdfast/holdfast/internal/model/config"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // Refused is the error of everything for which a site cannot move as a file says.
@@ -40,6 +41,32 @@ func Read(have, file *config.InstallConfig, to map[string][]netip.Addr) (Place, 
 		return Place{}, Refused(refused...)
 	}
 	return PlaceOf(file, to), nil
+}
+
+// Today returns a configuration with the virtual IPs and machine networks that the site has now, as a
+// host keeps them.
+func Today(have *config.InstallConfig, now state.NetworkSettings) *config.InstallConfig {
+	out := *have
+	if have.Platform.BareMetal != nil && now.ManagedVIPs {
+		metal := *have.Platform.BareMetal
+		metal.APIVIPs, metal.IngressVIPs = texts(now.APIVIPs), texts(now.IngressVIPs)
+		out.Platform.BareMetal = &metal
+	}
+	if len(now.MachineNetworks) > 0 {
+		out.Networking.MachineNetwork = nil
+		for _, n := range now.MachineNetworks {
+			out.Networking.MachineNetwork = append(out.Networking.MachineNetwork, config.MachineNetworkEntry{CIDR: n.String()})
+		}
+	}
+	return &out
+}
+
+func texts(list []netip.Addr) []string {
+	var out []string
+	for _, a := range list {
+		out = append(out, a.String())
+	}
+	return out
 }
 
 // OfWorker completes the configuration that a worker keeps by a file. It has neither the BMCs nor the whole

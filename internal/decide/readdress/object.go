@@ -52,6 +52,19 @@ func (o Object) SideOf(p Plan) state.Fact[Side] {
 	return state.Fact[Side]{}
 }
 
+// Follows reports whether the network of a host follows the cluster's objects, by the side that they
+// have. Those of neither side, as after a virtual IP was added to the site, count only on a host on
+// which the plan has changed nothing: at the new place they have addresses that nobody can hold.
+func (j Journal) Follows(objects state.Fact[Side]) bool {
+	switch {
+	case j.Over:
+		return true
+	case !objects.Known:
+		return j.Free()
+	}
+	return objects.Value == j.At && j.Moving == ""
+}
+
 // Keeps says why no host comes, and none is replaced, while a move is announced: its plan has
 // the hosts of that day, so nobody gives another one's address a successor, neither on that
 // host nor in what its peers have of it. It is empty without an announcement, and once the site

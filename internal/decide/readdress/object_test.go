@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/holdfast/holdfast/internal/decide/readdress"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // TestNoHostComesWhileAMoveIsAnnounced: its plan has the hosts of that day. At the new place a host that
@@ -43,6 +44,37 @@ func TestNoHostComesWhileAMoveIsAnnounced(t *testing.T) {
 		got := readdress.Object{Announced: c.text, VIPs: c.vips, Networks: c.nets}.Keeps()
 		if (got == "") != (c.says == "") || !strings.Contains(got, c.says) {
 			t.Errorf("%s: %q", sentence, got)
+		}
+	}
+}
+
+// TestANetworkFollowsVIPsOfNeitherPlaceOnlyWhereNothingHasMoved: at the new place nobody can hold those.
+func TestANetworkFollowsVIPsOfNeitherPlaceOnlyWhereNothingHasMoved(t *testing.T) {
+	from, to, neither := state.Known(readdress.From), state.Known(readdress.To), state.Fact[readdress.Side]{}
+	announced := readdress.Announced([]netip.Addr{addr("10.98.0.11")})
+	began := announced.Begun(readdress.To, []netip.Addr{addr("10.77.0.11")})
+	moved := began.Written("b1").Arrived()
+	back := moved.SettledAt(readdress.To).Begun(readdress.From, []netip.Addr{addr("10.98.0.11")}).Written("b2").Arrived()
+	for sentence, c := range map[string]struct {
+		journal readdress.Journal
+		objects state.Fact[readdress.Side]
+		want    bool
+	}{
+		"announced, and the site is there":            {announced, from, true},
+		"announced, and the cluster has moved":        {announced, to, false},
+		"announced, with a virtual IP that was added": {announced, neither, true},
+		"on the way": {began, from, false},
+		"on the way, with a virtual IP that was added":     {began, neither, false},
+		"moved, and the cluster has not":                   {moved, from, false},
+		"moved, with a virtual IP that was added":          {moved, neither, false},
+		"moved, and so has the cluster":                    {moved, to, true},
+		"carried back, and the cluster has not":            {back, to, false},
+		"carried back, with another virtual IP over there": {back, neither, false},
+		"carried back, and so is the cluster":              {back.SettledAt(readdress.From), neither, true},
+		"over":                                             {moved.Ended(), neither, true},
+	} {
+		if got := c.journal.Follows(c.objects); got != c.want {
+			t.Errorf("%s: %t", sentence, got)
 		}
 	}
 }

@@ -69,7 +69,7 @@ func bring(ctx context.Context, api API, c manifests.Change) (left []string, err
 			_, err = api.Offer(ctx, c.ObjectRef, c.Data) // the operator may make it in this moment
 		}
 		return nil, err
-	case manifests.Set, manifests.Offer:
+	case manifests.Set, manifests.Replace, manifests.Offer:
 		return merge(ctx, api, c)
 	case manifests.Remove:
 		_, err := api.Delete(ctx, c.ObjectRef)
@@ -103,6 +103,9 @@ func merge(ctx context.Context, api API, c manifests.Change) ([]string, error) {
 			return nil, api.Apply(ctx, c.ObjectRef, c.Data)
 		}
 		p := decide.Merge(was, is, now, c.Way == manifests.Set)
+		if c.Way == manifests.Replace {
+			p = decide.Replace(was, is, now)
+		}
 		if p.Fields == nil {
 			return p.Left, nil
 		}

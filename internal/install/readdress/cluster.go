@@ -72,6 +72,13 @@ func Cluster(ctx context.Context, api API, s *site.Site, p decide.Plan, to decid
 	if err != nil {
 		return err
 	}
+	for i, c := range changes {
+		// A virtual IP that was added after a host got its plan is not at the new place: it would stay in
+		// the lists as the first one, and nobody can hold it.
+		if c.ObjectRef == infrastructureObject {
+			changes[i].Way = manifests.Replace
+		}
+	}
 	if _, err := grow.Apply(ctx, api, changes); err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package readdress
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	"github.com/holdfast/holdfast/internal/adapter/kube"
@@ -77,6 +78,63 @@ func TestTheClusterSaysAtWhichPlaceItsObjectsAre(t *testing.T) {
 		in := kube.Infrastructure{Readdressed: api.set[kube.ReaddressedAnnotation].(string)}
 		if got := Object(in).SideOf(p); !state.Is(got, side) || api.set["other"] != "stays" {
 			t.Errorf("it is at %+v, want %s: %v", got, side, api.set)
+		}
+	}
+}
+
+// whole is an API that has the Infrastructure object alone, with all its fields.
+type whole struct {
+	infrastructure
+	now map[string]any
+}
+
+func (w *whole) Fields(_ context.Context, r state.ObjectRef) (map[string]any, error) {
+	if r.Kind != "Infrastructure" {
+		return nil, nil
+	}
+	return w.now, nil
+}
+
+func (w *whole) Merge(_ context.Context, _ state.ObjectRef, _ bool, _, patch map[string]any) (bool, error) {
+	patched(w.now, patch)
+	return true, nil
+}
+
+// patched applies a merge patch.
+func patched(to, patch map[string]any) {
+	for key, value := range patch {
+		inner, tree := value.(map[string]any)
+		if there, _ := to[key].(map[string]any); tree && there != nil {
+			patched(there, inner)
+		} else {
+			to[key] = value
+		}
+	}
+}
+
+// TestTheClusterGetsTheVIPsOfThePlanAlone: one that was added after a host got its plan would be the first
+// one at the new place, where nobody can hold it. Kubeconfigs name the first.
+func TestTheClusterGetsTheVIPsOfThePlanAlone(t *testing.T) {
+	s := sitetest.New(t, sitetest.TwoDual)
+	p := move(t)
+	p.From.APIVIPs, p.From.IngressVIPs, p.From.BMCs = p.From.APIVIPs[:1], p.From.IngressVIPs[:1], nil
+	p.To.APIVIPs, p.To.IngressVIPs, p.To.BMCs = p.To.APIVIPs[:1], p.To.IngressVIPs[:1], nil
+	lists := func() map[string]any {
+		return map[string]any{"baremetal": map[string]any{
+			"apiServerInternalIPs": []any{"10.98.0.5", "fd98::5"}, "ingressIPs": []any{"10.98.0.6", "fd98::6"}, "machineNetworks": []any{"10.98.0.0/24", "fd98::/64"},
+		}}
+	}
+	api := &whole{now: map[string]any{
+		"metadata": map[string]any{"annotations": map[string]any{}},
+		"spec":     map[string]any{"platformSpec": lists()}, "status": map[string]any{"platformStatus": lists()},
+	}}
+	must(t, Cluster(t.Context(), api, s, p, decide.To, nil))
+	for half, platform := range map[string]string{"spec": "platformSpec", "status": "platformStatus"} {
+		metal := api.now[half].(map[string]any)[platform].(map[string]any)["baremetal"].(map[string]any)
+		for field, want := range map[string]string{"apiServerInternalIPs": "[10.77.0.5]", "ingressIPs": "[10.77.0.6]", "machineNetworks": "[10.77.0.0/24 fd77::/64]"} {
+			if got := fmt.Sprint(metal[field]); got != want {
+				t.Errorf("%s.%s: %s, want %s", half, field, got, want)
+			}
 		}
 	}
 }

@@ -23,8 +23,10 @@ const (
 	Bring Way = "bring"
 	// Make makes an object that is not there, and leaves one that is.
 	Make Way = "make"
-	// Set changes the fields that differ, whatever they are now.
-	Set Way = "set"
+	// Set changes the fields that differ, whatever they are now. Replace does, too, and takes the words
+	// that others added to a list which differs.
+	Set     Way = "set"
+	Replace Way = "replace"
 	// Offer changes the fields that differ, where they are still as they were installed.
 	Offer Way = "offer"
 	// Remove deletes an object that the new site does not have.
