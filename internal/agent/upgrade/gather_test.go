@@ -222,6 +222,18 @@ func without(p parachute.Proof, known ...string) (out []string) {
 	return out
 }
 
+// claims says that a host which holds the API's VIP heard somebody else claim one.
+func claims(c state.VIPClaim) func(*Prover, map[string]etcd.MemberStatus) {
+	return func(p *Prover, _ map[string]etcd.MemberStatus) {
+		v := p.View()
+		v.Settings.APIVIPs = []netip.Addr{netip.MustParseAddr("192.0.2.5")}
+		v.Addresses = []state.HostAddress{{Prefix: netip.MustParsePrefix("192.0.2.5/32")}}
+		v.Nodes = state.Known([]state.Node{{Name: "cp-2", Labels: map[string]string{state.LabelMaster: ""}}, {Name: "w-1"}})
+		v.Claims = []state.VIPClaim{c}
+		p.View = func() state.NetworkView { return v }
+	}
+}
+
 // TestEachCriterionHasAProbeThatCanFail: the pods' own needs a cluster.
 func TestEachCriterionHasAProbeThatCanFail(t *testing.T) {
 	later := func(p *Prover) {
@@ -291,10 +303,10 @@ func TestEachCriterionHasAProbeThatCanFail(t *testing.T) {
 			v := p.View()
 			p.View = func() state.NetworkView { v.Router = state.Known(state.Router{Default: true}); return v }
 		}, []string{"router"}},
-		"somebody claims a VIP": {func(p *Prover, _ map[string]etcd.MemberStatus) {
-			v := p.View()
-			p.View = func() state.NetworkView { v.Claims = []state.VIPClaim{{By: "x"}}; return v }
-		}, []string{"vip"}},
+		"another control plane has its VIP, too":               {claims(state.VIPClaim{VIP: netip.MustParseAddr("192.0.2.5"), By: "02:00:00:00:00:12", Host: "cp-2"}), []string{"vip"}},
+		"an advert that the filter drops returns no host":      {claims(state.VIPClaim{By: "192.0.2.99", RouterID: 7}), nil},
+		"a worker's advert that changes nothing returns none":  {claims(state.VIPClaim{By: "192.0.2.31", RouterID: 7, Host: "w-1"}), nil},
+		"a machine that is no host and has a VIP returns none": {claims(state.VIPClaim{VIP: netip.MustParseAddr("192.0.2.5"), By: "02:00:00:00:00:99"}), nil},
 		"keepalived is away": {func(p *Prover, _ map[string]etcd.MemberStatus) {
 			p.Keepalived = func() (bool, error) { return false, nil }
 		}, []string{"vip"}},

@@ -20,6 +20,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/gate"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/parachute"
+	"github.com/holdfast/holdfast/internal/decide/vrrp"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -202,8 +203,8 @@ func (p *Prover) router() state.Fact[bool] {
 	return state.Known(r.Value.Healthy)
 }
 
-// vip: keepalived runs, nobody else claims a virtual IP, and the host's balancer leads to an
-// API server. A balancer that does not answer is unknown: it may have taken no file of this
+// vip: keepalived runs, no other control plane has a virtual IP of the API beside this host, and the
+// host's balancer leads to an API server. A balancer that does not answer is unknown: it may have taken no file of this
 // release, and it may only start.
 func (p *Prover) vip() state.Fact[bool] {
 	if p.Keepalived == nil {
@@ -214,7 +215,7 @@ func (p *Prover) vip() state.Fact[bool] {
 	if state.Is(apilb.Wanted(v), true) {
 		balancer = state.Fact[bool]{Known: v.Balancer.Known, Value: v.Balancer.Value.Live() > 0}
 	}
-	return all(known(p.Keepalived()), state.Known(len(v.Claims) == 0), state.Known(!state.Is(v.MayHold, false)), balancer)
+	return all(known(p.Keepalived()), state.Known(!vrrp.Shared(v)), state.Known(!state.Is(v.MayHold, false)), balancer)
 }
 
 // pacemaker: it has this host as a member, and the fence agent of it answers.

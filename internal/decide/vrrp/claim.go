@@ -63,6 +63,16 @@ func Claims(h Heard, v state.NetworkView, instances []Instance) (out, namesakes 
 	return out, namesakes
 }
 
+// Shared reports whether another control plane answers for a virtual IP of the API that this host
+// holds: they do not hear each other. What anybody on the network can cause is not among it: adverts
+// that change nothing, and a machine that is no host of the cluster. Nor is a worker that left an
+// ingress VIP behind.
+func Shared(v state.NetworkView) bool {
+	return slices.ContainsFunc(v.Claims, func(c state.VIPClaim) bool {
+		return slices.Contains(v.Settings.APIVIPs, c.VIP) && holds(v, c.VIP) && slices.ContainsFunc(controlPlanes(v.Nodes.Value), func(n state.Node) bool { return n.Name == c.Host })
+	})
+}
+
 // Claimant returns the hardware address of a machine that claims or announces a VIP and has none
 // of the own hardware addresses; empty for none. It is for a host that has no peers yet.
 func Claimant(heard []Frame, vip netip.Addr, own []string) string {

@@ -169,3 +169,33 @@ func TestAWorkersWordAboutAControlPlanesAddressCountsNothing(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 }
+
+// TestAVIPIsOnTwoHostsOnlyIfBothAreOfTheCluster: whoever sends adverts or answers for an address would make
+// each upgrade of a control plane return.
+func TestAVIPIsOnTwoHostsOnlyIfBothAreOfTheCluster(t *testing.T) {
+	api, ingress := addr("10.98.0.5"), addr("10.98.0.6")
+	for sentence, c := range map[string]struct {
+		claim state.VIPClaim
+		lacks bool // this host does not hold the VIPs
+		want  bool
+	}{
+		"another control plane answers for the API's":     {state.VIPClaim{VIP: api, By: mac(12), Host: "h12"}, false, true},
+		"this host has left it to that one":               {state.VIPClaim{VIP: api, By: mac(12), Host: "h12"}, true, false},
+		"an advert in a control plane's name":             {state.VIPClaim{By: "10.98.0.12", RouterID: 231, Host: "h12"}, false, false},
+		"an advert of a worker":                           {state.VIPClaim{By: "10.98.0.31", RouterID: 231, Host: "h31"}, false, false},
+		"an advert of a stranger":                         {state.VIPClaim{By: "10.98.0.99", RouterID: 231}, false, false},
+		"a stranger has it":                               {state.VIPClaim{VIP: api, By: mac(99)}, false, false},
+		"a worker answers for it":                         {state.VIPClaim{VIP: api, By: mac(31), Host: "h31"}, false, false},
+		"a worker left an ingress VIP behind":             {state.VIPClaim{VIP: ingress, By: mac(31), Host: "h31"}, false, false},
+		"a control plane left an ingress VIP behind, too": {state.VIPClaim{VIP: ingress, By: mac(12), Host: "h12"}, false, false},
+	} {
+		v := told()
+		v.Settings.APIVIPs, v.Settings.IngressVIPs = []netip.Addr{api}, []netip.Addr{ingress}
+		if v.Claims = []state.VIPClaim{c.claim}; !c.lacks {
+			v.Addresses = append(v.Addresses, state.HostAddress{Prefix: netip.PrefixFrom(api, 32)}, state.HostAddress{Prefix: netip.PrefixFrom(ingress, 32)})
+		}
+		if got := vrrp.Shared(v); got != c.want {
+			t.Errorf("%s: %t", sentence, got)
+		}
+	}
+}
