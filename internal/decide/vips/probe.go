@@ -1,9 +1,11 @@
 package vips
 
 import (
+	"maps"
 	"net/netip"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -71,7 +73,7 @@ func Probe(wanted []netip.Addr, hosts []Host, now time.Time) Probing {
 			continue
 		}
 		if by.Hardware != "" {
-			by.Ours = lingering(a, hosts)
+			by.Ours = lingering(a, by.Hardware, hosts)
 		}
 		out.Found[a] = by
 	}
@@ -85,7 +87,7 @@ func remembered(wanted []netip.Addr, hosts []Host) map[netip.Addr]Holder {
 	for _, a := range wanted {
 		for _, h := range hosts {
 			if hardware, held := h.Answer.Value.Held[a]; held && h.Probe.Known {
-				out[a] = Holder{Hardware: hardware, Seen: h.Name, Ours: lingering(a, hosts)}
+				out[a] = Holder{Hardware: hardware, Seen: h.Name, Ours: lingering(a, hardware, hosts)}
 			}
 		}
 	}
@@ -165,12 +167,27 @@ func found(a netip.Addr, asked []Host, complete bool) (by Holder, known bool) {
 
 // lingering returns the host of this cluster that still has an address from
 // earlier: one that was off when the address was removed, or one that has just come
-// back.
-func lingering(a netip.Addr, hosts []Host) string {
+// back. The report of a host that is gone for good stays. So a host whose hardware
+// does not answer is not the one: a stranger has the address, and keeps it.
+func lingering(a netip.Addr, hardware string, hosts []Host) string {
 	for _, h := range hosts {
-		if slices.Contains(h.Report.Value.Holds, a) || slices.Contains(h.Report.Value.VIPs, a) {
+		if (slices.Contains(h.Report.Value.Holds, a) || slices.Contains(h.Report.Value.VIPs, a)) && h.answersAt(hardware) {
 			return h.Name
 		}
 	}
 	return ""
 }
+
+// answersAt reports whether a host may be the one that answers with a hardware
+// address. Where it reports none, as one of an older version, it may.
+func (h Host) answersAt(hardware string) bool {
+	reported := h.Report.Value.Hardware
+	return len(reported) == 0 || strings.HasPrefix(hardware, h.Name+itself) ||
+		slices.ContainsFunc(slices.Collect(maps.Values(reported)), func(list []string) bool { return slices.Contains(list, hardware) })
+}
+
+// itself is in an answer of a host about an address that it has itself.
+const itself = " itself, on "
+
+// Itself is the answer of a host about an address that one of its interfaces has.
+func Itself(host, nic string) string { return host + itself + nic }

@@ -82,6 +82,11 @@ func TestWhatAnswersProve(t *testing.T) {
 	}
 }
 
+// nics are those of a host with one address.
+func nics(list ...string) map[netip.Addr][]string {
+	return map[netip.Addr][]string{addr("10.98.0.12"): list}
+}
+
 // TestAHostThatHasAnAddressFromEarlierIsNamed: the answer is then no stranger's.
 func TestAHostThatHasAnAddressFromEarlierIsNamed(t *testing.T) {
 	wanted := []netip.Addr{addr("fd98::5")}
@@ -93,6 +98,8 @@ func TestAHostThatHasAnAddressFromEarlierIsNamed(t *testing.T) {
 		"it is set up to hold it": {state.VIPReport{VIPs: wanted}, "cp-2"},
 		"it holds another one":    {state.VIPReport{Holds: addrs("fd98::6"), VIPs: addrs("fd98::7")}, ""},
 		"it has nothing":          {state.VIPReport{}, ""},
+		"its own NIC answers":     {state.VIPReport{Holds: wanted, Hardware: nics("52:54:00:00:00:12", "52:54:00:00:00:99")}, "cp-2"},
+		"a stranger's answers":    {state.VIPReport{Holds: wanted, VIPs: wanted, Hardware: nics("52:54:00:00:00:12")}, ""},
 	} {
 		for _, age := range []time.Duration{0, time.Minute} { // while the answer counts, and while it is only remembered
 			hosts := []vips.Host{inProgress("cp-1", seesHolder, true), {Name: "cp-2", Report: state.Known(c.report)}}
@@ -100,6 +107,14 @@ func TestAHostThatHasAnAddressFromEarlierIsNamed(t *testing.T) {
 				t.Errorf("%s, after %s: %+v", what, age, got)
 			}
 		}
+	}
+	// cp-1 has the address itself; cp-0, which is off, was set up for it, too
+	own := inProgress("cp-1", seesHolder, true)
+	own.Answer.Value.Held[wanted[0]] = vips.Itself("cp-1", "eth0")
+	own.Report = state.Known(state.VIPReport{Holds: wanted, Hardware: nics("52:54:00:00:00:11")})
+	both := []vips.Host{{Name: "cp-0", Report: state.Known(state.VIPReport{VIPs: wanted, Hardware: nics("52:54:00:00:00:12")})}, own}
+	if got := vips.Probe(wanted, both, noon).Found[wanted[0]]; got.Ours != "cp-1" {
+		t.Errorf("a host that has it itself: %+v", got)
 	}
 	free := []vips.Host{inProgress("cp-1", saysFree, true), {Name: "cp-2", Report: state.Known(state.VIPReport{VIPs: wanted})}}
 	if got := vips.Probe(wanted, free, noon).Found[wanted[0]]; got != (vips.Holder{}) {

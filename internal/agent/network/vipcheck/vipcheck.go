@@ -183,7 +183,7 @@ func (p *Reconciler) look(ctx context.Context, view state.NetworkView, q state.V
 	byInterface := map[string][]netip.Addr{}
 	for _, a := range q.Addresses {
 		if i := slices.IndexFunc(view.Addresses, func(own state.HostAddress) bool { return own.Prefix.Addr() == a }); i >= 0 {
-			out.Held[a] = view.Host.NodeName + " itself, on " + view.Addresses[i].Interface
+			out.Held[a] = vips.Itself(view.Host.NodeName, view.Addresses[i].Interface)
 			continue
 		}
 		iface := vips.Through(a, view.Addresses, view.Routes)
