@@ -154,7 +154,7 @@ func runParts(ctx context.Context, s *site.Site, log *slog.Logger, address strin
 	backups, spaces := newBackups(s, view), newSpace(s, view)
 	moves := newAnnounced(s, func() *hostnet.Network { return net }, status)
 	net, err = hostnet.New(ctx, hostnet.Options{
-		Site: s, Loops: loops, Log: log, Now: time.Now, Metrics: address, Infrastructure: moves.Infrastructure,
+		Site: s, Loops: loops, Log: log, Now: time.Now, Metrics: address, Infrastructure: moves.Infrastructure, Here: moves.move.Here,
 		Collectors: []prometheus.Collector{status, certificates.Collector{}, leaves, config, backups, spaces, rotations},
 	})
 	if err != nil {

@@ -49,6 +49,8 @@ type Options struct {
 	// Infrastructure hears what the API says of the network, and reports whether the
 	// network of this host may follow it.
 	Infrastructure func(kube.Infrastructure) bool
+	// Here returns listed nodes with the addresses at which this host finds them.
+	Here func([]state.Node) []state.Node
 }
 
 // Network is the network of this host.
@@ -75,7 +77,7 @@ func New(ctx context.Context, o Options) (*Network, error) {
 	}
 	topology := o.Site.Topology()
 	n.nodes = &nodes.Source{
-		Servers: n.servers, Path: nodes.Path, Logf: n.logf,
+		Servers: n.servers, Path: nodes.Path, Logf: n.logf, Here: o.Here,
 		Site: peers.Site{ControlPlanes: topology.ControlPlanes, MastersSchedulable: topology.MastersSchedulable},
 	}
 	n.compose()

@@ -117,6 +117,15 @@ func (a *Agent) Infrastructure(in kube.Infrastructure) bool {
 	return err != nil || plan == nil || journal.Follows(sideOf(*plan, in))
 }
 
+// Here returns the nodes of the API with the addresses at which the network of this host finds them.
+func (a *Agent) Here(listed []state.Node) []state.Node {
+	plan, journal, err := a.Store.Load()
+	if err != nil || plan == nil {
+		return listed
+	}
+	return decide.Nodes(*plan, journal, a.Host(), listed)
+}
+
 // Announced says that the API announces a move, empty if it does not.
 func (a *Agent) Announced() string {
 	a.mu.Lock()

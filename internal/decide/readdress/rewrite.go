@@ -1,10 +1,13 @@
 package readdress
 
 import (
+	"cmp"
 	"net/netip"
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // Mapping says which address takes the place of which.
@@ -23,6 +26,32 @@ func Map(p Plan, to Side, name string, j Journal) Mapping {
 	m.pairs(parsed(from.APIVIPs), parsed(is.APIVIPs))
 	m.pairs(parsed(from.IngressVIPs), parsed(is.IngressVIPs))
 	return m
+}
+
+// Nodes returns the other nodes of the API with the addresses that they have at the place of this
+// host, self. After a move the API has those of the former place until each kubelet runs, and a host
+// that looks for its peers there hears nobody: it takes the virtual IPs beside one of them. On a host
+// that never left the place of the announcement the API counts.
+func Nodes(p Plan, j Journal, self string, listed []state.Node) []state.Node {
+	if left := j.At == To || j.Moving != "" || len(j.Taken[To]) > 0; !left || j.Over {
+		return listed
+	}
+	here := cmp.Or(j.Moving, j.At)
+	out := slices.Clone(listed)
+	for i, n := range listed {
+		m := Mapping{}
+		m.pairs(p.Place(here.Other()).Hosts[n.Name], p.Place(here).Hosts[n.Name])
+		if n.Name == self || len(m) == 0 {
+			continue
+		}
+		out[i].Addresses = slices.Clone(n.Addresses)
+		for k, a := range n.Addresses {
+			if is, moved := m[a]; moved {
+				out[i].Addresses[k] = is
+			}
+		}
+	}
+	return out
 }
 
 // pairs maps each address to the one of its family.

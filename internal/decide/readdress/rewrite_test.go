@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/holdfast/holdfast/internal/decide/readdress"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 func TestAddressesAreReplacedWhereTheyStandAlone(t *testing.T) {
@@ -56,6 +57,40 @@ func TestEachAddressMapsToTheOneOfItsFamily(t *testing.T) {
 	for was, is := range got {
 		if back[is] != was {
 			t.Errorf("on the way back %s becomes %s, and was %s", is, back[is], was)
+		}
+	}
+}
+
+// TestAHostAtTheNewPlaceKeepsAPeerWhoseNodeStillHasTheOldAddress: both would hold the virtual IPs.
+func TestAHostAtTheNewPlaceKeepsAPeerWhoseNodeStillHasTheOldAddress(t *testing.T) {
+	announced := readdress.Announced([]netip.Addr{addr("10.98.0.11")})
+	began := announced.Begun(readdress.To, []netip.Addr{addr("10.77.0.11")})
+	moved := began.Written("b1").Arrived()
+	back := moved.SettledAt(readdress.To).Begun(readdress.From, []netip.Addr{addr("10.98.0.11")}).Written("b2").Arrived()
+	for sentence, c := range map[string]struct {
+		journal readdress.Journal
+		listed  string // the address of cp-2
+		want    string
+	}{
+		"announced, and the peer has moved":      {announced, "10.77.0.12", "10.77.0.12"},
+		"on the way":                             {began, "10.98.0.12", "10.77.0.12"},
+		"moved":                                  {moved, "10.98.0.12", "10.77.0.12"},
+		"moved, and the API knows it":            {moved, "10.77.0.12", "10.77.0.12"},
+		"moved, and the peer was replaced there": {moved, "10.77.0.13", "10.77.0.13"},
+		"carried back, and the API has not been": {back, "10.77.0.12", "10.98.0.12"},
+		"carried back, and the cluster too":      {back.SettledAt(readdress.From), "10.77.0.12", "10.98.0.12"},
+		"over":                                   {moved.Ended(), "10.98.0.12", "10.98.0.12"},
+	} {
+		listed := []state.Node{
+			{Name: "cp-1", Addresses: []netip.Addr{addr("10.98.0.11")}}, {Name: "cp-2", Addresses: []netip.Addr{addr(c.listed), addr("fd98::12")}},
+			{Name: "w-1", Addresses: []netip.Addr{addr("10.98.0.21")}}, // came later
+		}
+		got := readdress.Nodes(plan(), c.journal, "cp-1", listed)
+		if len(got) != 3 || got[1].Addresses[0] != addr(c.want) || got[1].Addresses[1] != addr("fd98::12") || listed[1].Addresses[0] != addr(c.listed) {
+			t.Errorf("%s: %v of %v", sentence, got, listed)
+		}
+		if got[0].Addresses[0] != addr("10.98.0.11") || got[2].Addresses[0] != addr("10.98.0.21") {
+			t.Errorf("%s: this host and one that the plan does not know have other addresses: %v", sentence, got)
 		}
 	}
 }

@@ -31,6 +31,9 @@ type Source struct {
 	// Site holds the facts about the site that peers.Merge needs.
 	Site peers.Site
 	Logf func(format string, args ...any)
+	// Here returns listed nodes with the addresses at which this host finds them; nil if those are the
+	// listed ones.
+	Here func([]state.Node) []state.Node
 
 	mu        sync.Mutex
 	last      []state.Node
@@ -69,7 +72,11 @@ func (s *Source) Run(ctx context.Context, update func(func(*state.NetworkView)))
 			s.Logf("the API lists no nodes, which is impossible: continuing with the %d known ones", len(before))
 			return
 		}
-		list := peers.Merge(before, listed, s.Site)
+		found := listed
+		if s.Here != nil {
+			found = s.Here(listed)
+		}
+		list := peers.Merge(before, found, s.Site)
 		s.tell(before, list)
 		if differ(s.stored, list) {
 			s.store(list)

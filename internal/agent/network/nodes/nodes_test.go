@@ -28,6 +28,12 @@ type rig struct {
 
 func start(t *testing.T, dir string) *rig {
 	t.Helper()
+	return startWith(t, dir, func(*Source) {})
+}
+
+// startWith does the same, with what a test changes of the source.
+func startWith(t *testing.T, dir string, change func(*Source)) *rig {
+	t.Helper()
 	r := &rig{lines: make(chan string), views: make(chan state.NetworkView, 10), heard: make(chan int, 10)}
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -51,6 +57,7 @@ func start(t *testing.T, dir string) *rig {
 		Path:    filepath.Join(dir, "nodes.json"), Logf: t.Logf, Site: peers.Site{ControlPlanes: 2},
 	}
 	r.source.Listen(func(l []state.Node) { r.heard <- len(l) })
+	change(r.source)
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	var view state.NetworkView
@@ -118,6 +125,30 @@ func TestHardCase13_AnEmptyListIsNotBelieved(t *testing.T) {
 	r.lines <- added("cp-2", "10.98.0.12")
 	if v := r.view(t); names(v) != "cp-2" {
 		t.Errorf("%q", names(v))
+	}
+}
+
+// TestTheViewHasThePlaceOfTheHostAndListenersThatOfTheAPI: who follows a move has to see which Nodes have
+// moved, and a host that knows its peers at their new addresses must not lose them.
+func TestTheViewHasThePlaceOfTheHostAndListenersThatOfTheAPI(t *testing.T) {
+	dir, api := t.TempDir(), make(chan []state.Node, 1)
+	moved := netip.MustParseAddr("10.77.0.12")
+	r := startWith(t, dir, func(s *Source) {
+		s.Here = func(l []state.Node) []state.Node {
+			return []state.Node{{Name: l[0].Name, Addresses: []netip.Addr{moved}}}
+		}
+		s.Listen(func(l []state.Node) { api <- l })
+	})
+	r.lines <- added("cp-2", "10.98.0.12")
+	r.lines <- end
+	if v := r.view(t); v.Nodes.Value[0].Addresses[0] != moved {
+		t.Errorf("the view has %v", v.Nodes.Value)
+	}
+	if l := <-api; l[0].Addresses[0] != netip.MustParseAddr("10.98.0.12") {
+		t.Errorf("a listener hears %v", l)
+	}
+	if v := start(t, dir).view(t); v.Nodes.Value[0].Addresses[0] != moved {
+		t.Errorf("after a boot the view has %v", v.Nodes.Value)
 	}
 }
 
