@@ -1,6 +1,7 @@
 package vrrp
 
 import (
+	"net/netip"
 	"slices"
 
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -12,7 +13,13 @@ type Found struct {
 	Forged            []state.ForgedAdvert
 	// Unheard are the instances that the last look could not look at.
 	Unheard []Instance
+	// More counts the claims and forged adverts that are not named.
+	More int
 }
+
+// mostStrangers bounds the machines that are named for one virtual IP, or for the adverts with one
+// router id: whoever sends frames can pretend to be any number of them.
+const mostStrangers = 16
 
 // Look returns what a look found. Of the instances with an interface in deaf, which
 // nobody could listen on, it keeps what was known before: an empty answer would
@@ -42,5 +49,35 @@ func Look(h Heard, v state.NetworkView, instances []Instance, deaf []string, bef
 			}
 		}
 	}
+	out.bound()
 	return out
+}
+
+// bound leaves out what is too much. Of each virtual IP some strangers stay: one is enough to keep it
+// from this host. Hosts of the cluster stay.
+func (f *Found) bound() {
+	type kind struct {
+		vip netip.Addr
+		id  uint8
+	}
+	claims, forged := map[kind]int{}, map[netip.Addr]int{}
+	f.Claims = slices.DeleteFunc(f.Claims, func(c state.VIPClaim) bool {
+		k := kind{c.VIP, c.RouterID}
+		if c.Host == "" {
+			claims[k]++
+		}
+		return c.Host == "" && f.over(claims[k])
+	})
+	f.Forged = slices.DeleteFunc(f.Forged, func(a state.ForgedAdvert) bool {
+		forged[a.VIP]++
+		return f.over(forged[a.VIP])
+	})
+}
+
+func (f *Found) over(n int) bool {
+	if n <= mostStrangers {
+		return false
+	}
+	f.More++
+	return true
 }

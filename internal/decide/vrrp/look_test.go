@@ -1,6 +1,8 @@
 package vrrp_test
 
 import (
+	"fmt"
+	"maps"
 	"net/netip"
 	"testing"
 
@@ -44,5 +46,25 @@ func TestALookThatFailedFindsWhatWasKnownBefore(t *testing.T) {
 		if diff := cmp.Diff(c.want, got, cmp.Comparer(func(a, b netip.Addr) bool { return a == b }), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("%s: %s", c.name, diff)
 		}
+	}
+}
+
+// TestALookNamesABoundedNumberOfStrangers: one machine can pretend to be thousands. Who keeps a VIP from this
+// host, and hosts of the cluster, are named all the same.
+func TestALookNamesABoundedNumberOfStrangers(t *testing.T) {
+	var frames []vrrp.Frame
+	for n := range 200 {
+		advert := announces(netip.AddrFrom4([4]byte{10, 98, 1, byte(n)}).String(), mac(n), 231, "10.98.0.5")
+		frames = append(frames, advert, answersFor("10.98.0.5", fmt.Sprintf("02:00:00:00:01:%02x", n)), advertFrom("10.98.0.12", fmt.Sprintf("02:00:00:00:02:%02x", n), 0))
+	}
+	frames = append(frames, answersFor("10.98.0.5", mac(31)), announces("10.98.0.31", mac(31), 231, "10.98.0.5"))
+	got := vrrp.Look(heard(nil, frames...), told(), apiOnly, nil, vrrp.Found{})
+	count := map[string]int{}
+	for _, c := range got.Claims {
+		count[fmt.Sprintf("%t %s", c.VIP.IsValid(), c.Host)]++
+	}
+	want := map[string]int{"true ": 16, "false ": 16, "true h31": 1, "false h31": 1}
+	if !maps.Equal(count, want) || len(got.Forged) != 16 || got.More != 3*(200-16) {
+		t.Errorf("%v, %d forged, %d more", count, len(got.Forged), got.More)
 	}
 }

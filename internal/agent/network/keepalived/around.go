@@ -257,7 +257,10 @@ func (p *Reconciler) looked(instances []vrrp.Instance, found vrrp.Found) {
 			p.Logf("keepalived: %s", vrrp.ExplainForged(f))
 		}
 	}
-	p.claims, p.forged, p.view.Claims = found.Claims, found.Forged, found.Claims
+	if found.More > 0 && p.more == 0 {
+		p.Logf("keepalived: %d more such machines are not named: somebody forges hardware addresses", found.More)
+	}
+	p.claims, p.forged, p.more, p.view.Claims = found.Claims, found.Forged, found.More, found.Claims
 	p.retell()
 }
 

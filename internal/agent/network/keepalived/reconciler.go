@@ -60,6 +60,7 @@ type Reconciler struct {
 	asked, listened map[netip.Addr]bool
 	claims          []state.VIPClaim
 	forged          []state.ForgedAdvert
+	more            int // the claims and forged adverts that are not named
 	// seen are the hardware addresses at which the kernel reaches its neighbours,
 	// neighbours those of peers. loose are the peers that are not where they say.
 	seen       map[keepalived.Neighbour]string
