@@ -203,9 +203,9 @@ func (p *Prover) router() state.Fact[bool] {
 	return state.Known(r.Value.Healthy)
 }
 
-// vip: keepalived runs, no other control plane has a virtual IP of the API beside this host, and the
-// host's balancer leads to an API server. A balancer that does not answer is unknown: it may have taken no file of this
-// release, and it may only start.
+// vip: keepalived runs, no other control plane has a virtual IP of the API beside this host, and
+// the host's balancer leads to an API server. A balancer that does not answer is unknown: it may
+// have taken no file of this release, and it may only start.
 func (p *Prover) vip() state.Fact[bool] {
 	if p.Keepalived == nil {
 		return state.Known(true)
