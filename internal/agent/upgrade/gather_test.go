@@ -228,7 +228,8 @@ func claims(c state.VIPClaim) func(*Prover, map[string]etcd.MemberStatus) {
 		v := p.View()
 		v.Settings.APIVIPs = []netip.Addr{netip.MustParseAddr("192.0.2.5")}
 		v.Addresses = []state.HostAddress{{Prefix: netip.MustParsePrefix("192.0.2.1/24"), Usable: true}, {Prefix: netip.MustParsePrefix("192.0.2.5/32")}}
-		v.Nodes = state.Known([]state.Node{{Name: "cp-2", Labels: map[string]string{state.LabelMaster: ""}}, {Name: "w-1"}})
+		both := state.FormatAnnotation(state.VIPReport{Holds: v.Settings.APIVIPs})
+		v.Nodes = state.Known([]state.Node{{Name: "cp-2", Labels: map[string]string{state.LabelMaster: ""}, Annotations: map[string]string{state.AnnotationVIPs: both}}, {Name: "w-1"}})
 		v.Claims = []state.VIPClaim{c}
 		p.View = func() state.NetworkView { return v }
 	}

@@ -54,13 +54,13 @@ func (o Object) SideOf(p Plan) state.Fact[Side] {
 
 // Follows reports whether the network of a host follows the cluster's objects, by the side that they
 // have. Those of neither side, as after a virtual IP was added to the site, count only on a host that
-// is where the plan found it: at the new place they have addresses that nobody can hold.
+// is where the cluster has been told to be: else they have addresses that nobody can hold there.
 func (j Journal) Follows(objects state.Fact[Side]) bool {
 	switch {
 	case j.Over:
 		return true
 	case !objects.Known:
-		return j.At == From && j.Moving == "" && j.Settled == From
+		return j.Moving == "" && j.Settled == j.At
 	}
 	return objects.Value == j.At && j.Moving == ""
 }

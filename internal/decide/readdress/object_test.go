@@ -71,7 +71,8 @@ func TestANetworkFollowsVIPsOfNeitherPlaceOnlyWhereNothingHasMoved(t *testing.T)
 		"carried back, and the cluster has not":            {back, to, false},
 		"carried back, with another virtual IP over there": {back, neither, false},
 		"carried back, and so is the cluster":              {back.SettledAt(readdress.From), neither, true},
-		"over":                                             {moved.Ended(), neither, true},
+		"moved and settled, and one was added there":       {moved.SettledAt(readdress.To), neither, true},
+		"over": {moved.Ended(), neither, true},
 	} {
 		if got := c.journal.Follows(c.objects); got != c.want {
 			t.Errorf("%s: %t", sentence, got)

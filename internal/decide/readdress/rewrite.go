@@ -31,12 +31,14 @@ func Map(p Plan, to Side, name string, j Journal) Mapping {
 // Nodes returns the other nodes of the API with the addresses that they have at the place of this
 // host, self. After a move the API has those of the former place until each kubelet runs, and a host
 // that looks for its peers there hears nobody: it takes the virtual IPs beside one of them. On a host
-// that never left the place of the announcement the API counts.
+// that never left the place of the announcement the API counts, and so it does for an address in a network
+// of this place: where both places share one, that host may not have moved yet.
 func Nodes(p Plan, j Journal, self string, listed []state.Node) []state.Node {
 	if left := j.At == To || j.Moving != "" || len(j.Taken[To]) > 0; !left || j.Over {
 		return listed
 	}
 	here := cmp.Or(j.Moving, j.At)
+	nets, _ := p.Place(here).Networks() // a plan has been read with them
 	out := slices.Clone(listed)
 	for i, n := range listed {
 		m := Mapping{}
@@ -46,7 +48,7 @@ func Nodes(p Plan, j Journal, self string, listed []state.Node) []state.Node {
 		}
 		out[i].Addresses = slices.Clone(n.Addresses)
 		for k, a := range n.Addresses {
-			if is, moved := m[a]; moved {
+			if is, moved := m[a]; moved && !slices.ContainsFunc(nets, func(n netip.Prefix) bool { return n.Contains(a) }) {
 				out[i].Addresses[k] = is
 			}
 		}

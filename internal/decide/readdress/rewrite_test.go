@@ -93,4 +93,10 @@ func TestAHostAtTheNewPlaceKeepsAPeerWhoseNodeStillHasTheOldAddress(t *testing.T
 			t.Errorf("%s: this host and one that the plan does not know have other addresses: %v", sentence, got)
 		}
 	}
+	shares := plan()
+	shares.To.MachineNetworks = append(shares.To.MachineNetworks, "10.98.0.0/24")
+	listed := []state.Node{{Name: "cp-2", Addresses: []netip.Addr{addr("10.98.0.12")}}}
+	if got := readdress.Nodes(shares, moved, "cp-1", listed); got[0].Addresses[0] != addr("10.98.0.12") {
+		t.Errorf("a peer that has not moved yet, in a network of both places: %v", got)
+	}
 }

@@ -304,7 +304,7 @@ func (s Snapshot) occupied(d *Decision, wish []added) {
 			d.Pending = append(d.Pending, fmt.Sprintf("no host has yet reported whether %s is in use", a.addr))
 			d.Unknown[viprule.Nobody] = "no host has reported it yet"
 		case by.Ours != "":
-			d.Pending = append(d.Pending, fmt.Sprintf("%s still holds %s from an earlier configuration (%s answers for it)", by.Ours, a.addr, by.Hardware))
+			d.Pending = append(d.Pending, fmt.Sprintf("%s still holds %s from an earlier configuration (what answers: %s)", by.Ours, a.addr, by.Hardware))
 			d.Unknown[viprule.Nobody] = by.Ours + " still holds " + a.addr.String() + " from an earlier configuration"
 		case by.Hardware != "":
 			d.Findings = append(d.Findings, viprule.Nobody.Broken(field.Invalid(a.path, a.addr.String(), a.held(by))))

@@ -183,7 +183,7 @@ distinct: ` + at + `ingressIPs[1]: Duplicate value: "fd98::6": is the same as ` 
 	{"an address that a host of ours has from before is waited for", one, func(s *vips.Snapshot) {
 		add("fd98::5", "fd98::6")(s)
 		s.Found[addr("fd98::6")] = vips.Holder{Hardware: "52:54:00:00:00:12", Seen: "cp-1", Ours: "cp-2"}
-	}, "undecided\npending: cp-2 still holds fd98::6 from an earlier configuration (52:54:00:00:00:12 answers for it)"},
+	}, "undecided\npending: cp-2 still holds fd98::6 from an earlier configuration (what answers: 52:54:00:00:00:12)"},
 	{"nothing is accepted while a move of the site is announced, and no host is asked", one, func(s *vips.Snapshot) {
 		add("fd98::5", "fd98::6")(s)
 		s.Found, s.Moves = nil, true

@@ -63,13 +63,15 @@ func Claims(h Heard, v state.NetworkView, instances []Instance) (out, namesakes 
 	return out, namesakes
 }
 
-// Shared reports whether another control plane answers for a virtual IP of the API that this host
-// holds: they do not hear each other. What anybody on the network can cause is not among it: adverts
-// that change nothing, and a machine that is no host of the cluster. Nor is a worker that left an
-// ingress VIP behind.
+// Shared reports whether another control plane holds a virtual IP that this host holds, too: they do not
+// hear each other. It counts if that host says so itself. What anybody on the network can cause is not among
+// it: adverts that change nothing, and an answer with whatever hardware address. Nor is a worker that left
+// an ingress VIP behind.
 func Shared(v state.NetworkView) bool {
 	return slices.ContainsFunc(v.Claims, func(c state.VIPClaim) bool {
-		return slices.Contains(v.Settings.APIVIPs, c.VIP) && holds(v, c.VIP) && slices.ContainsFunc(controlPlanes(v.Nodes.Value), func(n state.Node) bool { return n.Name == c.Host })
+		return slices.Contains(v.Settings.VIPs(), c.VIP) && holds(v, c.VIP) && slices.ContainsFunc(controlPlanes(v.Nodes.Value), func(n state.Node) bool {
+			return n.Name == c.Host && slices.Contains(reportOf(n).Holds, c.VIP)
+		})
 	})
 }
 

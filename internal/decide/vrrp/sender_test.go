@@ -173,26 +173,30 @@ func TestAWorkersWordAboutAControlPlanesAddressCountsNothing(t *testing.T) {
 // TestAVIPIsOnTwoHostsOnlyIfBothAreOfTheCluster: whoever sends adverts or answers for an address would make
 // each upgrade of a control plane return.
 func TestAVIPIsOnTwoHostsOnlyIfBothAreOfTheCluster(t *testing.T) {
-	api, ingress := addr("10.98.0.5"), addr("10.98.0.6")
+	api, ingress, spare := addr("10.98.0.5"), addr("10.98.0.6"), addr("10.98.0.7")
 	for sentence, c := range map[string]struct {
 		claim state.VIPClaim
 		lacks bool // this host does not hold the VIPs
 		want  bool
 	}{
-		"another control plane answers for the API's":     {state.VIPClaim{VIP: api, By: mac(12), Host: "h12"}, false, true},
-		"this host has left it to that one":               {state.VIPClaim{VIP: api, By: mac(12), Host: "h12"}, true, false},
-		"an advert in a control plane's name":             {state.VIPClaim{By: "10.98.0.12", RouterID: 231, Host: "h12"}, false, false},
-		"an advert of a worker":                           {state.VIPClaim{By: "10.98.0.31", RouterID: 231, Host: "h31"}, false, false},
-		"an advert of a stranger":                         {state.VIPClaim{By: "10.98.0.99", RouterID: 231}, false, false},
-		"a stranger has it":                               {state.VIPClaim{VIP: api, By: mac(99)}, false, false},
-		"a worker answers for it":                         {state.VIPClaim{VIP: api, By: mac(31), Host: "h31"}, false, false},
-		"a worker left an ingress VIP behind":             {state.VIPClaim{VIP: ingress, By: mac(31), Host: "h31"}, false, false},
-		"a control plane left an ingress VIP behind, too": {state.VIPClaim{VIP: ingress, By: mac(12), Host: "h12"}, false, false},
+		"another control plane has the API's, too": {state.VIPClaim{VIP: api, By: mac(12), Host: "h12"}, false, true},
+		"its hardware address alone answers":       {state.VIPClaim{VIP: spare, By: mac(12), Host: "h12"}, false, false},
+		"this host has left it to that one":        {state.VIPClaim{VIP: api, By: mac(12), Host: "h12"}, true, false},
+		"an advert in a control plane's name":      {state.VIPClaim{By: "10.98.0.12", RouterID: 231, Host: "h12"}, false, false},
+		"an advert of a worker":                    {state.VIPClaim{By: "10.98.0.31", RouterID: 231, Host: "h31"}, false, false},
+		"an advert of a stranger":                  {state.VIPClaim{By: "10.98.0.99", RouterID: 231}, false, false},
+		"a stranger has it":                        {state.VIPClaim{VIP: api, By: mac(99)}, false, false},
+		"a worker answers for it":                  {state.VIPClaim{VIP: api, By: mac(31), Host: "h31"}, false, false},
+		"a worker left an ingress VIP behind":      {state.VIPClaim{VIP: ingress, By: mac(31), Host: "h31"}, false, false},
+		"a control plane has an ingress VIP, too":  {state.VIPClaim{VIP: ingress, By: mac(12), Host: "h12"}, false, true},
 	} {
 		v := told()
-		v.Settings.APIVIPs, v.Settings.IngressVIPs = []netip.Addr{api}, []netip.Addr{ingress}
+		v.Settings.APIVIPs, v.Settings.IngressVIPs = []netip.Addr{api, spare}, []netip.Addr{ingress}
+		v.Nodes.Value[1].Annotations = map[string]string{state.AnnotationVIPs: state.FormatAnnotation(state.VIPReport{Holds: []netip.Addr{api, ingress}})}
 		if v.Claims = []state.VIPClaim{c.claim}; !c.lacks {
-			v.Addresses = append(v.Addresses, state.HostAddress{Prefix: netip.PrefixFrom(api, 32)}, state.HostAddress{Prefix: netip.PrefixFrom(ingress, 32)})
+			for _, a := range []netip.Addr{api, ingress, spare} {
+				v.Addresses = append(v.Addresses, state.HostAddress{Prefix: netip.PrefixFrom(a, 32)})
+			}
 		}
 		if got := vrrp.Shared(v); got != c.want {
 			t.Errorf("%s: %t", sentence, got)
