@@ -248,7 +248,7 @@ func another(n *corev1.Node, machine string) bool {
 // takenOut says who took this machine out, by the cluster's list; empty if nobody did. While
 // the Node is this machine's, its removal has not ended, or the host was added again. board is the
 // UUID of this machine's board: a replacement of one of two knows no more of a host whose Node was
-// deleted before. Where the machine id is known, the board does not count: another installation on it
+// deleted before, nor does a plan for a third one that was taken back before it had a Node. Where the machine id is known, the board does not count: another installation on it
 // may be a member again.
 func takenOut(list retired.List, n *corev1.Node, name, machine, board string) string {
 	h, listed := list.Of(name)

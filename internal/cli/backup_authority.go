@@ -35,7 +35,8 @@ func (f *authorityFlag) register(cmd *cobra.Command) {
 const authorityWords = `Whoever can write to a target can put a backup of his own there, encrypted to your key. --authority
 refuses it: name a file that you have kept, and not one from the target. A kubeconfig of the site is
 one, and so is /etc/kubernetes/pki/ca.crt of a control plane. After 'ca rotate kubernetes-ca', older
-backups have the former CA; the file may hold both certificates.`
+backups have the former CA; the file may hold both certificates, but none whose key somebody else
+may have.`
 
 // origin is what a backup says of the site that it is of.
 type origin struct {

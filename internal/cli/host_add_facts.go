@@ -130,7 +130,7 @@ func (a *addition) follow(ctx context.Context, s *site.Site) error {
 // lost is the command that takes the host out if it dies before it is ready.
 func (a *addition) lost() string {
 	if state.Role(a.role).ControlPlane() {
-		return "holdfast host replace " + a.name + " --is-gone SERIAL, with its own serial number"
+		return "holdfast host replace " + a.name + " --is-gone SERIAL-OF-THAT-MACHINE, once all control planes are nodes"
 	}
 	return "holdfast host remove " + a.name + " --is-off " + a.name
 }

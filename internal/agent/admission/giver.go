@@ -191,6 +191,9 @@ func (g *Issuer) Bootstrap(ctx context.Context, own jointoken.Claims, said confi
 	if err != nil {
 		return configserver.Secret{}, err
 	}
+	if !own.Role.ControlPlane() {
+		said.NewEtcd = "" // kubeadm starts no etcd there, whatever it says
+	}
 	members, err := g.members(ctx, said)
 	if err != nil {
 		return configserver.Secret{}, err

@@ -45,10 +45,18 @@ const (
 // of these is never replaced.
 func (r *run) siteServes(ctx context.Context) (string, error) {
 	api := []string{r.Site.APIEndpoint()}
-	config := []string{site.HostPort(r.Site.APIHost(), site.ConfigServerPort)}
 	for _, a := range r.Site.Restore.Former {
 		api = append(api, netip.AddrPortFrom(a, site.APIPort).String())
-		config = append(config, netip.AddrPortFrom(a, site.ConfigServerPort).String())
+	}
+	own, err := net.InterfaceAddrs()
+	if err != nil {
+		return "", err
+	}
+	var config []string
+	for _, a := range slices.Concat(r.Site.Config.APIVIPs(), r.Site.Restore.Former) {
+		if !has(own, a) { // there this host would answer itself
+			config = append(config, netip.AddrPortFrom(a, site.ConfigServerPort).String())
+		}
 	}
 	if at := anyAnswers(ctx, api, r.Site.Identity.KubernetesCA.Cert); at != "" {
 		return "an API server of the site of this backup still serves at " + at, nil
@@ -59,9 +67,16 @@ func (r *run) siteServes(ctx context.Context) (string, error) {
 	return r.heldElsewhere(ctx)
 }
 
+// has reports whether one of a host's interfaces has an address.
+func has(own []net.Addr, a netip.Addr) bool {
+	return slices.ContainsFunc(own, func(h net.Addr) bool {
+		p, err := netip.ParsePrefix(h.String())
+		return err == nil && p.Addr() == a
+	})
+}
+
 // otherLife returns the first of the addresses at which a control plane of this site answers that is
-// of another life than this host; empty for none. It asks all at once. At an address of its own this
-// host answers itself, and that is its own life.
+// of another life than this host; empty for none. It asks all at once.
 func (r *run) otherLife(ctx context.Context, addresses []string) string {
 	ctx, cancel := context.WithTimeout(ctx, aliveLimit)
 	defer cancel()

@@ -8,6 +8,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"math/big"
 	"net"
@@ -99,6 +100,13 @@ func TestL46AFormerHostIsFoundWhileThisHostHoldsTheVIPs(t *testing.T) {
 		if err != nil || want == "" && got != "" || !strings.Contains(got, want) {
 			t.Errorf("it says %q, %v; want %q", got, err, want)
 		}
+	}
+	serves("")
+	r.life = func(_ context.Context, at string) (l state.Life, knows bool, err error) {
+		if strings.HasPrefix(at, "10.98.0.31:") {
+			err = errors.New("it is off")
+		}
+		return l, false, err // this host's own agent, of before a release that knows of lives
 	}
 	serves("")
 	stop := serveAsFormer(t, there, "10.98.0.31:6443")

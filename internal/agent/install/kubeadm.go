@@ -154,7 +154,7 @@ func (r *run) writeAccess(ctx context.Context, before kubeadm.Progress, adds boo
 // newEtcd returns the peer URL at which etcd starts from nothing on this host; empty if it goes on with
 // data. etcd itself goes by the same files.
 func (r *run) newEtcd() string {
-	if host.Exists(filepath.Join(r.root, state.EtcdDataDir, "member", "wal")) {
+	if logs, _ := filepath.Glob(filepath.Join(r.root, state.EtcdDataDir, "member", "wal", "*.wal")); len(logs) > 0 { // the pattern is right
 		return ""
 	}
 	return etcdpod.PeerURL(r.facts.Addresses[0])

@@ -2,6 +2,7 @@ package install
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -57,7 +58,8 @@ func TestAHostSaysWhetherItsEtcdStartsFromNothing(t *testing.T) {
 	if got := r.newEtcd(); got != "https://[2001:db8::13]:2380" {
 		t.Errorf("without a log: %q", got)
 	}
-	if err := os.Mkdir(filepath.Join(r.root, state.EtcdDataDir, "member", "wal"), 0o700); err != nil {
+	logs := filepath.Join(r.root, state.EtcdDataDir, "member", "wal")
+	if err := errors.Join(os.Mkdir(logs, 0o700), os.WriteFile(filepath.Join(logs, "0.wal"), nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	if got := r.newEtcd(); got != "" {

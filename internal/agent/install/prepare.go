@@ -193,11 +193,15 @@ func (r *run) unpack(ctx context.Context) error {
 	if err := r.systemctl(ctx, "daemon-reload"); err != nil {
 		return err
 	}
-	units := []string{"start", renderhost.ContainerdUnit, renderhost.AgentUnit}
+	units := []string{"start", renderhost.ContainerdUnit}
 	if r.oneOfTwo() {
 		units = append(units, renderhost.EtcdUnit)
 	}
-	return r.systemctl(ctx, units...)
+	if err := r.systemctl(ctx, units...); err != nil {
+		return err
+	}
+	// It may run since apply, with another program or for another life of the site: a restore asks it.
+	return r.systemctl(ctx, "restart", renderhost.AgentUnit)
 }
 
 func (r *run) images() []string { return payload.RoleImages(r.Site.Role.ControlPlane()) }

@@ -37,6 +37,10 @@ func (r *run) comeAsThird(ctx context.Context) error {
 	if host.Exists(placePath) {
 		return nil
 	}
+	// What cannot be written now may be later: the step is repeated.
+	if _, err := ownInstallation(r.root); err != nil {
+		return err
+	}
 	request, err := r.ownMachine()
 	if err != nil {
 		// A site of three may be of machines that nobody can name. Only a plan asks who this is.

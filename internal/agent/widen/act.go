@@ -194,7 +194,7 @@ func (h *here) dropNew(ctx context.Context, job Job) error {
 		if err != nil {
 			return err
 		}
-		grave := retired.Host{Name: p.New.Name, UID: node.UID, System: p.Newcomer.Machine.UUID, ControlPlane: true, When: p.Written, By: p.By, Why: "the plan for a third control plane was taken back"}
+		grave := retired.Host{Name: p.New.Name, UID: node.UID, System: p.Newcomer.Machine.UUID, Machine: node.MachineID, ControlPlane: true, When: p.Written, By: p.By, Why: "the plan for a third control plane was taken back"}
 		if err := api.Retire(ctx, grave); err != nil {
 			return err
 		}

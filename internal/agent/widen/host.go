@@ -62,8 +62,8 @@ type API interface {
 
 // Node is what the API has of a host.
 type Node struct {
-	There, Ready bool
-	UID          string
+	There, Ready   bool
+	UID, MachineID string
 }
 
 // Etcd is the etcd of this host.
@@ -131,7 +131,7 @@ func (c client) NodeOf(ctx context.Context, name string) (Node, error) {
 	if err != nil || n == nil {
 		return Node{}, err
 	}
-	return Node{There: true, Ready: kube.NodeOf(n).Ready, UID: string(n.UID)}, nil
+	return Node{There: true, Ready: kube.NodeOf(n).Ready, UID: string(n.UID), MachineID: n.Status.NodeInfo.MachineID}, nil
 }
 
 // openEtcd opens the etcd of this host.

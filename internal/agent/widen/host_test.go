@@ -211,12 +211,12 @@ func TestALostVoterIsRemovedWhileTheOtherHostServes(t *testing.T) {
 func TestWhatTheClusterHasOfTheThirdHostGoesAndItsNameIsClosed(t *testing.T) {
 	l := newLab(t)
 	job := l.job(widen.TakingBack)
-	l.api.node = Node{There: true, UID: "u3"}
+	l.api.node = Node{There: true, UID: "u3", MachineID: "id3"}
 	l.do(widen.DropNew, job)
 	if want := []string{"pods of cp-3", "node cp-3 u3"}; !slices.Equal(l.api.Did, want) {
 		t.Errorf("%q", l.api.Did)
 	}
-	if g := l.api.Graves["cp-3"]; !g.Open() || g.UID != "u3" || g.System != "new" || !g.ControlPlane {
+	if g := l.api.Graves["cp-3"]; !g.Open() || g.UID != "u3" || g.Machine != "id3" || g.System != "new" || !g.ControlPlane {
 		t.Errorf("%+v", g)
 	}
 	if f := l.look(t.Context(), job); !state.Is(f.Given, false) || !state.Is(f.Node, false) {

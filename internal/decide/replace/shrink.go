@@ -83,7 +83,7 @@ var narrowingRules = []rule{
 	{
 		step: "S5", id: "narrowing.runs", act: Wait, when: func(f Facts) bool { return !yes(f.Serves) || !state.Is(f.Voters, 1) },
 		words: says("waits until etcd of %s runs under kubelet", here),
-		way:   says("sudo crictl ps -a --name etcd; sudo journalctl -u kubelet -n 50"),
+		way:   says("sudo sh -c 'tail -n 20 /var/log/pods/*_etcd-*/etcd/*.log'; sudo journalctl -u kubelet -n 50"),
 	},
 	{
 		step: "S6", id: "narrowing.ring", act: EndRing, when: func(f Facts) bool { return !no(f.Runs) },

@@ -22,7 +22,7 @@ func TestThePageOfARestoreInPlaceFindsThePodsThatEndByThemselves(t *testing.T) {
 		t.Fatal(err)
 	}
 	page := string(text)
-	for _, want := range []string{restore.SuspendedOf, restore.ReclaimOf, deleted.LeavePath, strings.TrimSpace(etcdmember.Etcdctl("")), restore.Root + "pods/"} {
+	for _, want := range []string{restore.SuspendedOf, restore.ReclaimOf, deleted.LeavePath, strings.TrimSpace(etcdmember.Etcdctl("")), restore.Root + "pods/", `"${never:?}" -e "${onfailure:?}"`} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page does not name %s", want)
 		}

@@ -171,7 +171,8 @@ func (f Facts) anew() bool {
 	return known && was == is && f.stranger()
 }
 
-// anewRules give a machine that was installed anew before its vote another member. The plan forgets the
+// anewRules give a machine that was installed anew before its vote another member, once: two machines of one
+// identity would take it from each other for ever. The plan forgets the
 // first one before etcd does: whatever is cut off in between, the door does not open for that member, and
 // it is known as the third host's.
 var anewRules = []rule{
@@ -180,7 +181,7 @@ var anewRules = []rule{
 		Words: says("etcd does not list the member any more that %s had before it was installed anew", next),
 	},
 	{
-		Step: "W3", ID: "coming.anew", Act: WritePlan, When: func(f Facts) bool { return f.anew() && state.Is(f.Learner, f.Plan.Third) },
+		Step: "W3", ID: "coming.anew", Act: WritePlan, When: func(f Facts) bool { return f.Plan.Former == 0 && f.anew() && state.Is(f.Learner, f.Plan.Third) },
 		Words: says("%s was installed anew, and its etcd has nothing any more: it gets another member", next),
 		Plan: func(f Facts) *Plan {
 			return with(f, func(p *Plan) { p.Former, p.Third, p.Newcomer = p.Third, 0, replace.Newcomer{} })
@@ -195,13 +196,19 @@ var anewRules = []rule{
 
 // lateWay is where the log of the third etcd is. If it ends by "tocommit ... is out of range", its data are
 // gone, and the machine has to be installed anew.
-const lateWay = "on the new host: sudo crictl ps -a --name etcd; sudo journalctl -u holdfast-install -n 20"
+const lateWay = "on the new host: " + etcdLog + "; sudo journalctl -u holdfast-install -n 20"
+
+// etcdLog shows what etcd said last where kubelet runs it.
+const etcdLog = "sudo sh -c 'tail -n 20 /var/log/pods/*_etcd-*/etcd/*.log'"
 
 // abortWay is what to type if the machine that was let in does not come.
 const abortWay = "sudo holdfast topology apply --abort"
 
 func otherMachine(f Facts) string {
 	is, was := f.Asks, f.Plan.Newcomer
+	if was.Machine == is.Machine && was.Address == is.Address {
+		return "the machine of " + next(f) + " asks to enter again, and the plan cannot give it another member: it is not let in. Take the plan back and begin once more"
+	}
 	return "the machine at " + is.Address + " (" + is.Machine.String() + ") asks to enter as " + next(f) + ", and the plan let in the one at " +
 		was.Address + " (" + was.Machine.String() + "), whose etcd does not answer: it is not let in. Switch it off and see to the other one, or, if that is lost for good, take the plan back and begin once more"
 }

@@ -97,7 +97,7 @@ var handRules = []rule{
 var handedRules = []rule{
 	{
 		Step: "W5", ID: "hand.runs", Act: Wait, When: func(f Facts) bool { return !f.handed() || !f.Told.Known || !f.Told.Value.Kubelets },
-		Words: says("waits until etcd of both runs under kubelet, and three vote"), Way: "sudo crictl ps -a --name etcd; sudo journalctl -u kubelet -n 50",
+		Words: says("waits until etcd of both runs under kubelet, and three vote"), Way: etcdLog + "; sudo journalctl -u kubelet -n 50",
 	},
 	{
 		Step: "W6", ID: "hand.over", Act: WritePlan, When: always,

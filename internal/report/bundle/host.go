@@ -79,7 +79,7 @@ func commands(since time.Duration) []command {
 		{"time/clock.txt", "the clock and what sets it", []string{"timedatectl", "status"}, false},
 		{"time/chrony.txt", "chrony's view of the clock", []string{"chronyc", "-n", "tracking"}, false},
 		{"units.txt", "units of systemd", []string{"systemctl", "--no-pager", "list-units", "--all"}, false},
-		{"containers.txt", "containers of Kubernetes", []string{"crictl", "ps", "--all"}, false},
+		{"containers.txt", "containers of Kubernetes", []string{"ctr", "--namespace", "k8s.io", "containers", "list"}, false},
 		{"certificates.txt", "expiry of certificates", []string{"kubeadm", "certs", "check-expiration"}, false},
 		{"files.txt", "names of files, without their contents", []string{"ls", "-laR", "/etc/kubernetes", "/etc/holdfast", "/var/lib/holdfast", "/run/holdfast"}, true},
 		{"journal/kernel.log", "the kernel's messages", journal(since, "--dmesg"), true},
