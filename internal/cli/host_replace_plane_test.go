@@ -167,8 +167,8 @@ func TestANewControlPlaneThatDiesWithinADayIsReplacedByItsOwnSerialNumber(t *tes
 		s := newThree(t)
 		writesStatus(t, s, "cp-3", func(n *corev1.NodeStatus) { n.NodeInfo.SystemUUID = "board-a" })
 		joins := func(id state.MemberID, serial string, end error) func(context.Context, *site.Site) error {
-			return func(context.Context, *site.Site) error {
-				n := nodeOf(t, s, "cp-2").DeepCopy()
+			return func(ctx context.Context, _ *site.Site) error {
+				n := nodeOf(t, s, "cp-2").DeepCopy() //nolint:contextcheck // the test has its own
 				n.Name, n.UID, n.ResourceVersion = "cp-3", types.UID("uid-"+serial), ""
 				n.CreationTimestamp.Time = time.Now()
 				n.Annotations[state.AnnotationMachine] = state.Machine{Serial: serial}.String()
@@ -177,12 +177,12 @@ func TestANewControlPlaneThatDiesWithinADayIsReplacedByItsOwnSerialNumber(t *tes
 					isReady(corev1.ConditionUnknown)(&n.Status)
 				}
 				s.members = append(s.members, state.EtcdMember{ID: id, Name: "cp-3"})
-				list, err := readRetired(t.Context(), s)
+				list, err := readRetired(ctx, s)
 				put(t, err)
 				h, _ := list.Value.Of("cp-3")
 				h.Again = time.Now()
-				put(t, s.replaces(t, s, "").old.mark(t.Context(), h))
-				put(t, s.Create(t.Context(), n))
+				put(t, s.replaces(t, s, "").old.mark(ctx, h))
+				put(t, s.Create(ctx, n))
 				return end
 			}
 		}

@@ -316,7 +316,7 @@ func (g *growth) overTwo(ctx context.Context, id string, began time.Time) (bool,
 	switch {
 	case g.takes && now != nil && now.Rule == narrow.ServesRule && g.now().Sub(began) > gatesTime:
 		return true, errors.Join(g.store.DropNarrowWish(), coded(command.ExitRefused, "refused: %s", now.Words))
-	case plan.Stage.Over() && g.lockGone(now) && !(g.takes && g.holds(ctx, plan)):
+	case plan.Stage.Over() && g.lockGone(now) && (!g.takes || !g.holds(ctx, plan)):
 		return true, g.endedTwo(plan)
 	case plan.Stage.Over() && g.takes && g.lockUnread(ctx): // the word is gone since the plan is over
 		return false, nil

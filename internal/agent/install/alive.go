@@ -53,6 +53,9 @@ func (r *run) siteServes(ctx context.Context) (string, error) {
 		return "", err
 	}
 	var config []string
+	if len(r.Site.Config.APIVIPs()) == 0 { // the site's load balancer, or this host, which is of this life
+		config = append(config, site.HostPort(r.Site.APIHost(), site.ConfigServerPort))
+	}
 	for _, a := range slices.Concat(r.Site.Config.APIVIPs(), r.Site.Restore.Former) {
 		if !has(own, a) { // there this host would answer itself
 			config = append(config, netip.AddrPortFrom(a, site.ConfigServerPort).String())

@@ -154,6 +154,23 @@ func TestL46AFormerHostIsFoundThoughKubernetesAuthorityWasReplaced(t *testing.T)
 	}
 }
 
+// TestL46AFormerHostBehindALoadBalancerIsFound: without VIPs the name of the API leads to it.
+func TestL46AFormerHostBehindALoadBalancerIsFound(t *testing.T) {
+	r, _ := newRun(t, state.RoleBootstrap)
+	r.Site = sitetest.New(t, sitetest.OneNone)
+	r.Site.Restore = &site.Restore{}
+	balancer := site.HostPort(r.Site.APIHost(), site.ConfigServerPort)
+	r.life = func(_ context.Context, at string) (l state.Life, knows bool, err error) {
+		if at != balancer {
+			err = errors.New("nobody answers")
+		}
+		return l, false, err
+	}
+	if got, err := r.siteServes(t.Context()); err != nil || !strings.Contains(got, balancer) {
+		t.Errorf("it says %q, %v", got, err)
+	}
+}
+
 // serveLife has a control plane say which life of a site it is of.
 func serveLife(t *testing.T, at string, of *site.Site, life state.Life) {
 	t.Helper()

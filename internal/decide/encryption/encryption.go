@@ -86,6 +86,14 @@ type Host struct {
 	Kept bool
 }
 
+// wanted are its keys without one that it keeps.
+func (h Host) wanted() Keys {
+	if h.Kept && len(h.Loaded) == 2 {
+		return h.Loaded[:1]
+	}
+	return h.Loaded
+}
+
 // Seen holds the facts that Next decides from.
 type Seen struct {
 	// Wish holds the keys that every host is to have; nil before the first
@@ -128,17 +136,17 @@ type Step struct {
 }
 
 // Agreed returns the wanted keys: the wish, or before the first wish the keys
-// that all hosts have; nil if the hosts differ.
+// that all hosts have, but for those that they keep; nil if the hosts differ.
 func (s Seen) Agreed() Keys {
 	if s.Wish != nil || len(s.Hosts) == 0 {
 		return s.Wish
 	}
 	for _, h := range s.Hosts {
-		if !slices.Equal(h.Loaded, s.Hosts[0].Loaded) {
+		if !slices.Equal(h.wanted(), s.Hosts[0].wanted()) {
 			return nil
 		}
 	}
-	return s.Hosts[0].Loaded
+	return s.Hosts[0].wanted()
 }
 
 // Next decides the next step. If no rotation is under way it is Done, or begins

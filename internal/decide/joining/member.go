@@ -41,5 +41,5 @@ func (a Ask) forgets(members state.Fact[[]Member]) error {
 	m := members.Value[i]
 	return refuse("etcd has a member of this host's name or address that has run already, %s (%s), and this host has no data of it: it would vote without what it has acknowledged. "+
 		"If the machine with its data runs, or can come back, switch this one off instead. Else see that it is off, and while the other control planes serve (holdfast status) take that member out on one of them: sudo %s. "+
-		"This host goes on by itself; wipe the other machine before it is switched on again (docs/runbook/install.md#etcd-has-a-member-of-this-hosts-name-or-address-that-has-run-already)", cmp.Or(m.Name, "without a name"), m.ID, etcdmember.RemoveCommand(m.ID))
+		"This host goes on by itself; the other machine may come back only with an empty disk (docs/runbook/install.md#etcd-has-a-member-of-this-hosts-name-or-address-that-has-run-already)", cmp.Or(m.Name, "without a name"), m.ID, etcdmember.RemoveCommand(m.ID))
 }

@@ -82,7 +82,8 @@ func TestAHostAtTheNewPlaceKeepsAPeerWhoseNodeStillHasTheOldAddress(t *testing.T
 		"over":                                   {moved.Ended(), "10.98.0.12", "10.98.0.12"},
 	} {
 		listed := []state.Node{
-			{Name: "cp-1", Addresses: []netip.Addr{addr("10.98.0.11")}}, {Name: "cp-2", Addresses: []netip.Addr{addr(c.listed), addr("fd98::12")}},
+			{Name: "cp-1", Addresses: []netip.Addr{addr("10.98.0.11")}},
+			{Name: "cp-2", Addresses: []netip.Addr{addr(c.listed), addr("fd98::12")}},
 			{Name: "w-1", Addresses: []netip.Addr{addr("10.98.0.21")}}, // came later
 		}
 		got := readdress.Nodes(plan(), c.journal, "cp-1", listed)

@@ -153,7 +153,7 @@ func TestAMachineThatWasInstalledAnewGetsAnotherMember(t *testing.T) {
 		"another machine":                          {"coming.other", func(f *Facts) { f.Asks.Machine.UUID, f.Behind = "another", silent }},
 		"another machine, and the first answers":   {"coming.let", func(f *Facts) { f.Asks.Machine.UUID = "another" }},
 		"another address":                          {"coming.other", func(f *Facts) { f.Asks.Address, f.Behind = "192.0.2.14", silent }},
-		"the members are unknown":                  {"coming.other", func(f *Facts) { f.Asks, f.Behind, f.Learner = renewed, silent, state.Fact[state.MemberID]{} }},
+		"the members are unknown":                  {"coming.ready", func(f *Facts) { f.Asks, f.Behind, f.Learner = renewed, silent, state.Fact[state.MemberID]{} }},
 		"another learner is listed":                {"coming.noted", func(f *Facts) { f.Asks, f.Behind, f.Learner = renewed, silent, state.Known(nextID) }},
 	} {
 		f := comes()

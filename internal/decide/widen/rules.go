@@ -189,7 +189,7 @@ var anewRules = []rule{
 	},
 	{
 		// Which of two machines is the right one only a person knows.
-		Step: "W3", ID: "coming.other", Act: Wait, When: func(f Facts) bool { return !f.unnamed() && f.stranger() },
+		Step: "W3", ID: "coming.other", Act: Wait, When: func(f Facts) bool { return !f.unnamed() && f.stranger() && (f.Plan.Former != 0 || !f.anew()) },
 		Words: otherMachine, Way: abortWay,
 	},
 }
