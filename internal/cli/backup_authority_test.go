@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"crypto/rand"
 	"encoding/base64"
 	"errors"
@@ -14,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/adapter/backup/archive"
 	"github.com/holdfast/holdfast/internal/adapter/keys"
 	"github.com/holdfast/holdfast/internal/cli/command"
 	"github.com/holdfast/holdfast/internal/install/installer"
@@ -27,31 +25,7 @@ import (
 // backupWith writes a backup, an hour old, with a Kubernetes CA and its key.
 func backupWith(t *testing.T, ca site.KeyPair) string {
 	t.Helper()
-	taken := time.Now().Add(-time.Hour)
-	e := model.Entry{
-		Format: model.Format, ID: model.NewID("cp-1", taken), Site: "shop.example.com", Host: "cp-1", Taken: taken, Reason: model.BySchedule, Good: true,
-		Release:  model.Release{Version: payload.Version, Kubernetes: payload.KubernetesVersion, Etcd: payload.EtcdVersion},
-		Database: model.Database{Revision: 4711, Read: 4700, Hash: 77, HashRevision: 4700, CompactRevision: 4000},
-	}
-	files := []archive.File{
-		{Path: site.Path, Mode: 0o600, Data: []byte("{}")},
-		{Path: "/etc/kubernetes/pki/ca.crt", Mode: 0o644, Data: []byte(ca.Cert)},
-		{Path: "/etc/kubernetes/pki/ca.key", Mode: 0o600, Data: []byte(ca.Key)},
-	}
-	for _, name := range []string{"etcd/ca.crt", "etcd/ca.key", "front-proxy-ca.crt", "front-proxy-ca.key", "sa.pub", "sa.key"} {
-		files = append(files, archive.File{Path: "/etc/kubernetes/pki/" + name, Mode: 0o600, Data: []byte("x")})
-	}
-	dir := t.TempDir()
-	snapshot, path := filepath.Join(dir, "snapshot"), filepath.Join(dir, e.ID+model.ArchiveSuffix)
-	var tar bytes.Buffer
-	err := os.WriteFile(snapshot, []byte("a database"), 0o600)
-	if err == nil {
-		err = archive.Write(t.Context(), &tar, e, snapshot, files)
-	}
-	if err = errors.Join(err, os.WriteFile(path, tar.Bytes(), 0o600)); err != nil {
-		t.Fatal(err)
-	}
-	return path
+	return backupMade(t, time.Now().Add(-time.Hour), model.Release{Version: payload.Version, Kubernetes: payload.KubernetesVersion, Etcd: payload.EtcdVersion}, ca)
 }
 
 // Whoever can write to a target has the site's public recipients and its public ca.crt, and no key of

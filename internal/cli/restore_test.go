@@ -27,13 +27,23 @@ func backupOf(t *testing.T, kubernetes string) string {
 
 func backupTaken(t *testing.T, kubernetes string, taken time.Time) string {
 	t.Helper()
+	return backupMade(t, taken, model.Release{Version: "v9.0.0", Digest: "sha256:9", Kubernetes: kubernetes, Etcd: payload.EtcdVersion}, site.KeyPair{Cert: "x", Key: "x"})
+}
+
+// backupMade writes the backup of a host.
+func backupMade(t *testing.T, taken time.Time, release model.Release, ca site.KeyPair) string {
+	t.Helper()
 	e := model.Entry{
 		Format: model.Format, ID: model.NewID("cp-1", taken), Site: "shop.example.com", Host: "cp-1", Taken: taken, Reason: model.BySchedule, Good: true,
-		Release:  model.Release{Version: "v9.0.0", Digest: "sha256:9", Kubernetes: kubernetes, Etcd: payload.EtcdVersion},
+		Release:  release,
 		Database: model.Database{Revision: 4711, Read: 4700, Hash: 77, HashRevision: 4700, CompactRevision: 4000},
 	}
-	files := []archive.File{{Path: site.Path, Mode: 0o600, Data: []byte("{}")}}
-	for _, name := range []string{"ca.crt", "ca.key", "etcd/ca.crt", "etcd/ca.key", "front-proxy-ca.crt", "front-proxy-ca.key", "sa.pub", "sa.key"} {
+	files := []archive.File{
+		{Path: site.Path, Mode: 0o600, Data: []byte("{}")},
+		{Path: "/etc/kubernetes/pki/ca.crt", Mode: 0o644, Data: []byte(ca.Cert)},
+		{Path: "/etc/kubernetes/pki/ca.key", Mode: 0o600, Data: []byte(ca.Key)},
+	}
+	for _, name := range []string{"etcd/ca.crt", "etcd/ca.key", "front-proxy-ca.crt", "front-proxy-ca.key", "sa.pub", "sa.key"} {
 		files = append(files, archive.File{Path: "/etc/kubernetes/pki/" + name, Mode: 0o600, Data: []byte("x")})
 	}
 	dir := t.TempDir()
