@@ -45,6 +45,11 @@ func (a *Agent) act(ctx context.Context, f decide.Facts, s decide.Step) (string,
 		return s.Words, a.announceToEtcd(ctx, j, s)
 	case decide.Settle:
 		if a.ControlPlane {
+			// A power cut between the two leaves neither side: the cluster is told once more, wherever
+			// the host is by then.
+			if err := a.Store.PutJournal(j.SettledAt("")); err != nil {
+				return "", err
+			}
 			if err := a.Cluster(ctx, *f.Plan, s.Side, j); err != nil {
 				return "", err
 			}

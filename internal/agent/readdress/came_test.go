@@ -102,6 +102,36 @@ func TestAMovedHostDoesNotFollowVIPsOfNeitherPlace(t *testing.T) {
 	}
 }
 
+// TestAHostThatIsCarriedBackTellsAClusterThatKnowsMoreThanItsJournal: the power went once the cluster had
+// the new addresses, and before the journal said so.
+func TestAHostThatIsCarriedBackTellsAClusterThatKnowsMoreThanItsJournal(t *testing.T) {
+	l := newLoner(t)
+	l.announces(t, func(*decide.Plan) {})
+	l.runs(t, 3)
+	tell, cut := l.Cluster, false
+	l.Cluster = func(ctx context.Context, p decide.Plan, to decide.Side, j decide.Journal) error {
+		err := tell(ctx, p, to, j)
+		if to == decide.To {
+			cut, err = true, errors.New("disk gone")
+		}
+		return err
+	}
+	l.is = netip.MustParsePrefix("10.77.0.99/24")
+	for range 60 {
+		if l.runs(t, 1); cut {
+			break
+		}
+	}
+	if l.vips != decide.To {
+		t.Fatalf("the cluster has the virtual IPs of %s", l.vips)
+	}
+	l.is = netip.MustParsePrefix("10.98.0.11/24")
+	l.runs(t, 60)
+	if l.vips != decide.From {
+		t.Error("it is back, and the cluster has the virtual IPs of the other place")
+	}
+}
+
 // TestAPlanOfOneHostGoesOnceEverybodyIsThere: it stayed for ever, and moved the host months later.
 func TestAPlanOfOneHostGoesOnceEverybodyIsThere(t *testing.T) {
 	l := newLoner(t)

@@ -25,7 +25,7 @@ type Journal struct {
 	Moving  Side   `json:"moving,omitempty"`
 	Changed string `json:"changed,omitempty"`
 	// Settled is the side whose addresses the cluster's objects have, as far as this host
-	// knows.
+	// knows; empty while it writes them.
 	Settled Side `json:"settled"`
 	// Told is the side at which this host last had etcd's members look for it.
 	Told Side `json:"told"`
@@ -78,7 +78,8 @@ func (j Journal) Arrived() Journal {
 	return j
 }
 
-// SettledAt returns the journal once the cluster has the addresses of a side.
+// SettledAt returns the journal once the cluster has the addresses of a side, or before it gets them, for an
+// empty one.
 func (j Journal) SettledAt(s Side) Journal { j.Settled = s; return j }
 
 // ToldAt returns the journal once etcd's members look for this host at a side.

@@ -74,14 +74,30 @@ func (m model) facts(i int) readdress.Facts {
 	return f
 }
 
-// step lets a host do what it decides. cut is a power cut right before the act counts.
-func (m model) step(t *testing.T, i int, cut bool) model {
+// cut says when the power goes in an act: not at all, right before it counts, or once the cluster has it
+// and the journal says no more than that it began.
+type cut int
+
+const (
+	never cut = iota
+	before
+	between
+)
+
+// step lets a host do what it decides.
+func (m model) step(t *testing.T, i int, at cut) model {
 	s := readdress.Decide(m.facts(i))
 	h := &m.hosts[i]
 	if m.answers() {
 		h.node = h.at // its kubelet says so
 	}
-	if cut {
+	if at != never && s.Act == readdress.Settle {
+		h.settled = ""
+		if at == between {
+			m.objects = s.Side
+		}
+	}
+	if at != never {
 		return m.boot(i)
 	}
 	switch s.Act {
@@ -142,11 +158,11 @@ func (m model) replace(t *testing.T, i int) (model, bool) {
 // rests lets both hosts work until nothing changes any more.
 func (m model) rests(t *testing.T) model {
 	for range 60 {
-		before := m
+		was := m
 		for i := range m.hosts {
-			m = m.step(t, i, false)
+			m = m.step(t, i, never)
 		}
-		if m == before {
+		if m == was {
 			return m
 		}
 	}
@@ -169,7 +185,7 @@ func TestACarriedSiteEndsAtOnePlaceWhateverCutsThePower(t *testing.T) {
 		}
 		seen[m] = true
 		for i := range m.hosts {
-			open = append(open, m.step(t, i, false), m.step(t, i, true))
+			open = append(open, m.step(t, i, never), m.step(t, i, before), m.step(t, i, between))
 			if next, can := m.replace(t, i); can {
 				open = append(open, next)
 			}
