@@ -49,6 +49,8 @@ const (
 	shutdownBegins = time.Minute
 	shutdownLook   = time.Second
 	shutdownLimit  = 20 * time.Second
+	// anewLimit bounds the wait for an API server that was started anew in a shutdown.
+	anewLimit = 300 * time.Millisecond
 )
 
 // depart gives the virtual IPs away, then etcd's lead, then ends the API server, so that
@@ -169,6 +171,18 @@ func (a *Agent) ShutdownTask() loop.Task {
 	return loop.Task{Name: "shutdown", Wake: a.out.wake, Retry: shutdownLook, Limit: shutdownLimit, Step: a.watchShutdown}
 }
 
+// keepAway ends the API server that kubelet starts in the place of the one that has left, until kubelet
+// itself is stopped. It would be ready within seconds and take requests, and etcd beneath it leaves: they
+// get no answer (lab, 2026-12-01). The caller holds the lock, and a shutdown may wait for it.
+func (a *Agent) keepAway(ctx context.Context) {
+	if a.out.stay == nil {
+		return
+	}
+	ctx, stop := context.WithTimeout(ctx, anewLimit)
+	defer stop()
+	a.cluster.EndAPI(ctx)
+}
+
 func (a *Agent) watchShutdown(ctx context.Context) (loop.Result, error) {
 	if !a.out.mu.TryLock() {
 		return loop.Result{Again: shutdownLook}, nil // it departs now
@@ -184,6 +198,7 @@ func (a *Agent) watchShutdown(ctx context.Context) (loop.Result, error) {
 		return loop.Result{}, err
 	case down:
 		a.out.due, a.out.ran = time.Time{}, true
+		a.keepAway(ctx)
 		return again, nil
 	case a.out.stay != nil && a.Now().Before(a.out.due):
 		return again, nil
