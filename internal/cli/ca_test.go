@@ -63,7 +63,7 @@ func TestAKeyOfTokensIsDroppedWhenNobodyUsesThem(t *testing.T) {
 	})
 }
 
-// Who names a longer life of tokens does so once: each later run, and `ca show`, know it.
+// A person names a longer life of tokens once: each later run, and `ca show`, know it.
 func TestALifeOfTokensIsNamedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCASite(t)

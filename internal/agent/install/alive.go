@@ -14,6 +14,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"github.com/holdfast/holdfast/internal/adapter/host"
 	vrrplisten "github.com/holdfast/holdfast/internal/adapter/keepalived"
 	"github.com/holdfast/holdfast/internal/decide/life"
 	"github.com/holdfast/holdfast/internal/decide/vrrp"
@@ -48,7 +49,7 @@ func (r *run) siteServes(ctx context.Context) (string, error) {
 	for _, a := range r.Site.Restore.Former {
 		api = append(api, netip.AddrPortFrom(a, site.APIPort).String())
 	}
-	own, err := net.InterfaceAddrs()
+	elsewhere, err := host.Elsewhere(slices.Concat(r.Site.Config.APIVIPs(), r.Site.Restore.Former))
 	if err != nil {
 		return "", err
 	}
@@ -56,10 +57,8 @@ func (r *run) siteServes(ctx context.Context) (string, error) {
 	if len(r.Site.Config.APIVIPs()) == 0 { // the site's load balancer, or this host, which is of this life
 		config = append(config, site.HostPort(r.Site.APIHost(), site.ConfigServerPort))
 	}
-	for _, a := range slices.Concat(r.Site.Config.APIVIPs(), r.Site.Restore.Former) {
-		if !has(own, a) { // there this host would answer itself
-			config = append(config, netip.AddrPortFrom(a, site.ConfigServerPort).String())
-		}
+	for _, a := range elsewhere {
+		config = append(config, netip.AddrPortFrom(a, site.ConfigServerPort).String())
 	}
 	if at := anyAnswers(ctx, api, r.Site.Identity.KubernetesCA.Cert); at != "" {
 		return "an API server of the site of this backup still serves at " + at, nil
@@ -68,14 +67,6 @@ func (r *run) siteServes(ctx context.Context) (string, error) {
 		return "a control plane of a former life of this site is still on: its configuration server answers at " + at, nil
 	}
 	return r.heldElsewhere(ctx)
-}
-
-// has reports whether one of a host's interfaces has an address.
-func has(own []net.Addr, a netip.Addr) bool {
-	return slices.ContainsFunc(own, func(h net.Addr) bool {
-		p, err := netip.ParsePrefix(h.String())
-		return err == nil && p.Addr() == a
-	})
 }
 
 // otherLife returns the first of the addresses at which a control plane of this site answers that is

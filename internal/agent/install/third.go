@@ -37,7 +37,7 @@ func (r *run) comeAsThird(ctx context.Context) error {
 	if host.Exists(placePath) {
 		return nil
 	}
-	// What cannot be written now may be later: the step is repeated.
+	// The step is repeated: a full disk may have room later.
 	if _, err := ownInstallation(r.root); err != nil {
 		return err
 	}

@@ -129,7 +129,7 @@ func (r *Run) backup(ctx context.Context, req backup.Request) error {
 		return err
 	}
 	if entry.ID == "" {
-		// What a run gets beyond the default is for lines that are slow: etcd is asked for no longer.
+		// A slow line gets more time than the default. etcd does not: it is asked for as long as ever.
 		taking, cancel := context.WithTimeoutCause(ctx, min(r.limits.Total, backup.DefaultTotal), errTooLong)
 		entry, err = r.take(taking, req)
 		cancel()

@@ -431,7 +431,7 @@ func (j Journal) Tended(now time.Time, left, remains bool) Journal {
 	case b != nil && b.Stop != "":
 		j.TendAgain = now.Add(pause)
 	case left && b != nil && b.removes() && now.Before(j.TendAgain):
-		// What a killed run left was removed alone: the pause of a target goes on.
+		// This run removed only what a killed one had left: the pause of a target goes on.
 	case left:
 		j.Tends++
 		j.TendAgain = now.Add(min(retry<<min(j.Tends-1, 10), maxRetry))

@@ -107,7 +107,7 @@ func TestALockThatSomebodyDeletedEndsNoPlan(t *testing.T) {
 			t.Errorf("%+v: %+v", c, d)
 		}
 	}
-	// What the cluster has of a plan that was taken over is from the host that carried it before.
+	// The cluster still has the former carrier's copy of a plan that was taken over.
 	w := newSite()
 	w.hosts[0].stage, w.hosts[0].taken = TakingBack, true
 	f := w.facts(0)

@@ -2,7 +2,6 @@ package ownplace
 
 import (
 	"context"
-	"net"
 	"net/netip"
 	"slices"
 	"sync"
@@ -48,18 +47,12 @@ func known(of *site.Site, name string) []netip.Addr {
 	return slices.Compact(out)
 }
 
-// elsewhere leaves out the addresses that an interface of this host has.
+// elsewhere leaves out the addresses of this host itself, as far as they are known.
 func elsewhere(addresses []netip.Addr) []netip.Addr {
-	have, err := net.InterfaceAddrs()
-	if err != nil {
-		return addresses
+	if out, err := host.Elsewhere(addresses); err == nil {
+		return out
 	}
-	return slices.DeleteFunc(addresses, func(a netip.Addr) bool {
-		return slices.ContainsFunc(have, func(h net.Addr) bool {
-			p, err := netip.ParsePrefix(h.String())
-			return err == nil && p.Addr() == a
-		})
-	})
+	return addresses
 }
 
 // lives asks each address for the life of the site. Who does not answer in time, has another
