@@ -271,9 +271,10 @@ func (p *initProcess) endsWithin(d time.Duration) bool {
 	}
 }
 
-// PowerOff cuts the power: first the host's cables go dead, then etcd's disk loses
-// what nobody has synced, then the host's processes die. It returns once nothing
-// of the host runs or answers.
+// PowerOff cuts the power: first the host's cables go dead, then its processes die,
+// then etcd's disk loses what nobody has synced. It returns once nothing of the host
+// runs or answers. A process that lived on beside a disk that has lost its files would
+// see, and note, errors that no host without power sees.
 func (m *machine) PowerOff(ctx context.Context) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -282,11 +283,12 @@ func (m *machine) PowerOff(ctx context.Context) error {
 		return nil
 	}
 	err := portsDown(m.lab.Layout, m.host)
-	m.forget()
 	if killErr := m.init.signal(unix.SIGKILL); killErr != nil {
 		return errors.Join(err, fmt.Errorf("kill host %s: %w", m.host.Name, killErr))
 	}
-	if !m.init.endsWithin(cutPatience) {
+	ends := m.init.endsWithin(cutPatience)
+	m.forget()
+	if !ends {
 		return errors.Join(err, fmt.Errorf("host %s has not stopped within %s: one of its processes hangs in the kernel", m.host.Name, cutPatience))
 	}
 	m.log.Info("cut", "host", m.host.Name)

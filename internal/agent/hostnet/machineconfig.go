@@ -3,53 +3,21 @@ package hostnet
 import (
 	"context"
 	"fmt"
-	"slices"
-	"sync"
-	"time"
 
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/agent/machineconfig"
-	"github.com/holdfast/holdfast/internal/render/kubeadm"
 )
 
 // Cluster returns what the machine configuration of this host needs, by the account
 // of its kubelet.
 func (n *Network) Cluster() machineconfig.Cluster {
-	return machineconfig.Cluster{API: account{n}, View: n.agent.Views.View, Leave: n.agent.Views.Leave, EndAPI: new(ender).endAPI}
-}
-
-// endLimit bounds the wait for an API server that was asked to end: until it takes no new
-// connection, and a second for the requests that it has. Then it ends with the last watch.
-const endLimit = kubeadm.ShutdownDelay + time.Second
-
-// ender asks each API server to end once: a second signal would cut it off from what it still answers.
-type ender struct {
-	mu    sync.Mutex
-	asked []int
-}
-
-// endAPI asks the API server of this host to end, and waits a short time. Called again, it ends the one that
-// kubelet has started in its place.
-func (e *ender) endAPI(ctx context.Context) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	ctx, stop := context.WithTimeout(ctx, endLimit)
-	defer stop()
-	server := host.PodProgram{Name: "kube-apiserver", Flag: "--service-account-key-file", File: "/etc/kubernetes/pki/sa.pub"}
-	pids, err := server.Processes()
-	if err != nil {
-		return // without it clients lose some requests, as with any shutdown
-	}
-	for _, pid := range pids {
-		if slices.Contains(e.asked, pid) {
-			continue
-		}
-		e.asked = append(e.asked, pid)
-		_ = host.EndProcess(ctx, pid, func() bool { return server.Is(pid) })
+	server := newAPIServer()
+	return machineconfig.Cluster{
+		API: account{n}, View: n.agent.Views.View, Leave: n.agent.Views.Leave,
+		EndAPI: server.end, EndAnew: server.endAnew,
 	}
 }
 

@@ -70,6 +70,7 @@ func TestARealAPIGivesAHostItsConfigurationAndTakesItsReport(t *testing.T) {
 		Idle:    func(context.Context) bool { return false },
 		Leave:   func(context.Context) func() { return func() {} },
 		EndAPI:  func(context.Context) {},
+		EndAnew: func() {},
 	})
 	for _, step := range []struct{ wish, want string }{{one, "Done " + one + ": "}, {bad, "Degraded " + one + ": run systemctl restart site.service"}, {one, "Done " + one + ": "}} {
 		if err := admin.Annotate(t.Context(), node, rollout.DesiredConfig, step.wish); err != nil {

@@ -49,8 +49,6 @@ const (
 	shutdownBegins = time.Minute
 	shutdownLook   = time.Second
 	shutdownLimit  = 20 * time.Second
-	// anewLimit bounds the wait for an API server that was started anew in a shutdown.
-	anewLimit = 300 * time.Millisecond
 )
 
 // depart gives the virtual IPs away, then etcd's lead, then ends the API server, so that
@@ -174,13 +172,10 @@ func (a *Agent) ShutdownTask() loop.Task {
 // keepAway ends the API server that kubelet starts in the place of the one that has left, until kubelet
 // itself is stopped. It would be ready within seconds and take requests, and etcd beneath it leaves: they
 // get no answer (lab, 2026-12-01). The caller holds the lock, and a shutdown may wait for it.
-func (a *Agent) keepAway(ctx context.Context) {
-	if a.out.stay == nil {
-		return
+func (a *Agent) keepAway() {
+	if a.out.stay != nil {
+		a.cluster.EndAnew()
 	}
-	ctx, stop := context.WithTimeout(ctx, anewLimit)
-	defer stop()
-	a.cluster.EndAPI(ctx)
 }
 
 func (a *Agent) watchShutdown(ctx context.Context) (loop.Result, error) {
@@ -198,9 +193,10 @@ func (a *Agent) watchShutdown(ctx context.Context) (loop.Result, error) {
 		return loop.Result{}, err
 	case down:
 		a.out.due, a.out.ran = time.Time{}, true
-		a.keepAway(ctx)
+		a.keepAway()
 		return again, nil
 	case a.out.stay != nil && a.Now().Before(a.out.due):
+		a.keepAway()
 		return again, nil
 	}
 	if a.out.stay != nil {

@@ -192,7 +192,7 @@ func TestAShutdownThatWasCancelledIsTakenBack(t *testing.T) {
 	w.refused = ""
 	w.shutdownLooks()
 	// kubelet starts the API server anew while the shutdown goes on, and not once it was cancelled.
-	if want := []string{"leave", "give lead", "end API", "end API", "end API", "end API", "stay", unitRuns}; !slices.Equal(w.orders, want) {
+	if want := []string{"leave", "give lead", "end API", "end anew", "end anew", "end anew", "stay", unitRuns}; !slices.Equal(w.orders, want) {
 		t.Errorf("it orders %q, want %q", w.orders, want)
 	}
 	w.settle(hour)
@@ -222,6 +222,9 @@ func TestAShutdownThatWasOrderedMayBeginLate(t *testing.T) {
 	w.now = w.now.Add(time.Second)
 	if w.shutdownLooks(); w.gone {
 		t.Errorf("it does not begin, and the host has no virtual IP: %q", w.orders)
+	}
+	if want := []string{"leave", "give lead", "end API", "reboot", "end anew", "stay", unitRuns}; !slices.Equal(w.orders, want) {
+		t.Errorf("it orders %q, want %q", w.orders, want)
 	}
 	w = at(t, one)
 	w.agent.reboot(t.Context())

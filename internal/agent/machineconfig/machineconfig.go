@@ -132,6 +132,8 @@ type Cluster struct {
 	// clients go to another one before etcd leaves. It waits a short time for requests
 	// that are being answered. kubelet starts the API server again.
 	EndAPI func(ctx context.Context)
+	// EndAnew ends that one at once.
+	EndAnew func()
 	// MayHalt says whether etcd of this host, one of two, has to be stopped before a shutdown in
 	// the place of Pacemaker, and the other host goes on without it. Halt has it stopped: it leaves
 	// in order. Unhalt has it started again. All are nil on other hosts.

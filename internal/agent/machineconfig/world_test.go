@@ -224,6 +224,7 @@ func (w *world) start() {
 		Idle:     func(context.Context) bool { return w.idle },
 		GiveLead: func(context.Context) { w.does("give lead", w.gone) },
 		EndAPI:   func(context.Context) { w.does("end API", w.gone) },
+		EndAnew:  func() { w.does("end anew", w.gone) },
 		MayHalt: func(ctx context.Context) (state.Fact[bool], string) {
 			return state.Fact[bool]{Known: ctx.Err() == nil, Value: w.leftAlone && !w.otherDown}, "cp-2 does not run"
 		},
