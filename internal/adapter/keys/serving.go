@@ -42,5 +42,9 @@ func Serving(s *site.Site, own []netip.Addr, now time.Time) (tls.Certificate, er
 	if err != nil {
 		return tls.Certificate{}, fmt.Errorf("configuration server certificate: %w", err)
 	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, nil
+	leaf, err := x509.ParseCertificate(der)
+	if err != nil {
+		return tls.Certificate{}, fmt.Errorf("configuration server certificate: %w", err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}, nil
 }

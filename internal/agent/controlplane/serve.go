@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -202,7 +203,6 @@ func (r *Agent) joinKey(ctx context.Context) ([]byte, error) {
 type serving struct {
 	*Agent
 	mu    sync.Mutex
-	made  time.Time
 	ready *tls.Certificate
 }
 
@@ -210,13 +210,21 @@ func (s *serving) get() (*tls.Certificate, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.Now()
-	if s.ready != nil && now.Sub(s.made) < keys.ServingLifetime*2/3 && !now.Before(s.made) {
+	if s.ready != nil && serves(s.ready.Leaf, now) {
 		return s.ready, nil
 	}
 	made, err := keys.Serving(s.Site, s.facts.Addresses, now)
 	if err != nil {
 		return nil, err
 	}
-	s.made, s.ready = now, &made
+	s.ready = &made
 	return s.ready, nil
+}
+
+// serves reports whether a certificate is valid and has a third of its life left, and no more than its life. It
+// goes by the certificate alone: the time since it was made passes by the host's own counter, which does not
+// see a clock that is set.
+func serves(cert *x509.Certificate, now time.Time) bool {
+	left := cert.NotAfter.Sub(now)
+	return !now.Before(cert.NotBefore) && left > keys.ServingLifetime/3 && left <= keys.ServingLifetime
 }

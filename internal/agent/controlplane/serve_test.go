@@ -55,6 +55,24 @@ func TestTheConfigurationServersCertificateFollowsTheClock(t *testing.T) {
 	}
 }
 
+// The clock was months behind when the certificate was made, and was set since: the host's own counter has
+// seen no time pass.
+func TestTheConfigurationServersCertificateFollowsAClockThatIsSet(t *testing.T) {
+	now := time.Now()
+	s := &serving{Agent: New(Options{Site: sitetest.New(t, sitetest.TwoDual), Log: quietLog, Now: func() time.Time { return now }})}
+	if _, err := s.get(); err != nil {
+		t.Fatal(err)
+	}
+	ended, err := keys.Serving(s.Site, nil, now.Add(-keys.ServingLifetime-time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.ready = &ended
+	if pair, err := s.get(); err != nil || now.After(pair.Leaf.NotAfter) {
+		t.Errorf("it serves one that ended on %s (%v)", pair.Leaf.NotAfter, err)
+	}
+}
+
 // A host that joins waits from the switch to another minor release of Kubernetes until this host
 // has risen, and no longer.
 func TestAHostJoinsWithNoNewerKubeletThanThisHostStarts(t *testing.T) {
