@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/replacement"
+	"github.com/holdfast/holdfast/internal/agent/deleted"
 	"github.com/holdfast/holdfast/internal/cli/command"
+	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/state"
 	renderhost "github.com/holdfast/holdfast/internal/render/host"
 	"github.com/holdfast/holdfast/internal/report/ownplace"
@@ -30,6 +33,9 @@ If a control plane of a later life answers, and none of this one, the host write
 into ` + replacement.OustedPath + ` and
 switches itself off. From then on systemd starts nothing of the cluster here. Whoever does
 not answer holds nothing up.
+
+On one of three control planes it first has etcd start only with the data that it has
+(docs/adr/0109): it writes that into the manifest from which kubelet runs etcd.
 
 It changes the host: run it as root.`,
 		Example: `  # what it said at this boot
@@ -59,6 +65,21 @@ func askLife(ctx context.Context) (said string, err error) {
 	if !s.Role.ControlPlane() {
 		return "this host runs no control plane: nothing to ask", nil
 	}
+	sealed, unsealed := sealEtcd(s)
+	said, err = lifeOf(ctx, s)
+	return strings.Trim(sealed+"\n"+said, "\n"), errors.Join(unsealed, err)
+}
+
+// sealEtcd has etcd of one of three control planes or more start only with its data, before kubelet of
+// this boot starts it.
+func sealEtcd(s *site.Site) (said string, err error) {
+	if s.Topology().ControlPlanes <= 2 || !host.Exists(state.InstalledPath) {
+		return "", nil
+	}
+	return deleted.Etcd{Runs: deleted.EtcdRuns}.BeforeKubelet()
+}
+
+func lifeOf(ctx context.Context, s *site.Site) (said string, err error) {
 	name, err := host.Name()
 	if err != nil {
 		return "", err

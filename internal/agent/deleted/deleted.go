@@ -53,6 +53,8 @@ type Options struct {
 	Installed, Pair func() bool
 	// Tell sets the annotation of this host's node; an empty value removes it.
 	Tell func(ctx context.Context, node, value string) error
+	// EtcdRuns reports whether etcd runs, of three control planes or more.
+	EtcdRuns func() (bool, error)
 }
 
 // Keeper notices what is missing.
@@ -89,9 +91,10 @@ func (k *Keeper) step(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	sealed, errSeal := k.seal(&in) // before a copy of the manifest is put back
 	v := deleted.Decide(in)
 	back, errPut := k.putBack(v.Put, in.Now)
-	return back, errors.Join(errPut, k.keep(in), k.write(v.Lost, in.Now), k.tell(ctx, v.Lost))
+	return strings.Trim(sealed+"\n"+back, "\n"), errors.Join(errSeal, errPut, k.keep(in), k.write(v.Lost, in.Now), k.tell(ctx, v.Lost))
 }
 
 // look gathers the facts for the decision.

@@ -51,6 +51,9 @@ type Pods struct {
 	Level func(from, to string) (string, error)
 }
 
+// PodsAt returns the pattern of what takes the place of a static pod on the way between releases.
+func PodsAt(path string) string { return filepath.Join(Folder, podsFolder, "*", path) }
+
 func (p Pods) at(digest, path string) string {
 	return filepath.Join(p.Root, Folder, podsFolder, strings.TrimPrefix(digest, "sha256:"), path)
 }

@@ -23,6 +23,8 @@ type Input struct {
 	// Pair has the facts about two hosts under Pacemaker; nil on any other host, and
 	// before their set-up.
 	Pair *Pair
+	// Etcd has the facts about etcd of three control planes or more; nil on any other host.
+	Etcd *Etcd
 }
 
 // File is one file that the host should have.
@@ -94,6 +96,9 @@ func Decide(in Input) Verdict {
 	}
 	if in.Pair != nil {
 		v.Lost = append(v.Lost, in.Pair.lost(in)...)
+	}
+	if in.Etcd != nil && apart == "" {
+		v.Lost = append(v.Lost, in.Etcd.lost()...)
 	}
 	return v
 }

@@ -31,6 +31,8 @@ type Kind struct {
 	ControlPlane bool
 	// Pacemaker is true if Pacemaker runs etcd there, not kubelet.
 	Pacemaker bool
+	// Three is true if the site has three control planes or more.
+	Three bool
 	// Encrypts is true if the site has keys for what its API servers write: each control plane has
 	// them in a file then, whether or not there is a copy of it.
 	Encrypts bool

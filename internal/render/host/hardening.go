@@ -94,11 +94,11 @@ SystemCallErrorNumber=EPERM
 `
 
 // lifeConfinement is for a program that reads what a host knows of its site, asks control planes, and
-// may write one file and ask systemd to switch the host off. Like the agent it must start on a host with
-// a full disk: the cluster starts whatever this unit ends with.
+// may write one file, and the manifest of etcd with its copies, and ask systemd to switch the host off.
+// Like the agent it must start on a host with a full disk: the cluster starts whatever this unit ends with.
 const lifeConfinement = `NoNewPrivileges=yes
 ProtectSystem=strict
-ReadWritePaths=/var/lib/holdfast
+ReadWritePaths=/var/lib/holdfast -/etc/kubernetes/manifests -/etc/holdfast/kept
 ProtectHome=yes
 TemporaryFileSystem=/tmp /var/tmp
 DevicePolicy=closed

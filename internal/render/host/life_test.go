@@ -28,6 +28,9 @@ func TestNothingOfTheClusterStartsOnAHostThatIsOutOfItsSite(t *testing.T) {
 	if !slices.Contains(strings.Fields(before), AgentUnit) {
 		t.Errorf("the agent answers others before this host has asked: %q", before)
 	}
+	if !strings.Contains(asks, "\nReadWritePaths=/var/lib/holdfast -/etc/kubernetes/manifests -/etc/holdfast/kept\n") { // docs/adr/0109
+		t.Errorf("the boot cannot have etcd start only with its data: %q", asks)
+	}
 	if !strings.Contains(asks, "\nExecStart=-") {
 		t.Errorf("an agent that does not know the command fails the boot's unit: %q", asks)
 	}
