@@ -44,6 +44,9 @@ const (
 	appNamespace = "default"
 	appPort      = 8080
 	appWithin    = 3 * time.Minute
+	// knowsKinds is the time after which an API server that has just started refuses no Ingress for
+	// want of the kind of the lists of hosts any more (docs/adr/0034).
+	knowsKinds = 40 * time.Second
 )
 
 func (a App) meta() metav1.ObjectMeta {
@@ -147,7 +150,13 @@ func (s *Site) Leave(t *testing.T, a App) App {
 	}
 	a.image = servers.Spec.Template.Spec.Containers[0].Image
 	for _, o := range a.objects() {
-		if err := s.API.Create(t.Context(), o); err != nil && !apierrors.IsAlreadyExists(err) {
+		create := func() error {
+			if err := s.API.Create(t.Context(), o); !apierrors.IsAlreadyExists(err) {
+				return err
+			}
+			return nil
+		}
+		if err := Until(t.Context(), knowsKinds, time.Second, create); err != nil {
 			t.Fatalf("application %s: %v", a.Name, err)
 		}
 	}
