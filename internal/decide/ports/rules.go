@@ -214,7 +214,7 @@ func hosts(v state.NetworkView) []netip.Addr {
 // addresses returns all known addresses of a node, each once: etcd and VXLAN send from
 // whichever address the route has. Those of the Node itself come first.
 func addresses(n state.Node) []netip.Addr {
-	all := slices.Concat(n.Addresses, n.Tunnel)
+	all := slices.Concat(n.Addresses, n.Also, n.Tunnel)
 	report := state.ParseAnnotation[state.VIPReport](n.Annotations[state.AnnotationVIPs])
 	for _, p := range report.Value.Addresses {
 		all = append(all, p.Addr())

@@ -114,6 +114,26 @@ func TestWhatComesToAControlPlaneOfTwo(t *testing.T) {
 	}
 }
 
+// TestAPeerOfASiteThatMovesComesFromEitherAddress: within one network nobody can tell whether it has moved yet.
+func TestAPeerOfASiteThatMovesComesFromEitherAddress(t *testing.T) {
+	const other = "10.98.0.112"
+	v, h := two()
+	for _, moves := range []bool{false, true} {
+		if moves {
+			v.Nodes.Value[1].Also = []netip.Addr{addr(other)}
+		}
+		r := Decide(v, h, true)
+		for _, p := range []packet{{other, self, TCP, 2380}, {other, self, UDP, 8472}} {
+			if drops(r, r.Input, p) == moves {
+				t.Errorf("the peer moves: %t; dropped: %v", moves, p)
+			}
+		}
+		if !drops(r, r.Input, packet{stranger, self, TCP, 2380}) {
+			t.Errorf("the peer moves: %t; a stranger is let in", moves)
+		}
+	}
+}
+
 // Whatever is known: no rule may close an administrator's way in, or addresses
 // and names.
 func TestNoRuleTouchesWhatAHostAndAPersonNeed(t *testing.T) {

@@ -3,6 +3,7 @@ package readdress_test
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -155,6 +156,20 @@ func (m model) replace(t *testing.T, i int) (model, bool) {
 	return m, true
 }
 
+// hears fails where a host of a site that moves within one network would not find the other one where
+// somebody has put it: both would hold a virtual IP that the two places have in common.
+func (m model) hears(t *testing.T) {
+	p := shares()
+	for i := range m.hosts {
+		other := names[1-i]
+		listed := []state.Node{{Name: other, Addresses: p.Place(m.hosts[1-i].node).Hosts[other]}}
+		found := readdress.Nodes(p, m.facts(i).Journal, names[i], listed)[0]
+		if at := p.Place(m.hosts[1-i].is).Hosts[other][0]; !slices.Contains(slices.Concat(found.Addresses, found.Also), at) {
+			t.Fatalf("%+v: %s does not look for %s at %s, but at %v and %v", m, names[i], other, at, found.Addresses, found.Also)
+		}
+	}
+}
+
 // rests lets both hosts work until nothing changes any more.
 func (m model) rests(t *testing.T) model {
 	for range 60 {
@@ -173,6 +188,7 @@ func (m model) rests(t *testing.T) model {
 // TestACarriedSiteEndsAtOnePlaceWhateverCutsThePower visits every state that two hosts reach which
 // somebody carries to and fro, each on its own, whose power is cut at any act, and one of which is
 // replaced at the new place. From each of them the site serves, with everything at one place, once both hosts stay at that place.
+// If the places share a network, each host looks for the other one where that one is, in every state.
 func TestACarriedSiteEndsAtOnePlaceWhateverCutsThePower(t *testing.T) {
 	const carries = 4
 	seen := map[model]bool{}
@@ -184,6 +200,7 @@ func TestACarriedSiteEndsAtOnePlaceWhateverCutsThePower(t *testing.T) {
 			continue
 		}
 		seen[m] = true
+		m.hears(t)
 		for i := range m.hosts {
 			open = append(open, m.step(t, i, never), m.step(t, i, before), m.step(t, i, between))
 			if next, can := m.replace(t, i); can {

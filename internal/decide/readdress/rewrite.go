@@ -32,28 +32,41 @@ func Map(p Plan, to Side, name string, j Journal) Mapping {
 // host, self. After a move the API has those of the former place until each kubelet runs, and a host
 // that looks for its peers there hears nobody: it takes the virtual IPs beside one of them. On a host
 // that never left the place of the announcement the API counts, and so it does for an address in a network
-// of this place: where both places share one, that host may not have moved yet.
+// of this place: where both places share one, that host may not have moved yet. There a node also has its
+// address of the other place, on each host that has the plan: neither is right for all.
 func Nodes(p Plan, j Journal, self string, listed []state.Node) []state.Node {
-	if left := j.At == To || j.Moving != "" || len(j.Taken[To]) > 0; !left || j.Over {
-		return listed
-	}
+	left := !j.Over && (j.At == To || j.Moving != "" || len(j.Taken[To]) > 0)
 	here := cmp.Or(j.Moving, j.At)
 	nets, _ := p.Place(here).Networks() // a plan has been read with them
+	away, _ := p.Place(here.Other()).Networks()
+	vips := parsed(slices.Concat(p.From.APIVIPs, p.From.IngressVIPs, p.To.APIVIPs, p.To.IngressVIPs))
 	out := slices.Clone(listed)
 	for i, n := range listed {
-		m := Mapping{}
-		m.pairs(p.Place(here.Other()).Hosts[n.Name], p.Place(here).Hosts[n.Name])
-		if n.Name == self || len(m) == 0 {
+		is, was := p.Place(here).Hosts[n.Name], p.Place(here.Other()).Hosts[n.Name]
+		other := Mapping{}
+		other.pairs(is, was)
+		other.pairs(was, is)
+		if n.Name == self || len(other) == 0 {
 			continue
 		}
-		out[i].Addresses = slices.Clone(n.Addresses)
+		addresses, also := slices.Clone(n.Addresses), []netip.Addr(nil)
 		for k, a := range n.Addresses {
-			if is, moved := m[a]; moved && !slices.ContainsFunc(nets, func(n netip.Prefix) bool { return n.Contains(a) }) {
-				out[i].Addresses[k] = is
+			o, known := other[a]
+			if known && left && slices.Contains(was, a) && !within(nets, a) {
+				addresses[k] = o
+			}
+			if known && (within(nets, a) && within(away, a) || within(nets, o) && within(away, o)) {
+				also = append(also, a, o)
 			}
 		}
+		out[i].Addresses = addresses
+		out[i].Also = slices.DeleteFunc(also, func(a netip.Addr) bool { return slices.Contains(addresses, a) || slices.Contains(vips, a) })
 	}
 	return out
+}
+
+func within(nets []netip.Prefix, a netip.Addr) bool {
+	return slices.ContainsFunc(nets, func(n netip.Prefix) bool { return n.Contains(a) })
 }
 
 // pairs maps each address to the one of its family.

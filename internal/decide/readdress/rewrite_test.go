@@ -2,6 +2,7 @@ package readdress_test
 
 import (
 	"net/netip"
+	"slices"
 	"testing"
 
 	"github.com/holdfast/holdfast/internal/decide/readdress"
@@ -93,11 +94,69 @@ func TestAHostAtTheNewPlaceKeepsAPeerWhoseNodeStillHasTheOldAddress(t *testing.T
 		if got[0].Addresses[0] != addr("10.98.0.11") || got[2].Addresses[0] != addr("10.98.0.21") {
 			t.Errorf("%s: this host and one that the plan does not know have other addresses: %v", sentence, got)
 		}
+		for _, n := range got {
+			if len(n.Also) > 0 {
+				t.Errorf("%s: the places share no network, and %s is looked for at %v too", sentence, n.Name, n.Also)
+			}
+		}
 	}
-	shares := plan()
-	shares.To.MachineNetworks = append(shares.To.MachineNetworks, "10.98.0.0/24")
-	listed := []state.Node{{Name: "cp-2", Addresses: []netip.Addr{addr("10.98.0.12")}}}
-	if got := readdress.Nodes(shares, moved, "cp-1", listed); got[0].Addresses[0] != addr("10.98.0.12") {
-		t.Errorf("a peer that has not moved yet, in a network of both places: %v", got)
+}
+
+// shares is a plan within one network.
+func shares() readdress.Plan {
+	p := plan()
+	p.To = readdress.Place{
+		MachineNetworks: []string{"10.98.0.0/24"}, APIVIPs: []string{"10.98.0.5"}, IngressVIPs: []string{"10.98.0.6"},
+		Hosts: map[string][]netip.Addr{"cp-1": {addr("10.98.0.111")}, "cp-2": {addr("10.98.0.112")}},
+	}
+	return p
+}
+
+// TestAPeerHasBothAddressesWhereThePlacesShareANetwork: nobody can tell there whether a host has moved yet,
+// and two hosts that do not hear each other both hold the virtual IPs.
+func TestAPeerHasBothAddressesWhereThePlacesShareANetwork(t *testing.T) {
+	announced := readdress.Announced([]netip.Addr{addr("10.98.0.11")})
+	moved := announced.Begun(readdress.To, []netip.Addr{addr("10.98.0.111")}).Written("b1").Arrived()
+	back := moved.Begun(readdress.From, []netip.Addr{addr("10.98.0.11")}).Written("b2").Arrived()
+	wider := plan()
+	wider.To.MachineNetworks = append(wider.To.MachineNetworks, "10.98.0.0/24")
+	narrower := shares()
+	narrower.From.MachineNetworks, narrower.From.Hosts["cp-2"] = []string{"10.98.0.0/16"}, []netip.Addr{addr("10.98.7.12")}
+	shipped := shares() // a host gets what was a virtual IP, which any host may hold until then
+	shipped.To.Hosts["cp-2"], shipped.To.IngressVIPs = []netip.Addr{addr("10.98.0.6")}, []string{"10.98.0.7"}
+	for sentence, c := range map[string]struct {
+		plan       readdress.Plan
+		journal    readdress.Journal
+		listed     string // the address of cp-2
+		want, also string
+	}{
+		"announced":                               {shares(), announced, "10.98.0.12", "10.98.0.12", "10.98.0.112"},
+		"announced, and the peer has moved":       {shares(), announced, "10.98.0.112", "10.98.0.112", "10.98.0.12"},
+		"moved":                                   {shares(), moved, "10.98.0.12", "10.98.0.12", "10.98.0.112"},
+		"moved, and the API knows it":             {shares(), moved, "10.98.0.112", "10.98.0.112", "10.98.0.12"},
+		"moved, and the peer was replaced there":  {shares(), moved, "10.98.0.113", "10.98.0.113", ""},
+		"the new address was a virtual IP":        {shipped, announced, "10.98.0.12", "10.98.0.12", ""},
+		"carried back":                            {shares(), back, "10.98.0.112", "10.98.0.112", "10.98.0.12"},
+		"over, until the plan goes":               {shares(), moved.Ended(), "10.98.0.112", "10.98.0.112", "10.98.0.12"},
+		"the former network is one of the new":    {wider, moved, "10.98.0.12", "10.98.0.12", "10.77.0.12"},
+		"that one, seen from the former place":    {wider, announced, "10.98.0.12", "10.98.0.12", "10.77.0.12"},
+		"the new network is a part of the former": {narrower, moved, "10.98.7.12", "10.98.0.112", "10.98.7.12"},
+		"that one, seen from the former place ":   {narrower, announced, "10.98.7.12", "10.98.7.12", "10.98.0.112"},
+	} {
+		listed := []state.Node{
+			{Name: "cp-1", Addresses: []netip.Addr{addr("10.98.0.11")}},
+			{Name: "cp-2", Addresses: []netip.Addr{addr(c.listed), addr("fd98::12")}},
+		}
+		var also []netip.Addr
+		if c.also != "" {
+			also = []netip.Addr{addr(c.also)}
+		}
+		got := readdress.Nodes(c.plan, c.journal, "cp-1", listed)
+		if !slices.Equal(got[1].Addresses, []netip.Addr{addr(c.want), addr("fd98::12")}) || !slices.Equal(got[1].Also, also) {
+			t.Errorf("%s: %v, and also %v", sentence, got[1].Addresses, got[1].Also)
+		}
+		if len(got[0].Also) > 0 {
+			t.Errorf("%s: this host is looked for at %v by itself", sentence, got[0].Also)
+		}
 	}
 }

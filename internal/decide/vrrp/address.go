@@ -60,10 +60,26 @@ func addressFor(n state.Node, vip netip.Addr, net subnet, vips []netip.Addr) (ne
 	return first, first.IsValid()
 }
 
-// known returns the addresses of a node: its internal ones, and then those that its
-// agent reports (B9). So a host of a cluster of one family may hold a VIP of the
-// other, and a host whose kubelet reports an address of one network may hold a VIP
-// of another network that it is in.
+// bothOf returns the address by which a node takes part in holding a VIP, and those of the VIP's
+// family that it has at the other place of a move.
+func bothOf(n state.Node, vip netip.Addr, net subnet, vips []netip.Addr) []netip.Addr {
+	var out []netip.Addr
+	if a, ok := addressFor(n, vip, net, vips); ok {
+		out = append(out, a)
+	}
+	for _, a := range n.Also {
+		if a, ok := addressFor(state.Node{Addresses: []netip.Addr{a}}, vip, net, vips); ok {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// known returns the addresses of a node: its internal ones, then those that its
+// agent reports (B9), and those of the other place of a site that moves within one
+// network. So a host of a cluster of one family may hold a VIP of the other, and a
+// host whose kubelet reports an address of one network may hold a VIP of another
+// network that it is in.
 func known(n state.Node) []netip.Addr {
 	var out []netip.Addr
 	for _, a := range n.Addresses {
@@ -71,6 +87,9 @@ func known(n state.Node) []netip.Addr {
 	}
 	for _, p := range reportOf(n).Addresses {
 		out = append(out, p.Addr().Unmap())
+	}
+	for _, a := range n.Also {
+		out = append(out, a.Unmap())
 	}
 	return out
 }

@@ -86,14 +86,19 @@ func device(net subnet, nic string) string {
 
 // peers returns the other hosts' addresses. Where this host is on the VIP's own
 // subnet it leaves out a node that is not, because that node could neither receive
-// the adverts nor hold the VIP.
+// the adverts nor hold the VIP. A node of a site that moves counts by its addresses of both
+// places: whichever it has, the two hear each other.
 func (b *builder) peers(vip netip.Addr, net subnet, source netip.Addr, nodes []state.Node) []netip.Addr {
 	var out []netip.Addr
 	for _, n := range nodes {
-		a, ok := addressFor(n, vip, net, b.view.Settings.VIPs())
-		reachable := !net.prefix.Contains(source) || net.prefix.Contains(a)
-		if ok && reachable && n.Name != b.view.Host.NodeName && a != source && !slices.Contains(out, a) {
-			out = append(out, a)
+		if n.Name == b.view.Host.NodeName {
+			continue
+		}
+		for _, a := range bothOf(n, vip, net, b.view.Settings.VIPs()) {
+			reachable := !net.prefix.Contains(source) || net.prefix.Contains(a)
+			if reachable && a != source && !slices.Contains(out, a) {
+				out = append(out, a)
+			}
 		}
 	}
 	slices.SortFunc(out, netip.Addr.Compare)

@@ -3,6 +3,7 @@ package vrrp
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -31,7 +32,7 @@ func knownSenders(v state.NetworkView) senders {
 	out := senders{of: map[netip.Addr][]string{}, hosts: map[string]string{}, owners: owners}
 	masters := map[netip.Addr]bool{}
 	for _, n := range v.Nodes.Value {
-		for _, a := range n.Addresses {
+		for _, a := range slices.Concat(n.Addresses, n.Also) {
 			owners[a.Unmap()] = append(owners[a.Unmap()], n.Name)
 		}
 		if controlPlane(n) {
@@ -53,8 +54,29 @@ func knownSenders(v state.NetworkView) senders {
 				}
 			}
 		}
+		out.also(n)
 	}
 	return out
+}
+
+// also binds the addresses that a node has at the other place of a move, and does not report there, to
+// all hardware addresses that it reports: a host that moves within one network keeps its NICs. For one
+// with a new NIC the kernel's way counts, as for any other (foreign, Senders).
+func (s senders) also(n state.Node) {
+	report := reportOf(n).Hardware
+	var all []string
+	for _, a := range slices.SortedFunc(maps.Keys(report), netip.Addr.Compare) {
+		if slices.Contains(s.owners[a], n.Name) {
+			all = append(all, s.of[a]...)
+		}
+	}
+	slices.Sort(all)
+	all = slices.Compact(all)
+	for _, a := range n.Also {
+		if len(s.of[a.Unmap()]) == 0 && len(all) <= mostNICs {
+			s.of[a.Unmap()] = all
+		}
+	}
 }
 
 // host names the other host that has a hardware address, empty where none has.

@@ -146,6 +146,44 @@ func TestAPeersAdvertsAreLetInFromItsOwnNICsUnlessItIsReachedElsewhere(t *testin
 	}
 }
 
+// TestAPeerOfASiteThatMovesIsHeardAtEitherAddress: within one network nobody can tell whether it has moved
+// yet, and two hosts that do not hear each other both hold the VIPs.
+func TestAPeerOfASiteThatMovesIsHeardAtEitherAddress(t *testing.T) {
+	also := addr("10.98.0.112")
+	liar := says(worker(31), map[string][]string{"10.98.0.31": {mac(31)}, "10.98.0.112": {mac(31)}})
+	moving := says(master(12), map[string][]string{"10.98.0.12": {mac(12)}})
+	moving.Also = []netip.Addr{also, addr("10.98.0.5"), addr("10.77.0.12")} // a VIP, and where no advert gets
+	v := viewOf(11, says(master(11), map[string][]string{"10.98.0.11": {mac(11)}}), moving, liar)
+	for _, i := range vrrp.Instances(v).Instances {
+		want := map[bool][]netip.Addr{true: addrs("10.98.0.12", "10.98.0.112"), false: addrs("fd98::12")}[i.VIP.Is4()]
+		if i.Kind == vrrp.API && (!slices.Equal(i.Peers, want) || !i.Knows(moving)) {
+			t.Errorf("%s: %v", i.Name, i.Peers)
+		}
+	}
+	api := []vrrp.Instance{{Kind: vrrp.API, VIP: addr("10.98.0.5"), Source: addr("10.98.0.11"), Peers: addrs("10.98.0.12", "10.98.0.112"), RouterID: 231}}
+	for at, want := range map[string][]string{"": {mac(12)}, mac(12): {mac(12)}, mac(77): nil} {
+		neighbours := map[netip.Addr]string{}
+		if at != "" {
+			neighbours[also] = at
+		}
+		if got := vrrp.Senders(v, api, neighbours)[also]; !slices.Equal(got, want) {
+			t.Errorf("reached at %q, its adverts are let in from %v, want %v", at, got, want)
+		}
+	}
+	if claims, _ := vrrp.Claims(heard(nil, vrrp.Frame{MAC: mac(12), Advert: true, Source: also, RouterID: 231, Priority: 65, Announces: addrs("10.98.0.5")}), v, api); len(claims) > 0 {
+		t.Errorf("the peer is a stranger at its other address: %v", claims)
+	}
+	forged := vrrp.Forged(heard(nil, advertFrom("10.98.0.112", mac(99), 65)), v, api)
+	if len(forged) != 1 || forged[0].As != also {
+		t.Errorf("a stranger sends in the peer's name: %v", forged)
+	}
+	moving = says(moving, map[string][]string{"10.98.0.12": {mac(12)}, "10.98.0.112": {mac(212)}})
+	v.Nodes.Value[1] = moving
+	if got := vrrp.Says(v, also); !slices.Equal(got, []string{mac(212)}) {
+		t.Errorf("what the peer reports of the other address: %v", got)
+	}
+}
+
 // A worker has a kubelet's account, and may write anything into its own Node.
 func TestAWorkersWordAboutAControlPlanesAddressCountsNothing(t *testing.T) {
 	liar := says(worker(31), map[string][]string{"10.98.0.12": {mac(31)}, "10.98.0.11": {mac(31)}, "10.99.0.12": {mac(31)}, "10.98.0.31": {mac(31)}})

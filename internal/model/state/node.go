@@ -31,6 +31,9 @@ type Node struct {
 	Annotations map[string]string
 	// Addresses are the internal addresses in the API's order.
 	Addresses []netip.Addr
+	// Also are further addresses at which this host may find it while a site moves: at one network nobody
+	// can tell whether a host has moved yet (docs/adr/0095).
+	Also []netip.Addr `json:",omitempty"`
 	// Tunnel holds the addresses from which its pod network sends, as flannel
 	// reports them.
 	Tunnel []netip.Addr `json:",omitempty"`

@@ -31,7 +31,7 @@ type Source struct {
 	// Site holds the facts about the site that peers.Merge needs.
 	Site peers.Site
 	Logf func(format string, args ...any)
-	// Here returns listed nodes with the addresses at which this host finds them; nil if those are the
+	// Here returns nodes with the addresses at which this host finds them; nil if those are the
 	// listed ones.
 	Here func([]state.Node) []state.Node
 
@@ -63,8 +63,9 @@ func (s *Source) Last() []state.Node {
 func (s *Source) Run(ctx context.Context, update func(func(*state.NetworkView))) error {
 	if stored := s.load(); len(stored) > 0 {
 		s.stored = stored
-		s.keep(stored)
-		update(func(v *state.NetworkView) { v.Nodes, v.Stale = state.Known(stored), true })
+		list := s.here(stored) // of two hosts that move, the first one back has no API yet
+		s.keep(list)
+		update(func(v *state.NetworkView) { v.Nodes, v.Stale = state.Known(list), true })
 	}
 	return kube.FollowNodes(ctx, s.Servers, s.Logf, func(listed []state.Node) {
 		before := s.Last()
@@ -72,11 +73,7 @@ func (s *Source) Run(ctx context.Context, update func(func(*state.NetworkView)))
 			s.Logf("the API lists no nodes, which is impossible: continuing with the %d known ones", len(before))
 			return
 		}
-		found := listed
-		if s.Here != nil {
-			found = s.Here(listed)
-		}
-		list := peers.Merge(before, found, s.Site)
+		list := s.here(peers.Merge(before, listed, s.Site))
 		s.tell(before, list)
 		if differ(s.stored, list) {
 			s.store(list)
@@ -87,6 +84,19 @@ func (s *Source) Run(ctx context.Context, update func(func(*state.NetworkView)))
 			heard(listed)
 		}
 	})
+}
+
+// here returns nodes with the addresses at which this host finds them now: those of the other place
+// of a move that it found them at before do not count.
+func (s *Source) here(list []state.Node) []state.Node {
+	list = slices.Clone(list)
+	for i := range list {
+		list[i].Also = nil
+	}
+	if s.Here == nil {
+		return list
+	}
+	return s.Here(list)
 }
 
 // tell logs which control planes have lost their Node or labels, or have them

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -149,6 +150,33 @@ func TestTheViewHasThePlaceOfTheHostAndListenersThatOfTheAPI(t *testing.T) {
 	}
 	if v := start(t, dir).view(t); v.Nodes.Value[0].Addresses[0] != moved {
 		t.Errorf("after a boot the view has %v", v.Nodes.Value)
+	}
+}
+
+// TestWhereAPeerMayBeIsFoundAnewAtEachStart: the first host that moves has no API, and its list has the peer
+// at the new address alone. What an earlier run wrote of a move that is over does not count.
+func TestWhereAPeerMayBeIsFoundAnewAtEachStart(t *testing.T) {
+	dir, other := t.TempDir(), netip.MustParseAddr("10.98.0.112")
+	moves := func(s *Source) {
+		s.Here = func(l []state.Node) []state.Node {
+			l[0].Also = []netip.Addr{other}
+			return l
+		}
+	}
+	first := startWith(t, dir, moves)
+	first.lines <- added("cp-2", "10.98.0.12")
+	first.lines <- end
+	first.view(t)
+	if v := startWith(t, dir, moves).view(t); !v.Stale || !slices.Equal(v.Nodes.Value[0].Also, []netip.Addr{other}) {
+		t.Errorf("at a start without the API: %+v", v.Nodes.Value)
+	}
+	for name, over := range map[string]func(*Source){
+		"nobody knows of a move": func(*Source) {},
+		"the plan is gone":       func(s *Source) { s.Here = func(l []state.Node) []state.Node { return l } },
+	} {
+		if v := startWith(t, dir, over).view(t); len(v.Nodes.Value) != 1 || len(v.Nodes.Value[0].Also) > 0 {
+			t.Errorf("%s: %+v", name, v.Nodes.Value)
+		}
 	}
 }
 
