@@ -58,6 +58,7 @@ A step exits with 7 if another attempt would fail in the same way.`,
 		cmd.AddCommand(newTwoNodeStep(streams, step, i+1))
 	}
 	cmd.AddCommand(newPutBack(streams))
+	cmd.AddCommand(newPrepareBackup(streams))
 	return cmd
 }
 

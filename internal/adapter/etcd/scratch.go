@@ -209,6 +209,11 @@ func (a *Alone) Defragment(ctx context.Context) error {
 	return err
 }
 
+// Snapshot writes the database, as that of Client does.
+func (a *Alone) Snapshot(ctx context.Context, w io.Writer) (size int64, err error) {
+	return snapshot(ctx, a.conn, w)
+}
+
 // Compacted reports whether a read at a revision fails, as after its compaction.
 func (a *Alone) Compacted(ctx context.Context, revision int64) bool {
 	_, err := a.kv.Range(ctx, &pb.RangeRequest{Key: []byte("/"), Revision: revision, CountOnly: true})

@@ -53,9 +53,13 @@ func hashKV(ctx context.Context, conn *grpc.ClientConn, revision int64) (KVHash,
 // size in bytes. The error is ErrCut if the sum that etcd sends at the end is missing or
 // wrong. While w is slow, etcd keeps pages that it would otherwise free.
 func (c *Client) Snapshot(ctx context.Context, w io.Writer) (size int64, err error) {
+	return snapshot(ctx, c.conn, w)
+}
+
+func snapshot(ctx context.Context, conn *grpc.ClientConn, w io.Writer) (size int64, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stream, err := pb.NewMaintenanceClient(c.conn).Snapshot(ctx, &pb.SnapshotRequest{})
+	stream, err := pb.NewMaintenanceClient(conn).Snapshot(ctx, &pb.SnapshotRequest{})
 	if err != nil {
 		return 0, fmt.Errorf("read a snapshot from etcd: %w", err)
 	}

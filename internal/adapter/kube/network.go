@@ -114,7 +114,7 @@ const ReaddressedAnnotation = state.AnnotationDomain + "readdressed"
 
 // DualStackAnnotation is the annotation of the Infrastructure object that announces a second
 // address family of the site, as JSON of decide/dualstack.Plan.
-const DualStackAnnotation = state.AnnotationDomain + "dual-stack"
+const DualStackAnnotation = state.AnnotationDualStack
 
 // RouterIDsAnnotation is the annotation of the Infrastructure object that asks
 // for VRRP virtual router ids, "API,INGRESS". It is needed if another cluster

@@ -19,7 +19,7 @@ import (
 )
 
 // Annotation is set on the Node of the host that carries a plan, and has the plan's ID.
-const Annotation = state.AnnotationDomain + "two-control-planes"
+const Annotation = state.AnnotationTwoPlanes
 
 // Job is the input of a look and of an act. Plan and Wish are nil if there is none.
 type Job struct {

@@ -19,7 +19,7 @@ import (
 
 // Annotation is set on the Node of the host that carries a plan, and has the plan's ID. Every agent
 // hears of Nodes, so the other host learns of a plan without asking the API all the time.
-const Annotation = state.AnnotationDomain + "third-control-plane"
+const Annotation = state.AnnotationThirdPlane
 
 // Job is the input of a look and of an act. Plan and Wish are nil if there is none.
 type Job struct {

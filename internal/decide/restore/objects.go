@@ -1,6 +1,8 @@
 package restore
 
 import (
+	"slices"
+
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -35,6 +37,8 @@ type Found struct {
 	Local []string `json:"local,omitempty"`
 	// Webhooks are configurations whose webhooks refuse requests while their pods are away.
 	Webhooks []string `json:"webhooks,omitempty"`
+	// Wishes are those of people that a restore in place took away: whoever still wants one wishes it anew.
+	Wishes []string `json:"wishes,omitempty"`
 }
 
 // Node describes a node of the backup.
@@ -62,12 +66,13 @@ func (f *Found) CronJob(c *batchv1.CronJob) (changed bool) {
 // backup, and its pods are left out: its controller would start it a second time. The Job of a CronJob is
 // no other: a CronJob that is suspended begins no Job, and leaves those that have begun alone.
 func (f *Found) Job(j *batchv1.Job) (changed bool) {
-	for _, c := range j.Status.Conditions {
-		if (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) && c.Status == corev1.ConditionTrue {
-			return false
-		}
-	}
-	return suspend(&j.ObjectMeta, &j.Spec.Suspend, &f.SuspendedJobs)
+	return !ended(j) && suspend(&j.ObjectMeta, &j.Spec.Suspend, &f.SuspendedJobs)
+}
+
+func ended(j *batchv1.Job) bool {
+	return slices.ContainsFunc(j.Status.Conditions, func(c batchv1.JobCondition) bool {
+		return (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) && c.Status == corev1.ConditionTrue
+	})
 }
 
 // suspend sets the field of an object and lists it, unless a person suspended it before.

@@ -24,14 +24,20 @@ const (
 	Keep Fate = "keep"
 	// Drop leaves the key out.
 	Drop Fate = "drop"
-	// Look decides by the object itself; see Found and Version.
+	// Look decides by the object itself; see Found, Version and, in place, InPlace.
 	Look Fate = "look"
 	// Change writes the changed object. Only an object that was looked at has this fate.
 	Change Fate = "change"
 )
 
-// Nodes is the name of the rule for nodes. A node is noted before it is left out.
-const Nodes = "nodes"
+// Names of rules. A node is noted before it is left out. In place, the object of a custom kind is looked
+// at by the name of its rule, and Steps are Jobs of which the operator makes another one.
+const (
+	Nodes          = "nodes"
+	Steps          = "steps"
+	Versions       = "version"
+	Infrastructure = "infrastructure"
+)
 
 // Rule gives a fate to some keys, with the reason.
 type Rule struct {
@@ -43,53 +49,56 @@ type Rule struct {
 	// Starts is true if keys that go on after Key without a "/" belong to the rule, too.
 	Starts bool
 	Fate   Fate
-	Why    string
+	// InPlace is the fate in a restore in place: hosts, nodes and pods are still those of the site. Each
+	// rule says it, since what a plan left in the backup acts there, too.
+	InPlace Fate
+	Why     string
 }
 
 // rules are asked in their order; the first that fits decides.
 var rules = []Rule{
-	{Name: Nodes, Key: "minions/", Fate: Drop, Why: "the hosts register themselves: their hardware, addresses and ranges may be others"},
-	{Name: "node-leases", Key: "leases/kube-node-lease/", Fate: Drop, Why: "a heartbeat of the past"},
-	{Name: "leader-leases", Key: "leases/kube-system/", Fate: Drop, Why: "its holder is gone, so nobody should wait for its end"},
-	{Name: "operator-leases", Key: "leases/openshift-etcd/", Fate: Drop, Why: "its holder is gone, so nobody should wait for its end"},
-	{Name: "api-servers", Key: "masterleases/", Fate: Drop, Why: "an address of an API server that is gone would be given to clients"},
-	{Name: "api-endpoints", Key: "services/endpoints/default/kubernetes", Fate: Drop, Why: "the API servers write it"},
-	{Name: "api-slices", Key: "endpointslices/default/kubernetes", Fate: Drop, Why: "the API servers write it"},
-	{Name: "csi-nodes", Key: "csinodes/", Fate: Drop, Why: "kubelets write it"},
-	{Name: "attachments", Key: "volumeattachments/", Fate: Drop, Why: "nothing is attached to a new host"},
-	{Name: "certificate-requests", Key: "certificatesigningrequests/", Fate: Drop, Why: "the host or person that asked is gone"},
-	{Name: "events", Key: "events/", Fate: Drop, Why: "it tells of hosts that are gone"},
+	{Name: Nodes, Key: "minions/", Fate: Drop, InPlace: Look, Why: "the hosts register themselves: their hardware, addresses and ranges may be others"},
+	{Name: "node-leases", Key: "leases/kube-node-lease/", Fate: Drop, InPlace: Keep, Why: "a heartbeat of the past"},
+	{Name: "leader-leases", Key: "leases/kube-system/", Fate: Drop, InPlace: Keep, Why: "its holder is gone, so nobody should wait for its end"},
+	{Name: "operator-leases", Key: "leases/openshift-etcd/", Fate: Drop, InPlace: Keep, Why: "its holder is gone, so nobody should wait for its end"},
+	{Name: "api-servers", Key: "masterleases/", Fate: Drop, InPlace: Keep, Why: "an address of an API server that is gone would be given to clients"},
+	{Name: "api-endpoints", Key: "services/endpoints/default/kubernetes", Fate: Drop, InPlace: Keep, Why: "the API servers write it"},
+	{Name: "api-slices", Key: "endpointslices/default/kubernetes", Fate: Drop, InPlace: Keep, Why: "the API servers write it"},
+	{Name: "csi-nodes", Key: "csinodes/", Fate: Drop, InPlace: Keep, Why: "kubelets write it"},
+	{Name: "attachments", Key: "volumeattachments/", Fate: Drop, InPlace: Keep, Why: "nothing is attached to a new host"},
+	{Name: "certificate-requests", Key: "certificatesigningrequests/", Fate: Drop, InPlace: Keep, Why: "the host or person that asked is gone"},
+	{Name: "events", Key: "events/", Fate: Drop, InPlace: Keep, Why: "it tells of hosts that are gone"},
 
-	{Name: "pods", Key: "pods/", Fate: Look, Why: "its controller makes another one"},
-	{Name: "cron-jobs", Key: "cronjobs/", Fate: Look, Why: "it would run for the time that was missed"},
-	{Name: "volumes", Key: "persistentvolumes/", Fate: Look, Why: "its disk may hold data that are newer than the backup"},
-	{Name: "validating-webhooks", Key: "validatingwebhookconfigurations/", Fate: Look, Why: "it may refuse what its own pods need"},
-	{Name: "mutating-webhooks", Key: "mutatingwebhookconfigurations/", Fate: Look, Why: "it may refuse what its own pods need"},
-	{Name: "version", Key: "config.openshift.io/clusterversions/", Fate: Look, Why: "no upgrade goes on by itself"},
+	{Name: "pods", Key: "pods/", Fate: Look, InPlace: Look, Why: "its controller makes another one"},
+	{Name: "cron-jobs", Key: "cronjobs/", Fate: Look, InPlace: Look, Why: "it would run for the time that was missed"},
+	{Name: "volumes", Key: "persistentvolumes/", Fate: Look, InPlace: Look, Why: "its disk may hold data that are newer than the backup"},
+	{Name: "validating-webhooks", Key: "validatingwebhookconfigurations/", Fate: Look, InPlace: Keep, Why: "it may refuse what its own pods need"},
+	{Name: "mutating-webhooks", Key: "mutatingwebhookconfigurations/", Fate: Look, InPlace: Keep, Why: "it may refuse what its own pods need"},
+	{Name: Versions, Key: "config.openshift.io/clusterversions/", Fate: Look, InPlace: Look, Why: "no upgrade goes on by itself"},
 
-	{Name: "steps", Key: "jobs/openshift-etcd/", Fate: Drop, Why: "the hosts are set up anew"},
-	{Name: "jobs", Key: "jobs/", Fate: Look, Why: "its pods are left out, and it would do again what it may have done after the backup"},
-	{Name: "etcd", Key: "operator.openshift.io/etcds/", Fate: Drop, Why: "the installation makes it; it says who runs etcd"},
-	{Name: "etcd-pod", Key: "configmaps/openshift-etcd/external-etcd-pod", Fate: Drop, Why: "the hosts are set up anew"},
-	{Name: "pacemaker", Key: "etcd.openshift.io/pacemakerclusters/", Fate: Drop, Why: "it tells of a cluster that is gone"},
-	{Name: "infrastructure", Key: "config.openshift.io/infrastructures/", Fate: Drop, Why: "the installation makes it from the install configuration"},
-	{Name: "operators", Key: "config.openshift.io/clusteroperators/", Fate: Drop, Why: "the operator writes them"},
-	{Name: "guards", Key: "validatingadmissionpolicies/holdfast-", Starts: true, Fate: Drop, Why: "the installation makes them, and they would guard the topology of before"},
-	{Name: "guard-bindings", Key: "validatingadmissionpolicybindings/holdfast-", Starts: true, Fate: Drop, Why: "the installation makes them, and they would guard the topology of before"},
-	{Name: "fencing", Key: "secrets/openshift-etcd/fencing-credentials-", Starts: true, Fate: Drop, Why: "the accounts of BMCs come from the install configuration"},
-	{Name: "trust", Key: "secrets/openshift-etcd/pacemaker-auth", Fate: Drop, Why: "Corosync's key follows from it, and a former host that wakes up must have another one; the operator makes a new one"},
-	{Name: "job-inputs", Key: "secrets/openshift-etcd/two-node-input-", Starts: true, Fate: Drop, Why: "it holds accounts of former BMCs, for a Job that is gone"},
-	{Name: "join-key", Key: "secrets/kube-system/holdfast-join-key", Fate: Drop, Why: "each life has a join key of its own"},
-	{Name: "authorities", Key: "secrets/kube-system/holdfast-authorities", Fate: Drop, Why: "no rotation goes on by itself"},
-	{Name: "bootstrap-tokens", Key: "secrets/kube-system/bootstrap-token-", Starts: true, Fate: Drop, Why: "hosts that join get others"},
-	{Name: "installation", Key: "configmaps/kube-system/bootstrap", Fate: Drop, Why: "the installation tells how far it is"},
-	{Name: "plan", Key: "configmaps/kube-system/holdfast-replace", Fate: Drop, Why: "it is the lock of all plans for control planes: its plan is of hosts that are gone, and nobody would ever give it back"},
-	{Name: "plan-accounts", Key: "secrets/kube-system/holdfast-two-control-planes", Fate: Drop, Why: "it holds accounts of former BMCs, for a plan that is gone"},
-	{Name: "incidents", Key: "configmaps/kube-system/holdfast-incidents-", Starts: true, Fate: Drop, Why: "it tells of hosts that are gone, and an incident that was open would never end"},
-	{Name: "upgrade", Key: "configmaps/kube-system/holdfast-upgrade", Fate: Drop, Why: "no upgrade goes on by itself"},
-	{Name: "keys", Key: "configmaps/kube-system/holdfast-encryption", Fate: Drop, Why: "the installation writes which keys there are"},
-	{Name: "retired", Key: "configmaps/kube-system/holdfast-retired", Fate: Drop, Why: "it lists hosts of another life, and new hosts may have the same names"},
-	{Name: "cluster-info", Key: "configmaps/kube-public/cluster-info", Fate: Drop, Why: "kubeadm writes it; its signatures are of tokens that are gone"},
+	{Name: Steps, Key: "jobs/openshift-etcd/", Fate: Drop, InPlace: Look, Why: "the hosts are set up anew"},
+	{Name: "jobs", Key: "jobs/", Fate: Look, InPlace: Look, Why: "its pods are left out, and it would do again what it may have done after the backup"},
+	{Name: "etcd", Key: "operator.openshift.io/etcds/", Fate: Drop, InPlace: Keep, Why: "the installation makes it; it says who runs etcd"},
+	{Name: "etcd-pod", Key: "configmaps/openshift-etcd/external-etcd-pod", Fate: Drop, InPlace: Keep, Why: "the hosts are set up anew"},
+	{Name: "pacemaker", Key: "etcd.openshift.io/pacemakerclusters/", Fate: Drop, InPlace: Keep, Why: "it tells of a cluster that is gone"},
+	{Name: Infrastructure, Key: "config.openshift.io/infrastructures/", Fate: Drop, InPlace: Look, Why: "the installation makes it from the install configuration"},
+	{Name: "operators", Key: "config.openshift.io/clusteroperators/", Fate: Drop, InPlace: Keep, Why: "the operator writes them"},
+	{Name: "guards", Key: "validatingadmissionpolicies/holdfast-", Starts: true, Fate: Drop, InPlace: Keep, Why: "the installation makes them, and they would guard the topology of before"},
+	{Name: "guard-bindings", Key: "validatingadmissionpolicybindings/holdfast-", Starts: true, Fate: Drop, InPlace: Keep, Why: "the installation makes them, and they would guard the topology of before"},
+	{Name: "fencing", Key: "secrets/openshift-etcd/fencing-credentials-", Starts: true, Fate: Drop, InPlace: Keep, Why: "the accounts of BMCs come from the install configuration"},
+	{Name: "trust", Key: "secrets/openshift-etcd/pacemaker-auth", Fate: Drop, InPlace: Keep, Why: "Corosync's key follows from it, and a former host that wakes up must have another one; the operator makes a new one"},
+	{Name: "job-inputs", Key: "secrets/openshift-etcd/two-node-input-", Starts: true, Fate: Drop, InPlace: Keep, Why: "it holds accounts of former BMCs, for a Job that is gone"},
+	{Name: "join-key", Key: "secrets/kube-system/holdfast-join-key", Fate: Drop, InPlace: Keep, Why: "each life has a join key of its own"},
+	{Name: "authorities", Key: "secrets/kube-system/holdfast-authorities", Fate: Drop, InPlace: Keep, Why: "no rotation goes on by itself"},
+	{Name: "bootstrap-tokens", Key: "secrets/kube-system/bootstrap-token-", Starts: true, Fate: Drop, InPlace: Keep, Why: "hosts that join get others"},
+	{Name: "installation", Key: "configmaps/kube-system/bootstrap", Fate: Drop, InPlace: Keep, Why: "the installation tells how far it is"},
+	{Name: "plan", Key: "configmaps/kube-system/holdfast-replace", Fate: Drop, InPlace: Drop, Why: "it is the lock of all plans for control planes: its plan is of hosts that are gone, and nobody would ever give it back"},
+	{Name: "plan-accounts", Key: "secrets/kube-system/holdfast-two-control-planes", Fate: Drop, InPlace: Drop, Why: "it holds accounts of former BMCs, for a plan that is gone"},
+	{Name: "incidents", Key: "configmaps/kube-system/holdfast-incidents-", Starts: true, Fate: Drop, InPlace: Keep, Why: "it tells of hosts that are gone, and an incident that was open would never end"},
+	{Name: "upgrade", Key: "configmaps/kube-system/holdfast-upgrade", Fate: Drop, InPlace: Drop, Why: "no upgrade goes on by itself"},
+	{Name: "keys", Key: "configmaps/kube-system/holdfast-encryption", Fate: Drop, InPlace: Keep, Why: "the installation writes which keys there are"},
+	{Name: "retired", Key: "configmaps/kube-system/holdfast-retired", Fate: Drop, InPlace: Keep, Why: "it lists hosts of another life, and new hosts may have the same names"},
+	{Name: "cluster-info", Key: "configmaps/kube-public/cluster-info", Fate: Drop, InPlace: Keep, Why: "kubeadm writes it; its signatures are of tokens that are gone"},
 }
 
 // Rules returns the rules in their order.

@@ -16,11 +16,11 @@ import (
 	"github.com/holdfast/holdfast/internal/testkit/golden"
 )
 
-// TestTheRulesOfARestoreAreApproved prints the table as a person reads it.
+// TestTheRulesOfARestoreAreApproved prints the table as a person reads it: the fate in a new life, and in place.
 func TestTheRulesOfARestoreAreApproved(t *testing.T) {
 	var out strings.Builder
 	for _, r := range restore.Rules() {
-		fmt.Fprintf(&out, "%-5s %-20s %s: %s\n", r.Fate, r.Name, r.Key, r.Why)
+		fmt.Fprintf(&out, "%-5s %-5s %-20s %s: %s\n", r.Fate, r.InPlace, r.Name, r.Key, r.Why)
 	}
 	golden.Check(t, "rules.txt", []byte(out.String()))
 }

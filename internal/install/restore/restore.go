@@ -179,7 +179,7 @@ func (w work) scrub(ctx context.Context) (report Report, err error) {
 	if err := e.Disarm(ctx); err != nil {
 		return report, err
 	}
-	if report, err = scrub(ctx, e); err != nil {
+	if report, err = scrub(ctx, e, time.Time{}); err != nil {
 		return report, err
 	}
 	if err := e.Compact(ctx); err != nil {

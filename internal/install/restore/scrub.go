@@ -1,9 +1,11 @@
 package restore
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -16,9 +18,10 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/restore"
 )
 
-// scrub goes through all keys once, and leaves out or changes those that decide/restore names.
-func scrub(ctx context.Context, e *etcd.Alone) (Report, error) {
-	s := scrubber{etcd: e, report: Report{Dropped: map[string]int{}, Changed: map[string]int{}}}
+// scrub goes through all keys once, and leaves out or changes those that decide/restore names. inPlace is
+// when a restore in place is prepared, zero for that of a new life.
+func scrub(ctx context.Context, e *etcd.Alone, inPlace time.Time) (Report, error) {
+	s := scrubber{etcd: e, inPlace: inPlace, report: Report{Dropped: map[string]int{}, Changed: map[string]int{}}}
 	_, err := e.Each(ctx, restore.Root, func(key string, value []byte) error { return s.key(ctx, key, value) })
 	if err != nil {
 		return s.report, err
@@ -30,8 +33,9 @@ func scrub(ctx context.Context, e *etcd.Alone) (Report, error) {
 const maxRun = 1000
 
 type scrubber struct {
-	etcd   *etcd.Alone
-	report Report
+	etcd    *etcd.Alone
+	inPlace time.Time
+	report  Report
 	// first and last are those of the run keys, one after the other, that are left out and not yet
 	// deleted. What fills an etcd, mostly Events, is many thousands of them, and each deletion waits
 	// for the disk.
@@ -41,15 +45,9 @@ type scrubber struct {
 
 func (s *scrubber) key(ctx context.Context, key string, value []byte) error {
 	rule := restore.Of(key)
-	fate, now := rule.Fate, value
-	if fate == restore.Look {
-		var err error
-		if fate, now, err = s.look(value); err != nil {
-			return err
-		}
-	}
-	if rule.Name == restore.Nodes {
-		s.node(value)
+	fate, now, err := s.judge(rule, value)
+	if err != nil {
+		return err
 	}
 	if fate == restore.Drop {
 		s.report.Dropped[rule.Name]++
@@ -66,6 +64,22 @@ func (s *scrubber) key(ctx context.Context, key string, value []byte) error {
 		s.report.Kept++
 		return nil
 	}
+}
+
+// judge returns the fate of a key, and its value as it should be.
+func (s *scrubber) judge(rule restore.Rule, value []byte) (restore.Fate, []byte, error) {
+	switch {
+	case !s.inPlace.IsZero():
+		if rule.InPlace == restore.Look {
+			return s.lookInPlace(rule.Name, value)
+		}
+		return cmp.Or(rule.InPlace, restore.Keep), value, nil
+	case rule.Fate == restore.Look:
+		return s.look(value)
+	case rule.Name == restore.Nodes:
+		s.node(value)
+	}
+	return rule.Fate, value, nil
 }
 
 // leaveOut adds a key to the run.
