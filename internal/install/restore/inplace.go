@@ -41,6 +41,9 @@ func Prepare(ctx context.Context, p Preparation) (report Report, err error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, scrubLimit)
 	defer cancel()
+	if p.To, err = filepath.Abs(p.To); err != nil { // the etcd that changes the data runs in another folder
+		return report, err
+	}
 	dir, err := os.MkdirTemp(filepath.Dir(p.To), ".holdfast-restore-")
 	if err != nil {
 		return report, err
@@ -53,6 +56,9 @@ func Prepare(ctx context.Context, p Preparation) (report Report, err error) {
 	}
 	if report, err = p.change(ctx, data, file); err != nil {
 		return report, err
+	}
+	if report.Kept == 0 {
+		return report, fmt.Errorf("%s has no object of a cluster: it is no backup of a site", p.From)
 	}
 	if err := os.Rename(file, p.To); err != nil {
 		return report, err

@@ -57,7 +57,8 @@ func TestWhatIsRestoredInPlaceBeginsNothing(t *testing.T) {
 	programs(t)
 	from := hasWishes(t)
 	to := filepath.Join(t.TempDir(), "prepared.db")
-	report, err := Prepare(t.Context(), Preparation{From: from, To: to, Now: restoredAt, Log: io.Discard})
+	t.Chdir(filepath.Dir(to))
+	report, err := Prepare(t.Context(), Preparation{From: from, To: filepath.Base(to), Now: restoredAt, Log: io.Discard})
 	must(t, err)
 	wishes := []string{"cp-1: " + rollout.RebootWanted + "=2026-11-01T00:00:00Z", "second family: m", "upgrade: y"}
 	slices.Sort(report.Wishes)
@@ -114,6 +115,13 @@ func TestAPreparationOverwritesNothingAndLeavesNothingIfItFails(t *testing.T) {
 	}
 	if _, err := Prepare(t.Context(), Preparation{From: bad, To: filepath.Join(dir, "new.db"), Now: restoredAt, Log: io.Discard}); err == nil {
 		t.Error("a file that is no snapshot was prepared")
+	}
+	empty := filepath.Join(t.TempDir(), "etcd")
+	s := living(t, empty)
+	must(t, s.Put(t.Context(), "/another/program", []byte("x")))
+	path, _ := snapshotOf(t, s, empty)
+	if _, err := Prepare(t.Context(), Preparation{From: path, To: filepath.Join(dir, "new.db"), Now: restoredAt, Log: io.Discard}); err == nil || !strings.Contains(err.Error(), "no object of a cluster") {
+		t.Errorf("an etcd without a site: %v", err)
 	}
 	left, err := os.ReadDir(dir)
 	must(t, err)
