@@ -149,6 +149,15 @@ func (c *Case) Loss(client string, from time.Time) load.Loss {
 	return l.History().Loss(l.At(from), l.Since())
 }
 
+// Record records what a client noticed from a moment until now, and returns it. zero is
+// whether no request may fail.
+func (c *Case) Record(client string, from time.Time, zero bool) load.Loss {
+	l := c.clients[client]
+	h, span := l.History(), load.Span{From: l.At(from), Until: l.Since()}
+	c.Trial.Noticed(client, h, span, zero)
+	return h.Loss(span.From, span.Until)
+}
+
 // Noticed records and logs the loss of every client from a moment until now.
 // what names the figures of a phase after the event itself.
 func (c *Case) Noticed(what string, from time.Time) {
@@ -157,8 +166,7 @@ func (c *Case) Noticed(what string, from time.Time) {
 		what = ", " + what
 	}
 	for _, name := range c.Clients() {
-		loss := c.Loss(name, from)
-		c.Trial.Noticed(name, loss, false)
+		loss := c.Record(name, from, false)
 		c.Trial.Took(name+", no answer"+what, loss.Gap)
 		if what == "" {
 			c.Trial.Took(name+", last failure", loss.Until)
@@ -171,8 +179,7 @@ func (c *Case) Noticed(what string, from time.Time) {
 func (c *Case) NothingFailed(what string, from time.Time, clients ...string) {
 	c.Helper()
 	for _, name := range clients {
-		loss := c.Loss(name, from)
-		c.Trial.Noticed(name, loss, true)
+		loss := c.Record(name, from, true)
 		c.Logf("%s, %s: %s", name, what, loss)
 		if loss.Failed > 0 {
 			c.Errorf("%s: %s: %d of %d requests failed, want none: %s", what, name, loss.Failed, loss.Requests, loss)

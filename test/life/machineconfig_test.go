@@ -89,8 +89,7 @@ func (tr *trial) onlyKeptConnectionsEnd(since time.Time) {
 // connections of their own.
 func (tr *trial) onlyKeptEnd(since time.Time, apiNew int) {
 	tr.Helper()
-	app, server := tr.Loss(application, since), tr.Loss(api, since)
-	tr.Trial.Noticed(application, app, true)
+	app, server := tr.Record(application, since, true), tr.Loss(api, since)
 	tr.within(application, app, load.Most{Kept: app.PerThousand(keptEnd)})
 	tr.within(api, server, mostOfAPI(server, apiNew))
 }

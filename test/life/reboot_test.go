@@ -153,8 +153,7 @@ func (tr *trial) asAfterBootByHand(host string, since time.Time) {
 	most := aloneGap
 	if !tr.alone(host) {
 		most = byHandGap
-		loss := tr.Loss(application, since)
-		tr.Trial.Noticed(application, loss, true)
+		loss := tr.Record(application, since, true)
 		tr.within(application, loss, load.Most{New: byHandLoses, Lost: byHandLoses, Kept: byHandLoses + loss.PerThousand(keptEnd)})
 	}
 	tr.outages(since)

@@ -27,6 +27,9 @@ type Trial struct {
 	Times map[string]evidence.Seconds `json:"times,omitempty"`
 	// Targets holds the promises for some of them.
 	Targets map[string]evidence.Seconds `json:"targets,omitempty"`
+
+	// spans holds, for each of Clients, the times whose requests it counts.
+	spans map[string][]load.Span
 }
 
 // Client holds what one load saw of the event.
@@ -57,19 +60,18 @@ func (t *Trial) Promise(what string, most time.Duration) {
 	t.Targets[what] = evidence.In(most)
 }
 
-// Noticed records the loss of a client. Several spans of time add up.
-func (t *Trial) Noticed(client string, l load.Loss, zero bool) {
+// Noticed records what a client noticed in a span of its history. Several spans add up.
+// They may overlap, because a judge looks again at what was recorded before: each request
+// counts once. The history must hold the requests of all spans so far.
+func (t *Trial) Noticed(client string, h load.History, span load.Span, zero bool) {
 	if t.Clients == nil {
-		t.Clients = map[string]Client{}
+		t.Clients, t.spans = map[string]Client{}, map[string][]load.Span{}
 	}
-	c := t.Clients[client]
-	c.Requests += l.Requests
-	c.Failed += l.Failed
-	c.FailedNew += l.FailedNew
-	c.FailedKept += l.FailedKept
-	c.Late = max(c.Late, evidence.In(l.Late))
-	c.Zero = zero
-	t.Clients[client] = c
+	t.spans[client] = append(t.spans[client], span)
+	l := h.Sum(t.spans[client]...)
+	t.Clients[client] = Client{
+		Requests: l.Requests, Failed: l.Failed, FailedNew: l.FailedNew, FailedKept: l.FailedKept, Late: evidence.In(l.Late), Zero: zero,
+	}
 }
 
 // key identifies a line of a table.

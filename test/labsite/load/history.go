@@ -72,12 +72,27 @@ func (l Loss) String() string {
 	return words.String()
 }
 
+// Span is the time between two moments of a history.
+type Span struct{ From, Until time.Duration }
+
+// has reports whether a request was not over at the beginning of the span, and
+// began before its end.
+func (s Span) has(r Request) bool { return r.End >= s.From && r.Start <= s.Until }
+
 // Loss sums up the requests that were not over at one moment and began before
 // another.
 func (h History) Loss(from, until time.Duration) Loss {
-	out := Loss{Why: map[string]int{}, Gap: h.gap(from, until)}
+	out := h.Sum(Span{from, until})
+	out.Gap = h.gap(from, until)
+	return out
+}
+
+// Sum sums up the requests of some spans, which may overlap: each request counts
+// once. The result has no gap.
+func (h History) Sum(spans ...Span) Loss {
+	out := Loss{Why: map[string]int{}}
 	for _, r := range h.Requests {
-		if r.End < from || r.Start > until {
+		if !slices.ContainsFunc(spans, func(s Span) bool { return s.has(r) }) {
 			continue
 		}
 		out.Requests++
@@ -98,7 +113,7 @@ func (h History) Loss(from, until time.Duration) Loss {
 		if r.Cause == CauseWrong {
 			out.Wrong++
 		}
-		out.Until = max(out.Until, r.Start-from)
+		out.Until = max(out.Until, r.Start-spans[0].From)
 	}
 	return out
 }
