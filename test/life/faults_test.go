@@ -151,7 +151,7 @@ func (tr *trial) struck(s strike, w ways) {
 	tr.Noticed("", began)
 	tr.outages(began)
 	if len(tr.ControlPlanes()) > 1 {
-		tr.Trial.Promise("no write by any way", s.longest())
+		tr.Trial.Promise(noWriteAtAll, s.longest())
 		tr.noGapSince(at, s.longest())
 	}
 	list, err := tr.Fenced(tr.Context(), tr.began)
