@@ -281,10 +281,13 @@ func (s *Site) Authorities() *x509.CertPool { return s.authorities }
 // needs no other source for its answer.
 func (s *Site) LifeOf(at netip.Addr) load.Shape {
 	return load.Shape{
-		URL: "https://" + netip.AddrPortFrom(at, apiPort).String() + "/livez?exclude=etcd", Body: "ok",
+		URL: apiAt(at) + "/livez?exclude=etcd", Body: "ok",
 		TLS: &tls.Config{RootCAs: s.authorities, MinVersion: tls.VersionTLS12},
 	}
 }
+
+// apiAt returns the beginning of the URLs of the API server at an address.
+func apiAt(at netip.Addr) string { return "https://" + netip.AddrPortFrom(at, apiPort).String() }
 
 // LabName returns the lab's name.
 func (s *Site) LabName() string { return s.name }

@@ -1,7 +1,7 @@
 // Package life_test has a site live through what years bring, in minutes:
 // certificates that end, and configurations of hosts that change, while clients
-// send 200 requests a second and others write. It needs root and a built release;
-// hack/test life calls it.
+// send 200 requests a second, one reads with a token, and others write. It needs root
+// and a built release; hack/test life calls it.
 package life_test
 
 import (
@@ -107,6 +107,7 @@ func workersOf(s *labsite.Site) []string {
 // Names of the clients.
 const (
 	api         = "API VIP"
+	apiReads    = "API VIP, authenticated reads"
 	application = "application"
 )
 
@@ -142,11 +143,12 @@ func play(t *testing.T, scenario string, do func(*trial)) {
 	labsite.Play(t, s.Site, plan, func(c *labsite.Case) {
 		tr := &trial{Case: c, access: s.access, kubeconfig: s.person(c.T)}
 		alive := s.LifeOf(tr.front(s.Lab.Layout.APIVIPs))
-		alive.Rate, alive.Deadline = *rate, 2*time.Second
+		alive.Rate, alive.Deadline = *rate, answeredWithin
 		c.Ask(api, alive)
+		c.Ask(apiReads, tr.readsOf(tr.front(s.Lab.Layout.APIVIPs)))
 		c.Ask(application, load.Shape{
 			URL: "http://" + netip.AddrPortFrom(tr.front(s.Lab.Layout.IngressVIPs), 80).String() + "/health", Host: app.Host, Body: "OK",
-			Rate: *rate, Deadline: 2 * time.Second,
+			Rate: *rate, Deadline: answeredWithin,
 		})
 		c.Steady("before")
 		tr.write()
@@ -283,10 +285,12 @@ func errorsIn(h client.History, way string, from, until time.Duration) string {
 	return list.String()
 }
 
-// noWriteGapAbove checks the longest time in which nobody could write.
+// noWriteGapAbove checks the longest time in which nobody could write, and that reads waited
+// for no more than that.
 func (tr *trial) noWriteGapAbove(most time.Duration) {
 	tr.Helper()
 	tr.Trial.Promise(noWriteAtVIP, most)
+	tr.noReadGapAbove(most)
 	h := tr.rec.Copy()
 	if gap := h.Gap("vip", tr.rec.At(tr.began), h.End()); gap.Length > most {
 		tr.Errorf("nobody could write at the virtual address for %.1f s, want at most %s", gap.Length.Seconds(), most)

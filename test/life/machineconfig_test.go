@@ -77,7 +77,7 @@ const (
 )
 
 // onlyKeptConnectionsEnd checks that no request to the application failed but by the end
-// of a kept connection, and that the API's client lost no more than it may. A kept
+// of a kept connection, and that the API's clients lost no more than they may. A kept
 // connection ends when the virtual IP leaves a host that boots; its client has to open
 // another one.
 func (tr *trial) onlyKeptConnectionsEnd(since time.Time) {
@@ -86,12 +86,13 @@ func (tr *trial) onlyKeptConnectionsEnd(since time.Time) {
 }
 
 // onlyKeptEnd is onlyKeptConnectionsEnd with another bound for requests to the API on
-// connections of their own.
+// connections of their own, but for reads: those wait for an etcd that starts anew.
 func (tr *trial) onlyKeptEnd(since time.Time, apiNew int) {
 	tr.Helper()
 	app, server := tr.Record(application, since, true), tr.Loss(api, since)
 	tr.within(application, app, load.Most{Kept: app.PerThousand(keptEnd)})
 	tr.within(api, server, mostOfAPI(server, apiNew))
+	tr.readsGoOn(since)
 }
 
 // mostOfAPI is what the API's client may notice, with a bound of each thousand for requests on

@@ -16,7 +16,7 @@ import (
 // that of etcd, and shuts a control plane down before that trusts the new one. Nothing of
 // the rotation goes on meanwhile; the command, 'holdfast ca show' and the status name the
 // host. Once it is on again the rotation ends by itself. From the moment at which the host
-// was off no new request fails.
+// was off no new request fails, but for as few reads, which need etcd, as in any rotation.
 //
 // It takes about seven minutes for each.
 func TestARotationWaitsForAHostThatIsAway(t *testing.T) {

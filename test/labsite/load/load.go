@@ -66,6 +66,8 @@ type Shape struct {
 	// Deadline bounds each request, from its connection to the end of its
 	// answer; default 500 ms.
 	Deadline time.Duration
+	// Token is a bearer token that each request carries, if given.
+	Token string
 	// Status is the status of the right answer, default 200. Body, if given,
 	// must be in it.
 	Status int
@@ -191,6 +193,9 @@ func (l *Load) answer(ctx context.Context, kind Kind) (int, error) {
 		return 0, err
 	}
 	req.Host = l.shape.Host
+	if l.shape.Token != "" {
+		req.Header.Set("Authorization", "Bearer "+l.shape.Token)
+	}
 	// The library repeats a request whose kept connection broke, unless the
 	// request has a body that cannot be read twice. This body is empty.
 	req.Body = io.NopCloser(strings.NewReader(""))

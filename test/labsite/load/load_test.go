@@ -126,6 +126,27 @@ func TestAServerIsVerifiedForTheNameThatIsAsked(t *testing.T) {
 	}
 }
 
+func TestAServerThatDoesNotKnowTheTokenIsCounted(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer of-the-account" {
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+	}))
+	defer s.Close()
+	for token, want := range map[string]string{"of-the-account": "", "of-nobody": "status 401, want 200", "": "status 401, want 200"} {
+		l := Start(t.Context(), Shape{URL: s.URL, Token: token, Deadline: 5 * time.Second})
+		asked(t, l, 10)
+		loss := l.Stop().Loss(0, l.Since())
+		wrong := 0
+		if want != "" {
+			wrong = loss.Requests
+		}
+		if loss.Failed != wrong || loss.Why[want] != wrong || loss.Lost() != loss.FailedKept {
+			t.Errorf("with the token %q: %s", token, loss)
+		}
+	}
+}
+
 func TestEachRequestHasItsOwnDeadline(t *testing.T) {
 	held := make(chan struct{})
 	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
