@@ -105,6 +105,17 @@ func (tr *trial) wantedKeys() (encryption.Keys, error) {
 	return encryption.Parse(cm.Data[encryption.WishKeys])
 }
 
+// keysVersion returns the version of that wish, empty before the first rotation.
+func (tr *trial) keysVersion() string {
+	tr.Helper()
+	var cm corev1.ConfigMap
+	err := tr.API.Get(tr.Context(), client.ObjectKey{Namespace: encryption.WishNamespace, Name: encryption.WishName}, &cm)
+	if client.IgnoreNotFound(err) != nil {
+		tr.Fatal(err)
+	}
+	return cm.ResourceVersion
+}
+
 // The Secret that is written before a rotation, and what it hides.
 const (
 	hidden  = "life-hidden"

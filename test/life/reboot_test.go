@@ -1,6 +1,7 @@
 package life_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"regexp"
@@ -19,7 +20,7 @@ import (
 )
 
 // TestHostsAreBootedUnderLoad has a person want a reboot of each host, the control
-// planes first. A single control plane takes the API and the routers with it: what it
+// planes first, while a program of that host blocks shutdowns at logind. A single control plane takes the API and the routers with it: what it
 // shows is that all is back within a bound, that nobody is fenced, and that no
 // acknowledged write is lost.
 //
@@ -46,6 +47,7 @@ func (tr *trial) reboot(host string) {
 	if tr.boot(host) != before {
 		tr.Errorf("%s has booted, though nobody wanted it yet", host)
 	}
+	tr.inhibits(host)
 	tr.says(0, "host", "reboot", host, "--reason", "the test wants it")
 	if tr.boot(host) == before {
 		tr.Errorf("%s has not booted", host)
@@ -55,6 +57,27 @@ func (tr *trial) reboot(host string) {
 		tr.Errorf("the wish is still there")
 	}
 	tr.asAfterPlannedBoot(host, since)
+}
+
+// inhibits has a program that is none of ours hold a lock at logind that blocks shutdowns, as
+// the update of firmware or a person may: to the boots that the agent orders it is nothing
+// (with systemd before 257). It ends with the boot or with the test.
+func (tr *trial) inhibits(host string) {
+	tr.Helper()
+	const name = "life-inhibits"
+	tr.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(tr.Context()), time.Minute)
+		defer cancel()
+		_, _ = tr.Sh(ctx, host, "systemctl stop "+name) // after the boot there is none
+	})
+	tr.On(host, "systemd-run --quiet --collect --unit="+name+" systemd-inhibit --what=shutdown --mode=block --who="+name+" sleep 600")
+	tr.Eventually(time.Minute, "a program of "+host+" blocks shutdowns", func() error {
+		held, err := tr.Sh(tr.Context(), host, "systemd-inhibit --list --no-legend --no-pager")
+		if err == nil && !strings.Contains(held, name) {
+			err = fmt.Errorf("the locks are %q", held)
+		}
+		return err
+	})
 }
 
 // movesPods says which pods of the application a boot of a host moves. Where there are no

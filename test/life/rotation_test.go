@@ -91,6 +91,18 @@ func TestTheKeyOfServiceAccountsIsReplacedOverAPowerCut(t *testing.T) {
 	})
 }
 
+// TestTheKeyOfServiceAccountsWaitsForAHostThatIsAway plays with that key what
+// TestARotationWaitsForAHostThatIsAway plays with CAs. The command ends when all sign by the
+// new key.
+//
+// It takes ten minutes, and needs a lab in which no rotation of that key is under way: it is
+// played alone, by SCENARIOS=KeyOfServiceAccountsWaits.
+func TestTheKeyOfServiceAccountsWaitsForAHostThatIsAway(t *testing.T) {
+	waitsForAHost(t, awayPlay{
+		ca: rotation.ServiceAccountKey, ends: rotation.Sign, code: 3, more: []string{"--token-life", oldTokens}, play: playServiceAccountKey,
+	})
+}
+
 // playServiceAccountKey plays a rotation of the key of service accounts, unless one is
 // under way: the command would go on with that.
 func playServiceAccountKey(t *testing.T, scenario string, do func(*trial)) {
