@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/holdfast/holdfast/internal/decide/machineconfig"
 	"github.com/holdfast/holdfast/internal/install/apply"
 	"github.com/holdfast/holdfast/internal/install/plan"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -19,8 +20,13 @@ import (
 // durable before the first replacement, and goes once it was put back.
 type originals struct {
 	Paths map[string]original `json:"paths"`
-	// Units has the word of `systemctl is-enabled` for each unit.
+	// Units has the word of `systemctl is-enabled` for each unit that a configuration enables,
+	// disables, masks or brings.
 	Units map[string]string `json:"units"`
+	// Resting are those that have their word, and of which the configuration does not say whether
+	// they are enabled: what somebody does about them stays until their files go. Former releases
+	// did not write that: what they recorded is put back once.
+	Resting map[string]bool `json:"restingUnits,omitempty"`
 	// Arguments are the kernel arguments that the boot loader has of ours, and
 	// Setting those that runs which did not end may have given it.
 	Arguments []string   `json:"kernelArguments,omitempty"`
@@ -42,9 +48,12 @@ type original struct {
 // maxOriginal bounds a file that is kept, in bytes.
 const maxOriginal = 16 << 20
 
+// originals returns what is kept. Units of ours are not among it: a configuration has no say in whether they
+// are enabled, and former releases recorded those that a drop-in named.
 func (s Store) originals() (originals, error) {
-	o := originals{Paths: map[string]original{}, Units: map[string]string{}}
+	o := originals{Paths: map[string]original{}, Units: map[string]string{}, Resting: map[string]bool{}}
 	err := s.read(OriginalsPath, &o)
+	maps.DeleteFunc(o.Units, func(name, _ string) bool { return machineconfig.Ours(name) })
 	if errors.Is(err, fs.ErrNotExist) {
 		return o, nil
 	}
@@ -92,6 +101,18 @@ func touched(d plan.Desired) map[string]bool {
 	return out
 }
 
+// says returns the units whose word a configuration may change: true for one that it enables or
+// disables, false for one that it only masks or brings. A drop-in changes no word.
+func says(d plan.Desired) map[string]bool {
+	out, set := map[string]bool{}, touched(d)
+	for _, u := range d.Units {
+		if u.Enabled != nil || set[unitPath(u.Name)] {
+			out[u.Name] = u.Enabled != nil
+		}
+	}
+	return out
+}
+
 func unitPath(name string) string { return plan.UnitDir + "/" + name }
 
 // look returns what has to be observed: all that the configuration sets, and all
@@ -124,10 +145,19 @@ func (o originals) record(d plan.Desired, seen plan.Observed) (bool, error) {
 		}
 		o.Paths[p], added = original{Kind: n.Kind, Mode: n.Mode, UID: n.UID, GID: n.GID, Data: n.Data, Target: n.Target}, true
 	}
-	for _, u := range d.Units {
-		if _, known := o.Units[u.Name]; !known {
-			o.Units[u.Name], added = seen.Units[u.Name].Enabled, true
+	for name, said := range says(d) {
+		_, known := o.Units[name]
+		if !known {
+			o.Units[name] = seen.Units[name].Enabled
 		}
+		switch {
+		case said && o.Resting[name]:
+			delete(o.Resting, name)
+			added = true
+		case !known && !said:
+			o.Resting[name] = true
+		}
+		added = added || !known
 	}
 	return added, nil
 }
@@ -174,12 +204,13 @@ func (o originals) after(d plan.Desired, seen plan.Observed) []plan.Step {
 	return steps
 }
 
-// released returns the units of which the configuration does not say whether they
-// are enabled.
+// released returns the units that get their word back: those whose files go, and those of which the
+// configuration does not say any more whether they are enabled.
 func (o originals) released(d plan.Desired) []string {
 	var out []string
+	saying := says(d)
 	for _, name := range slices.Sorted(maps.Keys(o.Units)) {
-		if !slices.ContainsFunc(d.Units, func(u plan.Unit) bool { return u.Name == name && u.Enabled != nil }) {
+		if said, named := saying[name]; !said && (!named || !o.Resting[name]) {
 			out = append(out, name)
 		}
 	}
@@ -195,14 +226,23 @@ func on(word string) bool {
 	return slices.Contains([]string{"enabled", "enabled-runtime", "alias"}, word)
 }
 
-// prune drops what was put back, and reports whether there was any.
+// prune drops what was put back, and reports whether there was any. A unit is put back once: whoever
+// enables it later means it.
 func (o originals) prune(d plan.Desired) bool {
-	count, set := len(o.Paths)+len(o.Units), touched(d)
+	count, set, saying := len(o.Paths), touched(d), says(d)
 	maps.DeleteFunc(o.Paths, func(p string, _ original) bool { return !set[p] })
-	maps.DeleteFunc(o.Units, func(name, _ string) bool {
-		return !slices.ContainsFunc(d.Units, func(u plan.Unit) bool { return u.Name == name })
-	})
-	return len(o.Paths)+len(o.Units) != count
+	changed := len(o.Paths) != count
+	for _, name := range o.released(d) {
+		switch _, named := saying[name]; {
+		case !named:
+			delete(o.Units, name)
+			delete(o.Resting, name)
+			changed = true
+		case !masked(d, name): // a mask keeps a unit from its word
+			o.Resting[name], changed = true, true
+		}
+	}
+	return changed
 }
 
 // is reports whether a path has its original.
