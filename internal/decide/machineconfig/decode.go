@@ -3,6 +3,7 @@ package machineconfig
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/coreos/ignition/v2/config/v3_5/types"
@@ -169,6 +170,11 @@ func (d *decoder) unit(field string, u *types.Unit) {
 	if u.Contents != nil && *u.Contents == "" {
 		u.Contents = nil
 	}
+	if slices.Contains(unitsOfTheWayBack, u.Name) {
+		d.fault(field, "%s is Holdfast's, and a host that cannot have its configuration goes back by it; remove it", u.Name)
+		return
+	}
+	d.agent(field, u)
 	if Ours(u.Name) && (u.Contents != nil || u.Enabled != nil || u.Mask != nil) {
 		d.fault(field, "%s is Holdfast's; only drop-ins may be added", u.Name)
 	}

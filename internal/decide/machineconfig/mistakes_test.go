@@ -78,6 +78,11 @@ func TestEachThingThatCannotBeAppliedIsRefusedWithItsField(t *testing.T) {
 		unit(`name: holdfast-agent.service, mask: true`),
 		unit(`name: pacemaker.service, dropins: [{name: 50-site.conf, contents: "[Service]"}, {name: 10-holdfast.conf, contents: "[Service]"}, {name: 10-proxy.conf, contents: "[Service]"}]`),
 		unit(`name: x.service, dropins: [{name: a/b.conf, contents: "[Service]"}, {name: 10-proxy.conf, contents: "[Service]"}]`),
+		unit(`name: holdfast-configure.service, dropins: [{name: 50-site.conf, contents: "[Service]\nReadOnlyPaths=/etc\n"}]`),
+		unit(`name: holdfast-.service, dropins: [{name: 50-site.conf, contents: "[Service]\nExecStart=/bin/true\n"}]`),
+		unit(`name: holdfast-agent.service, dropins: [{name: 50-site.conf, contents: "# a hook\n[Service]\nExecStart=\nExecStart=/bin/hush\nEnvironment=TOKEN=hush\nReadWritePaths=-/srv/hook /srv/other\nReadWritePaths=\n[Unit]\nMemoryMin=1G\n"}]`),
+		unit(`name: holdfast-agent.service, dropins: [{name: 50-site.conf, contents: "[Service]\nLogLevelMax=info \\\nhush=1\n"}]`),
+		unit(`name: holdfast-agent.service, dropins: [{name: 50-site.conf, contents: "[Unit]\nDescription=a\n\n[Service]\n; b\nMemoryMin = 64M\nReadWritePaths=-/srv/hook -/srv/b"}]`),
 		user(`name: root, sshAuthorizedKeys: [ssh-ed25519 AAAA]`),
 		user(`name: core, sshAuthorizedKeys: [ssh-ed25519 AAAA], passwordHash: "$6$hush", groups: [wheel]`),
 		user(`name: core, sshAuthorizedKeys: ["a\nb", " "]`),
@@ -98,6 +103,27 @@ func TestEachThingThatCannotBeAppliedIsRefusedWithItsField(t *testing.T) {
 		}
 	}
 	golden.Check(t, "mistakes.txt", []byte(out.String()))
+}
+
+// TestTheUnitsOfTheWayBackAreNoMachineConfigs: by what runs before the agent at a boot, in a shutdown, and to write
+// files or to return to a release, nobody but Holdfast adds anything. kubelet is not among them: the agent goes
+// back from what breaks that.
+func TestTheUnitsOfTheWayBackAreNoMachineConfigs(t *testing.T) {
+	dropin := func(unit string) string {
+		return mistakes(t, spec(t, `{config: {ignition: {version: 3.5.0}, systemd: {units: [{name: `+unit+`, dropins: [{name: 50-site.conf, contents: "[Service]\nNice=1\n"}]}]}}}`))
+	}
+	for _, unit := range []string{
+		host.AgentUnit, host.ConfigureUnit, host.LeaveUnit, host.LifeUnit, host.ParachuteUnit, host.ParachuteTimer, host.SwitchUnit, "holdfast-.service", "holdfast-.timer",
+	} {
+		if dropin(unit) == "" {
+			t.Errorf("%s takes a drop-in", unit)
+		}
+	}
+	for _, unit := range []string{host.KubeletUnit, host.ContainerdUnit, host.PatchUnit} {
+		if why := dropin(unit); why != "" {
+			t.Errorf("%s takes no drop-in: %s", unit, why)
+		}
+	}
 }
 
 func TestTheMistakesOfAllMachineConfigsAreNamedAtOnce(t *testing.T) {

@@ -1,0 +1,88 @@
+package machineconfig
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/coreos/ignition/v2/config/v3_5/types"
+)
+
+// agentUnit is the unit that takes a host to a configuration, and back.
+const agentUnit = "holdfast-agent.service"
+
+// unitsOfTheWayBack are the other units without which a host stays with a configuration, or on a release, that
+// does not work: what writes the files, what runs before the agent at a boot and in each shutdown, and what
+// returns a host to its release. With a dash at its end systemd reads a name as the beginning of all of ours.
+var unitsOfTheWayBack = []string{
+	"holdfast-.service", "holdfast-.timer", "holdfast-configure.service", "holdfast-leave.service", "holdfast-life.service",
+	"holdfast-parachute.service", "holdfast-parachute.timer", "holdfast-switch.service",
+}
+
+// agentSettings are what a drop-in of the agent may set, by section: nothing of it keeps the agent from starting,
+// from finding the programs that it runs, or from processor, memory and files.
+var agentSettings = map[string][]string{
+	"Unit":    {"Description", "Documentation"},
+	"Service": {"LogLevelMax", "LogRateLimitBurst", "LogRateLimitIntervalSec", "MemoryLow", "MemoryMin", writable},
+}
+
+// writable is the setting that a tool needs which the agent calls.
+const writable = "ReadWritePaths"
+
+// agent checks the drop-ins of the agent: what keeps it from its work, nobody takes back without a visit.
+func (d *decoder) agent(field string, u *types.Unit) {
+	if u.Name != agentUnit {
+		return
+	}
+	for i, drop := range u.Dropins {
+		if drop.Contents == nil {
+			continue
+		}
+		for _, why := range wrongForTheAgent(*drop.Contents) {
+			d.fault(fmt.Sprintf("%s.dropins.%d.contents", field, i), "%s", why)
+		}
+	}
+}
+
+// wrongForTheAgent returns what a drop-in of the agent may not say. It reads line by line and refuses what
+// continues on the next one: about those systemd and parsers do not agree.
+func wrongForTheAgent(text string) []string {
+	var out []string
+	section := ""
+	for i, line := range strings.Split(text, "\n") {
+		line = strings.Trim(line, " \t")
+		wrong := func(format string, args ...any) {
+			out = append(out, fmt.Sprintf("line %d: ", i+1)+fmt.Sprintf(format, args...))
+		}
+		name, value, _ := strings.Cut(line, "=")
+		name, value = strings.TrimRight(name, " \t"), strings.TrimLeft(value, " \t")
+		switch {
+		case strings.ContainsAny(line, "\r\x00") || strings.HasSuffix(line, `\`):
+			wrong("each setting is on one line, which ends with a line feed")
+			return out // what follows may be part of a secret
+		case line == "" || line[0] == '#' || line[0] == ';':
+		case line[0] == '[':
+			section = strings.Trim(line, "[]")
+		case !slices.Contains(agentSettings[section], name):
+			wrong("%q of [%s] may not be set: this unit takes a host back from its configuration, so a drop-in sets only %s", name, section, allowedForTheAgent())
+		case name == writable && !harmlessPaths(value):
+			wrong("each path of %s begins with \"-/\": the agent would not start without one that is not there", writable)
+		}
+	}
+	return out
+}
+
+func allowedForTheAgent() string {
+	var out []string
+	for _, section := range slices.Sorted(maps.Keys(agentSettings)) {
+		out = append(out, strings.Join(agentSettings[section], ", ")+" of ["+section+"]")
+	}
+	return strings.Join(out, ", and ")
+}
+
+// harmlessPaths reports whether each of the paths may be missing. Without any, the agent could write nothing.
+func harmlessPaths(value string) bool {
+	paths := strings.Fields(value)
+	return len(paths) > 0 && !slices.ContainsFunc(paths, func(p string) bool { return !strings.HasPrefix(p, "-/") })
+}
