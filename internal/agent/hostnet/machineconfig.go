@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/agent/machineconfig"
+	"github.com/holdfast/holdfast/internal/decide/rollout"
 )
 
 // Cluster returns what the machine configuration of this host needs, by the account
@@ -45,16 +46,9 @@ func (a account) MachineConfig(ctx context.Context, name string) (out *mcfgv1.Ma
 
 // NodeReady implements machineconfig.API.
 func (a account) NodeReady(ctx context.Context, node string) (bool, error) {
-	var n *corev1.Node
-	err := a.servers.Try(ctx, func(ctx context.Context, c *kube.Client) (err error) {
-		n, err = c.Node(ctx, node)
-		return err
-	})
+	n, err := a.node(ctx, node)
 	if err != nil {
 		return false, err
-	}
-	if n == nil {
-		return false, fmt.Errorf("the API has no node %s", node)
 	}
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady {
@@ -62,6 +56,27 @@ func (a account) NodeReady(ctx context.Context, node string) (bool, error) {
 		}
 	}
 	return false, nil
+}
+
+// NodePressure implements machineconfig.API.
+func (a account) NodePressure(ctx context.Context, node string) (string, error) {
+	n, err := a.node(ctx, node)
+	if err != nil {
+		return "", err
+	}
+	_, why := rollout.Pressure(n.Status.Conditions)
+	return why, nil
+}
+
+func (a account) node(ctx context.Context, name string) (n *corev1.Node, err error) {
+	err = a.servers.Try(ctx, func(ctx context.Context, c *kube.Client) (err error) {
+		n, err = c.Node(ctx, name)
+		return err
+	})
+	if err == nil && n == nil {
+		err = fmt.Errorf("the API has no node %s", name)
+	}
+	return n, err
 }
 
 // SetAnnotations implements machineconfig.API.

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+	"time"
 
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 
@@ -139,7 +140,9 @@ func (a *Agent) way(ctx context.Context, f *hostapply.Facts, from, to string) er
 	if (f.Reboots || f.Drains) && f.ByHand == "" {
 		a.addSpared(ctx, f)
 	}
-	if a.journal.Phase == hostapply.Checking {
+	if a.journal.Phase != hostapply.Checking {
+		a.calm = time.Time{}
+	} else {
 		cfg, err := a.config(ctx, to)
 		if err != nil {
 			return err
@@ -149,8 +152,37 @@ func (a *Agent) way(ctx context.Context, f *hostapply.Facts, from, to string) er
 			arguments = cfg.KernelArguments
 		}
 		f.Ready, f.NotReady = a.ready(ctx, cfg, arguments)
+		switch {
+		case !state.Is(f.Ready, true):
+			a.calm = time.Time{}
+		case !a.journal.Back && plan.Kubelet():
+			f.Ready, f.NotReady = a.easy(ctx, f.Now)
+		}
 	}
 	return nil
+}
+
+// easy reports whether kubelet ends no pods with its other settings, and has not for a while: it is ready
+// before it has looked for the first time, and its node says what was before until it has told. On the way
+// back nobody asks: those settings are not on trial, and a host that waits for memory there would fail for it.
+func (a *Agent) easy(ctx context.Context, now time.Time) (state.Fact[bool], string) {
+	limited, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	why, err := a.cluster.NodePressure(limited, a.cluster.View().Host.NodeName)
+	switch {
+	case err != nil:
+		a.calm = time.Time{}
+		return state.Fact[bool]{}, fmt.Sprintf("the API does not say whether kubelet ends pods: %v", err)
+	case why != "":
+		a.calm = time.Time{}
+		return state.Known(false), "kubelet has other settings, and ends pods: " + why
+	case a.calm.IsZero() || now.Before(a.calm):
+		a.calm = now
+	}
+	if now.Sub(a.calm) < hostapply.Calm {
+		return state.Known(false), "kubelet has other settings, and is watched for " + hostapply.Calm.String()
+	}
+	return state.Known(true), ""
 }
 
 // plan returns the step from one configuration to another. On the way back the rows

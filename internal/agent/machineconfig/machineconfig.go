@@ -66,6 +66,8 @@ type API interface {
 	MachineConfig(ctx context.Context, name string) (*mcfgv1.MachineConfig, error)
 	// NodeReady reports whether a node is ready, as the API has it now.
 	NodeReady(ctx context.Context, node string) (bool, error)
+	// NodePressure returns for want of what kubelet ends pods of a node; empty if it ends none.
+	NodePressure(ctx context.Context, node string) (string, error)
 	SetAnnotations(ctx context.Context, node string, values map[string]*string) error
 }
 
@@ -174,6 +176,9 @@ type Agent struct {
 		is    bool
 		turns time.Time
 	}
+	// calm is since when this process has seen that kubelet, which has other settings, ends no
+	// pods.
+	calm time.Time
 	// patch is what this process knows of the unit that installs updates.
 	patch patching
 	// drift is what somebody changed, when it was looked for last.

@@ -51,6 +51,8 @@ type world struct {
 	// blocked: the operator does not get pods away. needed: the cluster does not carry
 	// on without the host.
 	away, notReady, blocked, needed bool
+	// pressure says for want of what kubelet ends pods; nil for nothing.
+	pressure func() string
 	// idle: the host is known to carry nothing of the cluster.
 	idle bool
 	// leftAlone: Pacemaker does not stop etcd. halts is the error of a stop and of a start by
@@ -306,6 +308,16 @@ func (w *world) NodeReady(context.Context, string) (bool, error) {
 		return false, errAway
 	}
 	return !w.notReady, nil
+}
+
+func (w *world) NodePressure(context.Context, string) (string, error) {
+	if w.away {
+		return "", errAway
+	}
+	if w.pressure == nil {
+		return "", nil
+	}
+	return w.pressure(), nil
 }
 
 func (w *world) SetAnnotations(_ context.Context, name string, values map[string]*string) error {

@@ -179,6 +179,9 @@ const (
 	// Settled is the time for which a host is watched before it counts as ready: the
 	// API notices only after 50 s that a kubelet is silent.
 	Settled = time.Minute
+	// Calm is for how long a kubelet with other settings ends no pods before the host counts as ready. It
+	// looks, and tells its node, every 10 s.
+	Calm = 30 * time.Second
 	// NeededFor is for how long a host stays empty while the cluster may not carry on without
 	// it. What two hosts see of each other changes for seconds without a fault.
 	NeededFor = 2 * time.Minute

@@ -67,3 +67,8 @@ func (p Plan) Surroundings() bool {
 		return c.Kind == File && slices.Contains(machineconfig.ProxyPaths, c.Name)
 	})
 }
+
+// Kubelet reports whether a step changes the settings of kubelet.
+func (p Plan) Kubelet() bool {
+	return slices.ContainsFunc(p.Changes, func(c Change) bool { return c.Kind == File && c.Name == machineconfig.KubeletPath })
+}

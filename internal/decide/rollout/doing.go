@@ -26,8 +26,9 @@ func Doing(n *corev1.Node) Activity {
 	return h.wants(a)
 }
 
-// Work returns what a host does, whether it is ready or not; empty for nothing.
-func Work(n *corev1.Node) string { return HostOf(n).wants(n.Annotations).Does }
+// Work returns what a host does, whether it is ready or not; empty for nothing. A pressure is no work:
+// an upgrade would wait for a worker that has been short of memory for years.
+func Work(n *corev1.Node) string { return HostOf(n).relieved().wants(n.Annotations).Does }
 
 // wants returns what a host is at, most pressing first.
 func (h Host) wants(a map[string]string) Activity {

@@ -42,6 +42,9 @@ func (t turn) next(earlier, later []turn) (set []Assignment, wait string) {
 	if err != nil {
 		return nil, err.Error()
 	}
+	if candidates[0].failing() || candidates[0].pressed() {
+		t, candidates = t.relieved(candidates)
+	}
 	free := max(limit-len(t.unavailable()), 0)
 	if candidates[0].failing() && len(t.rejected()) == 0 {
 		return t.again(candidates, free)
@@ -83,14 +86,15 @@ func (t turn) give(hosts []Host) []Assignment {
 const zone = corev1.LabelTopologyZone
 
 // candidates returns the hosts that do not have the target yet and can be given
-// it, in their order. Those that failed on another one need it most; all others
+// it, in their order. Those that failed on another one need it most, and then those
+// that are under pressure, of which another one may be the end; all others
 // follow by zone and age. The operator's own host is the last control plane,
 // because its drain moves the operator. Hosts that have never answered follow all
 // others, because nobody knows whether their agents do.
 func (t turn) candidates() []Host {
 	var out []Host
 	for _, h := range t.hosts {
-		if h.Desired != t.pool.Target && !h.rebooting() && (h.failing() || !h.unavailable()) {
+		if h.Desired != t.pool.Target && !h.rebooting() && (h.failing() || h.pressed() || !h.unavailable()) {
 			out = append(out, h)
 		}
 	}
@@ -98,18 +102,37 @@ func (t turn) candidates() []Host {
 		switch {
 		case h.failing():
 			return 0
-		case h.Current == "":
-			return 3
-		case t.controlPlanes() && h.Name == t.site.Operator:
-			return 2
-		default:
+		case h.pressed():
 			return 1
+		case h.Current == "":
+			return 4
+		case t.controlPlanes() && h.Name == t.site.Operator:
+			return 3
+		default:
+			return 2
 		}
 	}
 	slices.SortStableFunc(out, func(a, b Host) int {
 		return cmp.Or(cmp.Compare(last(a), last(b)), cmp.Compare(a.Labels[zone], b.Labels[zone]), a.Created.Compare(b.Created), cmp.Compare(a.Name, b.Name))
 	})
 	return out
+}
+
+// relieved returns the turn and the candidates of those that failed or are under pressure. For them a pressure
+// does not count: where a configuration has kubelet end all pods on several hosts, none of them would ever be
+// given another one. They run pods, so no more of them are taken at once than of well ones.
+func (t turn) relieved(candidates []Host) (turn, []Host) {
+	var first []Host
+	for _, h := range candidates {
+		if h.failing() || h.pressed() {
+			first = append(first, h.relieved())
+		}
+	}
+	t.hosts = slices.Clone(t.hosts)
+	for i, h := range t.hosts {
+		t.hosts[i] = h.relieved()
+	}
+	return t, first
 }
 
 // takenBack returns the hosts at work on a configuration that is no longer wanted,
@@ -158,6 +181,9 @@ func (h Host) atWork() string {
 // Its work cordons it, so a cordon is not a reason.
 func (h Host) held() string {
 	h.Unschedulable = false
+	if h.State == Working {
+		h = h.relieved() // its own reason says more
+	}
 	switch why := h.away(); {
 	case why != "":
 		return why

@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"time"
 
@@ -89,16 +90,34 @@ func HostOf(n *corev1.Node) Host {
 	if began, empties := drain.Since(n.Annotations); empties {
 		h.Draining, h.InTheWay = began, n.Annotations[drain.Waits]
 	}
+	kind, why := Pressure(n.Status.Conditions)
+	h.Trouble, h.Pressed = why, kind == corev1.NodeMemoryPressure || kind == corev1.NodePIDPressure
 	for _, c := range n.Status.Conditions {
 		is := c.Status == corev1.ConditionTrue
 		switch {
 		case c.Type == corev1.NodeReady:
 			h.Ready = is
-		case c.Type == corev1.NodeDiskPressure && is:
-			h.Trouble = "its disk is full"
 		case c.Type == corev1.NodeNetworkUnavailable && is:
-			h.Trouble = "it has no network"
+			h.Trouble, h.Pressed = "it has no network", false
 		}
 	}
 	return h
+}
+
+// pressures are the conditions in which kubelet ends pods.
+var pressures = []struct {
+	kind corev1.NodeConditionType
+	why  string
+}{
+	{corev1.NodeDiskPressure, "its disk is full"}, {corev1.NodeMemoryPressure, "it is short of memory"}, {corev1.NodePIDPressure, "it is short of process ids"},
+}
+
+// Pressure returns for want of what kubelet ends pods of a node; empty if it ends none.
+func Pressure(conditions []corev1.NodeCondition) (kind corev1.NodeConditionType, why string) {
+	for _, p := range pressures {
+		if slices.ContainsFunc(conditions, func(c corev1.NodeCondition) bool { return c.Type == p.kind && c.Status == corev1.ConditionTrue }) {
+			return p.kind, p.why
+		}
+	}
+	return "", ""
 }

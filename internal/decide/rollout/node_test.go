@@ -40,12 +40,29 @@ func TestWhatANodeSaysIsRead(t *testing.T) {
 	for _, c := range []struct {
 		kind    corev1.NodeConditionType
 		trouble string
-	}{{corev1.NodeDiskPressure, "its disk is full"}, {corev1.NodeNetworkUnavailable, "it has no network"}, {corev1.NodeMemoryPressure, ""}} {
+		pressed bool
+	}{
+		{corev1.NodeDiskPressure, "its disk is full", false}, {corev1.NodeNetworkUnavailable, "it has no network", false},
+		{corev1.NodeMemoryPressure, "it is short of memory", true}, {corev1.NodePIDPressure, "it is short of process ids", true}, {"site.example/Odd", "", false},
+	} {
 		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown}, {Type: c.kind, Status: corev1.ConditionTrue}}
 		n.Annotations = map[string]string{rollout.GivenAt: "yesterday"}
-		if h := rollout.HostOf(n); h.Ready || h.Trouble != c.trouble || !h.Given.IsZero() || h.State != "" || !h.Draining.IsZero() {
+		if h := rollout.HostOf(n); h.Ready || h.Trouble != c.trouble || h.Pressed != c.pressed || !h.Given.IsZero() || h.State != "" || !h.Draining.IsZero() {
 			t.Errorf("%s: %+v", c.kind, h)
 		}
+		n.Status.Conditions[1].Status = corev1.ConditionUnknown
+		if h := rollout.HostOf(n); h.Trouble != "" || h.Pressed {
+			t.Errorf("nobody knows of %s: %+v", c.kind, h)
+		}
+	}
+	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionTrue}, {Type: corev1.NodeMemoryPressure, Status: corev1.ConditionTrue}}
+	if h := rollout.HostOf(n); h.Trouble != "it has no network" || h.Pressed {
+		t.Errorf("without a network: %+v", h)
+	}
+	n.Status.Conditions[0] = corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue}
+	n.Annotations = nil
+	if n.Spec.Unschedulable = false; rollout.Doing(n).Does != "it is short of memory" || rollout.Work(n) != "" {
+		t.Errorf("short of memory: it does %+v, and its work is %q", rollout.Doing(n), rollout.Work(n))
 	}
 }
 

@@ -61,6 +61,8 @@ type Host struct {
 	// Trouble names a condition of the node that keeps pods away; empty if none
 	// does.
 	Trouble string
+	// Pressed is true if Trouble is a want of memory or of process ids. Its configuration may be why.
+	Pressed bool
 	// Draining is since when its pods move to other hosts, zero if they do not, and
 	// InTheWay says who is in the way.
 	Draining time.Time
@@ -201,7 +203,7 @@ func (h Host) working() bool {
 // too long.
 func (h Host) silent(now time.Time) bool {
 	asked := h.asked()
-	return h.working() && h.State != Working && h.away() == "" && !asked.IsZero() && now.Sub(asked) > AnswerLimit
+	return h.working() && h.State != Working && h.relieved().away() == "" && !asked.IsZero() && now.Sub(asked) > AnswerLimit
 }
 
 // asked returns when a host at work was last asked for something.
@@ -252,3 +254,14 @@ func (h Host) away() string {
 // fails does not by that alone, or it could never be given another
 // configuration (docs/facts/machine-config.md#order, O4 and O5).
 func (h Host) unavailable() bool { return h.away() != "" || h.working() }
+
+// pressed reports whether a host takes no pods for a pressure alone, and is not at work.
+func (h Host) pressed() bool { return h.Pressed && !h.relieved().unavailable() }
+
+// relieved returns the host as without its pressure.
+func (h Host) relieved() Host {
+	if h.Pressed {
+		h.Trouble, h.Pressed = "", false
+	}
+	return h
+}

@@ -40,6 +40,8 @@ func host(t *testing.T, line string, age int) rollout.Host {
 			h.Unschedulable = true
 		case "pressure":
 			h.Trouble = "its disk is full"
+		case "pressed":
+			h.Trouble, h.Pressed = "it is short of memory", true
 		case "Done", "Working", "Degraded", "Unreconcilable":
 			h.State = rollout.State(word)
 		default:
@@ -149,6 +151,10 @@ func workerSituations() []situation {
 		{"a host that is away counts", "w-1 old>old Done notready\nw-2 old>old Done\nw-3 old>old Done", nil},
 		{"a host that an administrator has cordoned counts", "w-1 old>old Done cordoned\nw-2 old>old Done", nil},
 		{"a full disk counts", "w-1 old>old Done pressure\nw-2 old>old Done", nil},
+		{"so does a want of memory", "w-1 old>old Done\nw-2 new>new Done pressed", nil},
+		{"a host that is short of memory is given another configuration first", "w-1 old>old Done\nw-2 old>old Done pressed", nil},
+		{"of several such the others wait", "w-1 old>new Working pressed reason=writes\nw-2 old>old Done pressed\nw-3 old>old Done", nil},
+		{"one that failed is given it before them", "w-1 old>old Done pressed\nw-2 old>bad Degraded pressed", nil},
 		{"with room for it the others go on", "w-1 old>old Done notready\nw-2 old>old Done\nw-3 old>old Done", limit(intstr.FromInt32(2))},
 		{"a host that comes back catches up", "w-1 old>old Done\nw-2 new>new Done", nil},
 		{"a host that died at its work is waited for", "w-1 old>new Working notready\nw-2 old>old Done", nil},
@@ -231,6 +237,8 @@ func controlPlaneSituations() []situation {
 		{"the other one is done, and is not whole yet", "cp-1 new>new Done\ncp-2 old>old Done", spare("cp-2", rollout.Spare{Carries: state.Known(false), Why: "cp-1 is a learner"})},
 		{"it is whole", "cp-1 new>new Done\ncp-2 old>old Done", nil},
 		{"the other one is away", "cp-1 old>old Done notready\ncp-2 old>old Done", nil},
+		{"both are short of memory", "cp-1 old>old Done pressed\ncp-2 old>old Done pressed", nil},
+		{"the other one is short of memory, and has it", "cp-1 old>old Done\ncp-2 new>new Done pressed", nil},
 		{"nobody knows whether one of them may be lost", two, spare("cp-2", rollout.Spare{})},
 		{"only the one that is first could be lost", two, spare("cp-2", rollout.Spare{Carries: state.Known(false), Why: "the BMC of cp-1 does not answer"})},
 		{"a node was deleted", "cp-1 old>old Done", func(s *rollout.Site) { s.ControlPlanes = 2 }},
