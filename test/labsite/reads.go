@@ -13,7 +13,7 @@ import (
 
 // What an authenticated client reads, in the namespace default.
 const (
-	readName  = "holdfast-test-reads"
+	readName  = "reads-of-the-test"
 	readValue = "a value that only etcd has"
 )
 
