@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strconv"
 	"text/tabwriter"
 	"time"
 
@@ -57,17 +56,15 @@ type keysSeen struct {
 
 // readKeys reads the requested keys and the keys that the hosts have loaded.
 func readKeys(ctx context.Context, c encryptionCluster) (keysSeen, error) {
-	wish, err := c.ConfigMap(ctx, encryption.WishNamespace, encryption.WishName)
+	data, err := c.ConfigMap(ctx, encryption.WishNamespace, encryption.WishName)
 	if err != nil {
 		return keysSeen{}, err
 	}
-	s := keysSeen{wish: wish}
-	if text := wish[encryption.WishKeys]; text != "" {
-		if s.Wish, err = encryption.Parse(text); err != nil {
-			return s, fmt.Errorf("ConfigMap %s/%s: %w", encryption.WishNamespace, encryption.WishName, err)
-		}
+	wish, err := encryption.ReadWish(data)
+	s := keysSeen{wish: data, Seen: encryption.Seen{Wish: wish.Keys, Rewritten: wish.Rewritten}}
+	if err != nil {
+		return s, err
 	}
-	s.Rewritten, _ = strconv.Atoi(wish[encryption.WishRewritten]) // anything else counts as none
 	nodes, err := c.Nodes(ctx)
 	if err != nil {
 		return s, err

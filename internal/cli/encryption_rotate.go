@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -182,9 +181,8 @@ func (r *keyRotation) do(ctx context.Context, s keysSeen, step encryption.Step) 
 // ask writes the requested keys, unless somebody else has written meanwhile: what was
 // decided then counts no more, and the next round reads again.
 func (r *keyRotation) ask(ctx context.Context, s keysSeen, keys encryption.Keys, rewritten int) error {
-	return ignoreChanged(r.cluster.SwapConfigMap(ctx, encryption.WishNamespace, encryption.WishName, s.wish, map[string]string{
-		encryption.WishKeys: keys.String(), encryption.WishRewritten: strconv.Itoa(rewritten),
-	}))
+	wish := encryption.Wish{Keys: keys, Rewritten: rewritten, At: time.Now()}
+	return ignoreChanged(r.cluster.SwapConfigMap(ctx, encryption.WishNamespace, encryption.WishName, s.wish, wish.Data()))
 }
 
 // say prints a message unless it repeats the last one.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"slices"
@@ -65,6 +66,9 @@ func (c *keyCluster) SwapConfigMap(_ context.Context, namespace, name string, be
 	}
 	if !maps.Equal(c.wish, before) {
 		return kube.ErrChanged
+	}
+	if at, err := time.Parse(time.RFC3339, after["at"]); err != nil || !at.Equal(time.Now().Truncate(time.Second)) {
+		return fmt.Errorf("the wish says that it is of %q", after["at"])
 	}
 	c.wish, c.looks = after, 0
 	c.puts = append(c.puts, namespace+"/"+name+" "+after["keys"]+" "+after["rewritten"])

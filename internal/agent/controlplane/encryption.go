@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/agent/loop"
+	"github.com/holdfast/holdfast/internal/agent/rotation"
 	"github.com/holdfast/holdfast/internal/decide/encryption"
 	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -39,6 +40,7 @@ type keyring struct {
 	secret []byte // the keys are derived from it
 	node   string
 	open   func() (keyAPI, error)
+	gauge  *rotation.Gauge // nil for nobody
 	log    *slog.Logger
 	// told is the digest of the file that was published last, looks how many
 	// looks ago.
@@ -49,7 +51,7 @@ type keyring struct {
 // encryptionTask keeps the keyring, on a site that has keys.
 func (r *Agent) encryptionTask() loop.Task {
 	k := &keyring{
-		root: "/", secret: r.Site.Identity.EncryptionRoot, node: r.facts.NodeName, log: r.Log,
+		root: "/", secret: r.Site.Identity.EncryptionRoot, node: r.facts.NodeName, gauge: r.Rotations, log: r.Log,
 		open: func() (keyAPI, error) {
 			return openBy(state.AgentKubeconfig, "https://127.0.0.1:"+strconv.Itoa(site.APIPort))
 		},
@@ -72,14 +74,15 @@ func (k *keyring) step(ctx context.Context) error {
 	}
 	have, kept, err := k.present()
 	switch {
-	case err != nil && wish == nil:
+	case err != nil && wish.Keys == nil:
 		return err
-	case err == nil && wish != nil:
-		if err := encryption.Accept(have, wish); err != nil {
+	case err == nil && wish.Keys != nil:
+		if err := encryption.Accept(have, wish.Keys); err != nil {
 			return err
 		}
 	}
-	want, keeps := encryption.Follow(have, kept, wish)
+	want, keeps := encryption.Follow(have, kept, wish.Keys)
+	k.gauge.SetKeys(wish.Late(keeps))
 	file, err := apiserver.Encryption(k.secret, want)
 	if err != nil {
 		return err
@@ -108,13 +111,13 @@ func (k *keyring) present() (have encryption.Keys, kept bool, err error) {
 	return have, apiserver.Keeps(data), err
 }
 
-// wished returns the wanted keys, or nil if nobody has asked for any yet.
-func wished(ctx context.Context, api keyAPI) (encryption.Keys, error) {
+// wished returns the wanted keys, none if nobody has asked for any yet.
+func wished(ctx context.Context, api keyAPI) (encryption.Wish, error) {
 	data, err := api.ConfigMap(ctx, encryption.WishNamespace, encryption.WishName)
-	if err != nil || data[encryption.WishKeys] == "" {
-		return nil, err
+	if err != nil {
+		return encryption.Wish{}, err
 	}
-	return encryption.Parse(data[encryption.WishKeys])
+	return encryption.ReadWish(data)
 }
 
 // tell publishes the keys that the API server has, when they changed and again

@@ -5,13 +5,18 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/agent/rotation"
 	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/render/apiserver"
 	"github.com/holdfast/holdfast/internal/testkit/sitetest"
@@ -22,6 +27,7 @@ type keyrings struct {
 	*keyring
 	t      *testing.T
 	wish   string
+	at     string // when the wish was written, empty if it does not say
 	loaded string // the digest that the API server has
 	asked  int    // how often it was asked for that
 	said   []string
@@ -35,7 +41,7 @@ func (k *keyrings) ConfigMap(_ context.Context, namespace, name string) (map[str
 	if k.wish == "" {
 		return nil, k.away
 	}
-	return map[string]string{"keys": k.wish, "rewritten": "1"}, k.away
+	return map[string]string{"keys": k.wish, "rewritten": "1", "at": k.at}, k.away
 }
 
 func (k *keyrings) Annotate(_ context.Context, node, name, value string) error {
@@ -143,6 +149,47 @@ func TestAHostThatWasAwayCatchesUp(t *testing.T) {
 			if !slices.Equal(numbers, step.want) || step.says != "" && !slices.Equal(k.said, []string{"cp-1 holdfast.io/encryption=" + step.says}) {
 				t.Errorf("%v, wished %s: the file has %v, and it says %q", older, step.wish, numbers, k.said)
 			}
+		}
+	}
+}
+
+// TestARotationOfKeysThatIsUnderWayIsAMetric: from its last step on until the old key is dropped, and
+// where this host keeps a key. It stays as it is while the API does not answer.
+func TestARotationOfKeysThatIsUnderWayIsAMetric(t *testing.T) {
+	at := time.Date(2026, 12, 1, 12, 0, 0, 0, time.UTC)
+	k := newKeyring(t)
+	k.gauge, k.at = &rotation.Gauge{}, at.Format(time.RFC3339)
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(k.gauge)
+	for i, step := range []struct {
+		wish, at string
+		away     error
+		want     map[string]float64
+	}{
+		{"", "", nil, map[string]float64{}},
+		{"1", k.at, nil, map[string]float64{}},
+		{"1,2", k.at, nil, map[string]float64{"encryption-key": float64(at.Add(2 * time.Hour).Unix())}},
+		{"1,2", k.at, errors.New("no answer"), map[string]float64{"encryption-key": float64(at.Add(2 * time.Hour).Unix())}},
+		{"2,1", "", nil, map[string]float64{"encryption-key": 0}},
+		{"2", k.at, nil, map[string]float64{}},
+		{"3", k.at, nil, map[string]float64{"encryption-key": float64(at.Add(2 * time.Hour).Unix())}},
+	} {
+		k.wish, k.at, k.away = step.wish, step.at, step.away
+		if err := k.step(t.Context()); (err != nil) != (step.away != nil) {
+			t.Fatal(i, err)
+		}
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]float64{}
+		for _, f := range families {
+			for _, m := range f.GetMetric() {
+				got[m.GetLabel()[0].GetValue()] = m.GetGauge().GetValue()
+			}
+		}
+		if !maps.Equal(got, step.want) {
+			t.Errorf("%d, wished %q: %v, want %v", i, step.wish, got, step.want)
 		}
 	}
 }

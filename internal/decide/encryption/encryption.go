@@ -19,9 +19,11 @@ const (
 	WishNamespace = "kube-system"
 	WishName      = "holdfast-encryption"
 	// WishKeys is the data key of the list, WishRewritten that of the number of the
-	// encryption key with which everything was written anew.
+	// encryption key with which everything was written anew, WishAt that of the time
+	// of the wish.
 	WishKeys      = "keys"
 	WishRewritten = "rewritten"
+	WishAt        = "at"
 )
 
 // Keys lists numbers of keys; the first one is used for writing. 0 stands for no

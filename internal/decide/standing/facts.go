@@ -16,6 +16,7 @@ import (
 	etcdv1 "github.com/openshift/api/etcd/v1"
 
 	"github.com/holdfast/holdfast/internal/decide/backup"
+	"github.com/holdfast/holdfast/internal/decide/encryption"
 	"github.com/holdfast/holdfast/internal/decide/etcdspace"
 	"github.com/holdfast/holdfast/internal/decide/explain"
 	"github.com/holdfast/holdfast/internal/decide/incident"
@@ -73,6 +74,8 @@ type Facts struct {
 	Upgrade Seen[UpgradeObjects]
 	// BackupProof is the last proof that a backup can be opened, zero if there was none.
 	BackupProof Seen[backup.Proof]
+	// Encryption is what is wished about the keys of secrets in etcd.
+	Encryption Seen[encryption.Wish]
 	// Lock is the plan that holds the lock of all plans, with an empty ID if none does. Announced are
 	// plans that the cluster tells to all hosts.
 	Lock      Seen[Plan]
@@ -159,6 +162,8 @@ type Host struct {
 	Renewal Seen[state.CertificateRenewal]
 	// Authorities is what its Node says of the authorities that it trusts and signs by.
 	Authorities Seen[rotation.Reports]
+	// Keys is what its Node says of the keys of its API server, as encryption.Told writes it.
+	Keys Seen[string]
 	// Plans is what its Node says of plans in which it has a part.
 	Plans Seen[[]PlanSaid]
 }

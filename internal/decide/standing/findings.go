@@ -27,6 +27,7 @@ func (d describer) findings() []finding.Finding {
 	out = append(out, d.ofConfigurations()...)
 	out = append(out, d.ofPlans()...)
 	out = append(out, d.ofRotations()...)
+	out = append(out, d.ofKeys()...)
 	out = append(out, d.ofRenewals()...)
 	out = append(out, d.ofUpgrade()...)
 	out = append(out, d.ofBackups()...)

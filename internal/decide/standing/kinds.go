@@ -18,6 +18,7 @@ const (
 	pageBackups    = "docs/runbook/backups.md"
 	pageSpace      = "docs/runbook/etcd-space.md"
 	pageCAs        = "docs/runbook/authorities.md"
+	pageKeys       = "docs/runbook/encryption.md"
 	pageLeaves     = "docs/runbook/leaf-certificates.md"
 	pageReplace    = "docs/runbook/replace-host.md"
 	pageOperator   = "docs/runbook/operator.md"
@@ -174,7 +175,7 @@ var kinds = []finding.Kind{
 	{ID: DrainWaits, Title: "somebody wants a host to be empty, and a pod is in the way", Page: "docs/runbook/drain.md", Alerts: []string{"HoldfastWishLate"}},
 	{ID: HostEmpty, Title: "a host is empty, as somebody wants", Page: "docs/runbook/drain.md", Alerts: []string{"HoldfastHostEmpty"}},
 	{ID: RenewalWaits, Title: "a control plane waits with the renewal of its certificates", Page: pageLeaves, Alerts: []string{"HoldfastCertificateNotRenewed"}},
-	{ID: RotationUnfinished, Title: "the rotation of an authority is under way, waits, or left a host out", Page: pageCAs, Alerts: []string{"HoldfastRotationUnfinished"}},
+	{ID: RotationUnfinished, Title: "the rotation of an authority, or of the key of secrets in etcd, is under way, waits, or left a host out", Page: pageCAs, Alerts: []string{"HoldfastRotationUnfinished"}},
 	{ID: PlanUnderWay, Title: "a plan changes the control planes or the addresses of the site", Page: pageReplace},
 	{ID: PoolRefused, Title: "the MachineConfigs of a pool make no configuration", Page: pagePools, Alerts: []string{"HoldfastPoolRefused"}},
 	{ID: PoolPaused, Title: "a pool is paused, and hosts of it lack its machine configuration", Page: pagePools, Alerts: []string{"HoldfastPoolLate"}},

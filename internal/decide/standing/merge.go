@@ -32,6 +32,7 @@ func Merge(parts ...Facts) Facts {
 		out.Operators, out.OwnOperator = first(out.Operators, p.Operators), first(out.OwnOperator, p.OwnOperator)
 		out.Incidents = first(out.Incidents, p.Incidents)
 		out.Pools, out.Upgrade, out.BackupProof = first(out.Pools, p.Pools), first(out.Upgrade, p.Upgrade), first(out.BackupProof, p.BackupProof)
+		out.Encryption = first(out.Encryption, p.Encryption)
 		out.Lock, out.Announced = first(out.Lock, p.Lock), first(out.Announced, p.Announced)
 		for _, h := range p.Hosts {
 			out.Hosts = withHost(out.Hosts, h)
@@ -110,7 +111,7 @@ func withHost(list []Host, h Host) []Host {
 	o.Deleted = first(o.Deleted, h.Deleted)
 	o.Loops, o.Config, o.Release, o.Backup = first(o.Loops, h.Loops), first(o.Config, h.Config), first(o.Release, h.Release), first(o.Backup, h.Backup)
 	o.Renewal, o.Plans = first(o.Renewal, h.Renewal), first(o.Plans, h.Plans)
-	o.Authorities, o.Space = first(o.Authorities, h.Authorities), first(o.Space, h.Space)
+	o.Authorities, o.Keys, o.Space = first(o.Authorities, h.Authorities), first(o.Keys, h.Keys), first(o.Space, h.Space)
 	list[i] = o
 	return list
 }

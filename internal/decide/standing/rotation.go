@@ -14,8 +14,7 @@ func (d describer) ofRotations() []finding.Finding {
 	var hosts []rotation.Said
 	for _, h := range d.Hosts {
 		if h.Authorities.Known {
-			ready := h.Kubelet.Known && h.Kubelet.Value.Ready && d.there(h) != No
-			hosts = append(hosts, rotation.Said{Name: h.Name, Control: h.ControlPlane, Ready: ready, Reports: h.Authorities.Value})
+			hosts = append(hosts, rotation.Said{Name: h.Name, Control: h.ControlPlane, Ready: d.takesPart(h), Reports: h.Authorities.Value})
 		}
 	}
 	var out []finding.Finding
@@ -23,6 +22,11 @@ func (d describer) ofRotations() []finding.Finding {
 		out = append(out, d.rotation(t))
 	}
 	return out
+}
+
+// takesPart reports whether a host is ready to do its part of a rotation.
+func (d describer) takesPart(h Host) bool {
+	return h.Kubelet.Known && h.Kubelet.Value.Ready && d.there(h) != No
 }
 
 // rotation returns the finding for a rotation that is under way, or that left a host out.

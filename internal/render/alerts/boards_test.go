@@ -149,7 +149,7 @@ func ofYears() []row {
 			{title: "Renewals", about: "Since the agent started.", kind: curve, width: 6, queries: []query{
 				{`sum by (instance) (holdfast_certificate_renewals_total)`, "{{instance}}"},
 			}},
-			{title: "Until a rotation is late", about: "Of an authority, while it is replaced. Below zero: it does not go on, and holdfast ca show says for what it waits.", kind: number, unit: "until", width: 6, queries: []query{
+			{title: "Until a rotation is late", about: "Of an authority, or of the key of secrets in etcd, while it is replaced. Below zero: it does not go on, and holdfast status says for what it waits.", kind: number, unit: "until", width: 6, queries: []query{
 				{`min by (authority) (holdfast_authority_rotation_late_timestamp_seconds) - time()`, "{{authority}}"},
 			}},
 		}},

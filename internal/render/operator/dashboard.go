@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/holdfast/holdfast/internal/decide/backup"
+	"github.com/holdfast/holdfast/internal/decide/encryption"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
 	"github.com/holdfast/holdfast/internal/model/payload"
 	"github.com/holdfast/holdfast/internal/model/retired"
@@ -48,8 +49,9 @@ func dashboard() []Object {
 		// For etcd's pods, and the hosts' reports of incidents.
 		{"dashboard-role", &rbacv1.Role{TypeMeta: rbac("Role"), ObjectMeta: meta(metav1.NamespaceSystem), Rules: []rbacv1.PolicyRule{
 			rule("", []string{"list"}, "configmaps", "pods"),
-			// the record of an upgrade, the list of hosts that were taken out, and the proof of backups
-			{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{annotation.RecordName, retired.ConfigMap, backup.ProofName}, Verbs: []string{"get"}},
+			// the record of an upgrade, the list of hosts that were taken out, the proof of backups, and
+			// the numbers of the keys that encrypt secrets, which are no secret
+			{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{annotation.RecordName, retired.ConfigMap, backup.ProofName, encryption.WishName}, Verbs: []string{"get"}},
 		}}},
 		{"dashboard-role-binding", &rbacv1.RoleBinding{
 			TypeMeta: rbac("RoleBinding"), ObjectMeta: meta(metav1.NamespaceSystem), RoleRef: dashboardRole("Role"), Subjects: whose,

@@ -100,7 +100,7 @@ func (a *API) Gather(ctx context.Context) standing.Facts {
 	t := answers{facts: standing.Facts{}, now: began}
 	var group sync.WaitGroup
 	for _, look := range []func(context.Context, *answers) error{
-		a.nodes, a.infrastructure, a.pacemaker, a.setUp, a.operators, a.ownOperator, a.members, a.incidents, a.site, a.pools, a.upgrade, a.backupProof, a.retired, a.lock, a.heartbeat,
+		a.nodes, a.infrastructure, a.pacemaker, a.setUp, a.operators, a.ownOperator, a.members, a.incidents, a.site, a.pools, a.upgrade, a.backupProof, a.retired, a.lock, a.encryption, a.heartbeat,
 	} {
 		group.Go(func() {
 			if err := look(ctx, &t); err != nil {

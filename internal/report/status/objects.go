@@ -37,6 +37,7 @@ func hostOf(n *corev1.Node, now time.Time) standing.Host {
 	h.Release = standing.Know(people.HostOf(n), saidAPI, now)
 	h.Renewal = standing.Know(state.ParseAnnotation[state.CertificateRenewal](n.Annotations[state.AnnotationRenewal]).Value, saidAPI, now)
 	h.Authorities = standing.Know(state.ParseAnnotation[rotation.Reports](n.Annotations[state.AnnotationTrust]).Value, saidAPI, now)
+	h.Keys = standing.Know(n.Annotations[state.AnnotationEncryption], saidAPI, now)
 	h.Plans = standing.Know(plansOf(n), saidAPI, now)
 	if control {
 		h.Backup = standing.Know(backup.HostOf(n.Name, n.Annotations), saidAPI, now)
