@@ -52,6 +52,7 @@ func newExpiredWorker(t *testing.T, name string) *expiredWorker {
 	w.serve(&s)
 	w.Keeper = &kubeletcert.Keeper{
 		Root: t.TempDir(), Servers: func() []string { return []string{w.server} }, Name: s.APIName(), CA: s.Identity.ConfigCA.Cert, Now: time.Now,
+		Running: func() (string, error) { return "", nil },
 	}
 	pair := w.expire()
 	if w.old, err = tls.X509KeyPair(pair, pair); err != nil {

@@ -9,7 +9,7 @@
 // only years later.
 //
 // kubelet does not start with a file that a disk has lost or damaged either: it gets its
-// former certificate back.
+// former certificate back. On a control plane without a former one, another is signed.
 //
 // It writes kubelet's files only while the certificate in them has expired, is from a
 // later day or cannot be read, and kubelet writes them only in between. Package
@@ -64,8 +64,8 @@ type Keeper struct {
 	// asked only about the word of an administrator.
 	Synchronised func() (bool, error)
 	// Running identifies the kubelet that runs, empty if none does, and Restart starts it
-	// anew. Restart is nil where Pacemaker decides when kubelet may. Both are called only
-	// after a certificate from a later day.
+	// anew. Restart is nil where Pacemaker decides when kubelet may. It is called only after
+	// a certificate from a later day.
 	Running func() (string, error)
 	Restart func(context.Context) error
 
@@ -108,7 +108,7 @@ func (k *Keeper) step(ctx context.Context) (loop.Result, error) {
 func (k *Keeper) client(ctx context.Context) (did string, err error) {
 	own, err := readPair(k.Root + kubeadm.KubeletCertificate)
 	if broken, ok := errors.AsType[damagedError](err); ok {
-		return k.restore(broken)
+		return k.restore(ctx, broken)
 	}
 	if err != nil {
 		return "", err
@@ -117,10 +117,19 @@ func (k *Keeper) client(ctx context.Context) (did string, err error) {
 	case later:
 		return k.early(ctx, own)
 	case expired:
-		return k.renew(ctx, own, "expired at "+stamp(own.Leaf.NotAfter), ", so kubelet does not start")
+		return k.renew(ctx, own, "expired at "+stamp(own.Leaf.NotAfter), k.unable())
 	case valid:
 	}
 	return "", nil
+}
+
+// unable says what comes of an expired certificate in kubelet's file. A kubelet that runs may
+// have a later one, of which the file was lost: then nobody should install its host anew.
+func (k *Keeper) unable() string {
+	if runs, err := k.Running(); err == nil && runs != "" {
+		return ", so kubelet would not start again (it runs: if its Node is ready, it has a later one in memory and renews that by itself; leave it running)"
+	}
+	return ", so kubelet does not start"
 }
 
 // renew gets kubelet another certificate. was says what is wrong with the old one, and so

@@ -45,6 +45,8 @@ type world struct {
 	asked [][]byte
 	// answer is what the server says; nil means a certificate of a year.
 	answer func() ([]byte, error)
+	// judge is what the control plane decides by what it knows of the worker; nil means that it approves.
+	judge func(joining.Expired) error
 	// serving is when the server's certificate was made.
 	serving time.Time
 }
@@ -56,6 +58,7 @@ func newWorld(t *testing.T, ago time.Duration) *world {
 	w := &world{t: t, site: s, now: sitetest.Created.Add(2 * 365 * day)}
 	w.serving = w.now
 	w.Keeper = &Keeper{Root: t.TempDir(), Name: s.APIName(), CA: s.Identity.ConfigCA.Cert, Now: func() time.Time { return w.now }}
+	w.Running = func() (string, error) { return "", nil }
 	pki := filepath.Dir(w.link())
 	if err := os.MkdirAll(pki, 0o700); err != nil {
 		t.Fatal(err)
@@ -126,7 +129,11 @@ func (w *world) serve() string {
 		w.t.Fatal(err)
 	}
 	handler := configserver.New(configserver.Options{Renew: func(_ context.Context, shown *x509.Certificate, request []byte) ([]byte, error) {
-		if _, err := joining.ReadExpired([]*x509.Certificate{authority}, shown, request, w.now); err != nil {
+		x, err := joining.ReadExpired([]*x509.Certificate{authority}, shown, request, w.now)
+		if err == nil && w.judge != nil {
+			err = w.judge(x)
+		}
+		if err != nil {
 			return nil, err
 		}
 		w.asked = append(w.asked, request)

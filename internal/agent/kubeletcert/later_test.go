@@ -200,7 +200,7 @@ func TestAWorkerWhoseFormerCertificateHasExpiredGetsAnotherForIt(t *testing.T) {
 	w.word(time.Minute)
 	w.answer = func() ([]byte, error) { return nil, errors.New("the API is away") }
 	w.run("")
-	w.run("expired at 2028-10-20T08:00:00Z, so kubelet does not start")
+	w.run("expired at 2028-10-20T08:00:00Z, so kubelet would not start again (it runs: ")
 	if w.starts != 1 {
 		t.Fatal("kubelet was started anew, and does not start with that certificate")
 	}
