@@ -65,8 +65,9 @@ type CertificateWork struct {
 	Again time.Duration
 }
 
-// lookForCertificates is the interval of checks when nothing has changed.
-const lookForCertificates = 12 * time.Hour
+// lookForCertificates is the interval of checks when nothing has changed: for so long a certificate
+// may be served that was made while this clock was ahead.
+const lookForCertificates = time.Hour
 
 // CertificatesOf decides about the certificates of one IngressController.
 func CertificatesOf(c Certificates, now time.Time) CertificateWork {
@@ -88,11 +89,17 @@ func CertificatesOf(c Certificates, now time.Time) CertificateWork {
 		w.Problem = fmt.Sprintf("Secret %s/%s: %s", OperandNamespace, c.Wanted, w.Problem)
 	}
 	w.Warning = warning(c, w)
+	if ours := w.NewLeaf || own && !w.Copy; ours && authority != nil && now.Before(authority.NotBefore) {
+		w.Warning = "the authority of the default certificate is valid only from " + authority.NotBefore.UTC().Format(time.RFC3339) +
+			" on, and clients refuse it before: compare the clocks (date -u on each host), and set a wrong one. If they are right, have another authority made: " +
+			"kubectl -n " + Namespace + " delete secret " + AuthoritySecret
+	}
 	return w
 }
 
 // authority decides what to do about the authority and returns it if it may
-// keep signing.
+// keep signing. One from a later day may: a clock that is behind looks the same, and would
+// throw away the one that everybody trusts. A person is told.
 func (w *CertificateWork) authority(data map[string][]byte, now time.Time) *x509.Certificate {
 	cert, err := ParsePair(data[corev1.TLSCertKey], data[corev1.TLSPrivateKeyKey])
 	ended := err != nil || !cert.IsCA || now.After(cert.NotAfter)
@@ -107,6 +114,19 @@ func (w *CertificateWork) authority(data map[string][]byte, now time.Time) *x509
 		return nil
 	case past(cert, announceAt, now) && !announced:
 		w.NewNext = true
+	}
+	return cert
+}
+
+// Former returns the authority that a new one follows, nil if there is none.
+func Former(data map[string][]byte) *x509.Certificate {
+	block, _ := pem.Decode(data[corev1.TLSCertKey])
+	if block == nil {
+		return nil
+	}
+	cert, err := x509.ParseCertificate(block.Bytes)
+	if err != nil || !cert.IsCA {
+		return nil
 	}
 	return cert
 }

@@ -80,6 +80,7 @@ func TestHardCase16_CertificatesAreRenewedInTimeAndBadOnesAreNotServed(t *testin
 	// authority's life.
 	late := issue(t, day.Add(part(AuthorityLifetime, 85)), AuthorityLifetime, nil)
 	short := issue(t, day, part(AuthorityLifetime, 70), nil)
+	ahead := issue(t, day.Add(AuthorityLifetime-time.Hour), AuthorityLifetime, nil)
 	new75 := issue(t, day.Add(part(AuthorityLifetime, 75)), LeafLifetime, ca, "*.apps.example")
 	after := map[string][]byte{
 		corev1.TLSCertKey: other.data[corev1.TLSCertKey], corev1.TLSPrivateKeyKey: other.data[corev1.TLSPrivateKeyKey], PreviousCert: ca.data[corev1.TLSCertKey],
@@ -105,6 +106,10 @@ func TestHardCase16_CertificatesAreRenewedInTimeAndBadOnesAreNotServed(t *testin
 		{"but before the present one ends", Certificates{Authority: joined(ca.data, late.data), Served: new75.data}, part(AuthorityLifetime, 93), "promote leaf"},
 		{"and at once where that has ended", Certificates{Authority: joined(ca.data, late.data), Served: new75.data}, part(AuthorityLifetime, 101), "promote leaf"},
 		{"a next one that has ended is none", Certificates{Authority: joined(ca.data, short.data), Served: new75.data}, part(AuthorityLifetime, 81), "next"},
+		{"an authority from a later day is told of, and not thrown away by a clock that is behind", Certificates{Authority: ahead.data, Served: issue(t, day, LeafLifetime, ahead, "*.apps.example").data}, 0, "warning:the authority of the default certificate is valid only from " + ahead.cert.NotBefore.Format(time.RFC3339) + " on, and clients refuse it before: compare the clocks"},
+		{"also with a certificate that is made just now", Certificates{Authority: ahead.data, Served: leaf.data}, 0, "leaf warning:the authority of the default certificate is valid only from "},
+		{"not where a person's certificate is served", Certificates{Authority: ahead.data, Served: good.data, Wanted: "mine", Given: good.data}, 0, ""},
+		{"in its time it is as any other one", Certificates{Authority: ahead.data, Served: issue(t, ahead.cert.NotBefore, LeafLifetime, ahead, "*.apps.example").data}, AuthorityLifetime, ""},
 		{"neither helps", Certificates{Authority: joined(ca.data, short.data), Served: new75.data}, part(AuthorityLifetime, 101), "authority leaf"},
 		{"a person's certificate is served", Certificates{Authority: ca.data, Served: leaf.data, Wanted: "mine", Given: good.data}, 0, "copy"},
 		{"and left in peace", Certificates{Authority: ca.data, Served: good.data, Wanted: "mine", Given: good.data}, 0, ""},

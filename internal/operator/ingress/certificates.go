@@ -2,6 +2,8 @@ package ingress
 
 import (
 	"context"
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 
@@ -65,7 +67,11 @@ func (r *Reconciler) changeAuthority(data map[string][]byte, w decide.Certificat
 		delete(data, decide.NextKey)
 		return nil
 	}
-	made, err := newAuthority(r.Random, r.Now())
+	var former *x509.Certificate
+	if w.NewAuthority {
+		former = decide.Former(data)
+	}
+	made, err := newAuthority(r.Random, r.Now(), former)
 	if err != nil {
 		return fmt.Errorf("create the authority of default certificates: %w", err)
 	}
@@ -75,6 +81,9 @@ func (r *Reconciler) changeAuthority(data map[string][]byte, w decide.Certificat
 	}
 	clear(data)
 	data[corev1.TLSCertKey], data[corev1.TLSPrivateKeyKey] = made.cert, made.key
+	if former != nil { // it has ended by this clock, which may be ahead
+		data[decide.PreviousCert] = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: former.Raw})
+	}
 	return nil
 }
 

@@ -161,6 +161,56 @@ func TestHardCase16_CertificatesOverFourYears(t *testing.T) {
 	}
 }
 
+// TestHardCase16_AClockThatJumpsAndComesBack: by a clock that is years ahead for an hour the
+// authority has ended. Its replacement serves once the clock is right, and who knew the former
+// one finds it still in what is published.
+func TestHardCase16_AClockThatJumpsAndComesBack(t *testing.T) {
+	c := newCluster(t)
+	c.settle()
+	domain, served, right := c.controller(decide.DefaultName).Status.Domain, c.certificate(decide.DefaultName), c.now
+	c.now = right.Add(decide.AuthorityLifetime + 24*time.Hour)
+	c.settle()
+	if c.certificate(decide.DefaultName).Equal(served) {
+		t.Fatal("one that has ended is served")
+	}
+	c.now = right.Add(time.Hour)
+	c.settle()
+	for what, cert := range map[string]*x509.Certificate{"what is served": c.certificate(decide.DefaultName), "what was served before": served} {
+		if _, err := cert.Verify(x509.VerifyOptions{DNSName: "console." + domain, Roots: c.trust(), CurrentTime: c.now}); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	c.says(decide.DefaultName, "DefaultCertificateValid=True Upgradeable=True")
+	secret := &corev1.Secret{}
+	c.get(decide.Namespace, decide.AuthoritySecret, secret)
+	again, err := decide.ParsePair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
+	c.must(err)
+	former, _ := pem.Decode(secret.Data[decide.PreviousCert])
+	if first, err := x509.ParseCertificate(former.Bytes); err != nil || !first.NotBefore.Equal(again.NotBefore) || served.CheckSignatureFrom(first) != nil {
+		t.Errorf("it is valid from %s on: %v", again.NotBefore, err)
+	}
+	c.now = right.Add(2 * time.Hour)
+	before := c.certificate(decide.DefaultName)
+	if c.settle(); !c.certificate(decide.DefaultName).Equal(before) {
+		t.Error("it is made again and again")
+	}
+}
+
+// TestHardCase16_AnAuthorityThatNobodyCanReadIsNotTrusted: nobody did.
+func TestHardCase16_AnAuthorityThatNobodyCanReadIsNotTrusted(t *testing.T) {
+	c := newCluster(t)
+	c.settle()
+	secret := &corev1.Secret{}
+	c.get(decide.Namespace, decide.AuthoritySecret, secret)
+	secret.Data[corev1.TLSCertKey] = []byte("junk")
+	c.must(c.admin.Update(t.Context(), secret))
+	c.settle()
+	c.get(decide.Namespace, decide.AuthoritySecret, secret)
+	if _, err := decide.ParsePair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey]); err != nil || secret.Data[decide.PreviousCert] != nil {
+		t.Errorf("%v, previous %q", err, secret.Data[decide.PreviousCert])
+	}
+}
+
 // TestHardCase16_AnOwnDefaultCertificate shows that it is served once it exists
 // and is valid, and the last good one until then.
 func TestHardCase16_AnOwnDefaultCertificate(t *testing.T) {
@@ -178,7 +228,7 @@ func TestHardCase16_AnOwnDefaultCertificate(t *testing.T) {
 		t.Error("junk is served")
 	}
 	domain := c.controller(decide.DefaultName).Status.Domain
-	authority, err := newAuthority(c.r.Random, c.now)
+	authority, err := newAuthority(c.r.Random, c.now, nil)
 	c.must(err)
 	own, err := newLeaf(c.r.Random, map[string][]byte{corev1.TLSCertKey: authority.cert, corev1.TLSPrivateKeyKey: authority.key}, domain, c.now)
 	c.must(err)

@@ -24,14 +24,21 @@ const backdate = time.Hour
 // pair holds a certificate and its key, in PEM.
 type pair struct{ cert, key []byte }
 
-func newAuthority(random io.Reader, now time.Time) (pair, error) {
+// newAuthority makes an authority. One that takes the place of a former one is valid from the
+// same day on: if the clock was ahead when that one seemed to have ended, clients take the new
+// one all the same once the clock is right.
+func newAuthority(random io.Reader, now time.Time, former *x509.Certificate) (pair, error) {
 	serial, err := serialNumber(random)
 	if err != nil {
 		return pair{}, err
 	}
+	from := now.Add(-backdate)
+	if former != nil && former.NotBefore.Before(from) {
+		from = former.NotBefore
+	}
 	template := &x509.Certificate{
 		SerialNumber: serial, Subject: pkix.Name{CommonName: fmt.Sprintf("ingress-operator@%d", now.Unix())},
-		NotBefore: now.Add(-backdate), NotAfter: now.Add(decide.AuthorityLifetime),
+		NotBefore: from, NotAfter: now.Add(decide.AuthorityLifetime),
 		IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true,
 		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
 	}
