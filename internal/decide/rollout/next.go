@@ -35,7 +35,7 @@ func (t turn) next(earlier, later []turn) (set []Assignment, wait string) {
 	case t.pool.Settling:
 		return nil, "its MachineConfigs have just changed"
 	}
-	if wait := others(earlier, later); wait != "" {
+	if wait := cmp.Or(others(earlier, later), t.waitsOutside()); wait != "" {
 		return nil, wait
 	}
 	limit, err := t.limit()

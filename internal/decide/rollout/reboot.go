@@ -351,7 +351,7 @@ func (t turn) notYet(h Host) string {
 	return ""
 }
 
-// elsewhere names a host of another pool that is at work.
+// elsewhere names a host of another pool, or of none, that is at work.
 func (t turn) elsewhere(others []turn) string {
 	for _, o := range others {
 		for _, h := range o.hosts {
@@ -360,7 +360,7 @@ func (t turn) elsewhere(others []turn) string {
 			}
 		}
 	}
-	return ""
+	return t.worksOutside()
 }
 
 // notSpared returns why a host cannot be away now. What is away anyway, or failed,
@@ -388,33 +388,6 @@ func (t turn) notSpared(h Host) string {
 		return t.needed(h)
 	}
 	return t.gate()
-}
-
-// strays returns what is written about the wishes for hosts that no pool has.
-func strays(s Site, members map[string][]Host, astray []Astray) []WishStep {
-	pooled := map[string]bool{}
-	for _, hosts := range members {
-		for _, h := range hosts {
-			pooled[h.Name] = true
-		}
-	}
-	var out []WishStep
-	for _, h := range s.Hosts {
-		if pooled[h.Name] {
-			continue
-		}
-		i := slices.IndexFunc(astray, func(a Astray) bool { return a.Host == h.Name })
-		if h.Wish.over() {
-			out = append(out, WishStep{Host: h.Name, Patch: h.Wish.Patch, Over: true})
-			continue
-		}
-		for _, w := range []Wish{h.Wish, h.Behind} {
-			if w.Open() && i >= 0 {
-				out = append(out, WishStep{Host: h.Name, Patch: w.Patch, Waits: "it has no turn: " + astray[i].Why})
-			}
-		}
-	}
-	return out
 }
 
 // WouldWait returns for what a host would wait if somebody wanted its reboot now, or its updates

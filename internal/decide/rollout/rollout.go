@@ -156,10 +156,11 @@ type Astray struct{ Host, Why string }
 // the other: a worker shows a configuration before a control plane has it.
 func Decide(s Site) Decision {
 	members, astray := Members(s)
-	out := Decision{Astray: astray, Wishes: strays(s, members, astray)}
+	outside := withoutTurn(s, members, astray)
+	out := Decision{Astray: astray, Wishes: wishesOutside(outside)}
 	var turns []turn
 	for _, p := range inOrder(s.Pools) {
-		turns = append(turns, newTurn(s, p, members[p.Name]))
+		turns = append(turns, newTurn(s, p, members[p.Name], outside))
 	}
 	for i, t := range turns {
 		set, wait := t.next(turns[:i], turns[i+1:])
@@ -177,10 +178,13 @@ type turn struct {
 	site  Site
 	pool  Pool
 	hosts []Host
+	// outside are the hosts that no pool has. One of them may be at work: somebody can
+	// change its labels in the middle of it.
+	outside []outsider
 }
 
-func newTurn(s Site, p Pool, hosts []Host) turn {
-	return turn{site: s, pool: p, hosts: slices.Clone(hosts)}
+func newTurn(s Site, p Pool, hosts []Host, outside []outsider) turn {
+	return turn{site: s, pool: p, hosts: slices.Clone(hosts), outside: outside}
 }
 
 func (t *turn) began(set []Assignment) {

@@ -106,6 +106,9 @@ func gpus(s *rollout.Site) {
 	s.Pools = append(s.Pools, gpu)
 }
 
+// big adds another pool of the site.
+func big(s *rollout.Site) { s.Pools = append(s.Pools, pool("big", "site/big", "large")) }
+
 // closed is what the maintenance window of a pool does to it until it opens.
 func closed(p *rollout.Pool) {
 	p.Closed = "its maintenance window opens at 2026-11-29T02:00:00+01:00"
@@ -216,6 +219,10 @@ func poolSituations() []situation {
 			gpus(s)
 			s.Pools = append(s.Pools, pool("ai", "site/gpu", "x"))
 		}},
+		{"somebody gives a host at work the label of a second pool", "cp-1 old>old Done\nw-1 old>old Done\ngpu-1 old>fast Working reason=boots site/big=\ngpu-2 fast>fast Done", both(gpus, big)},
+		{"it failed there, and no control plane follows", "cp-1 old>old Done\nw-1 new>new Done\ngpu-1 old>fast Degraded site/big=", both(gpus, big)},
+		{"workers go on", "w-1 old>old Done\ngpu-1 old>fast Degraded site/big=", both(gpus, big)},
+		{"somebody takes all labels from a host at work", "cp-1 old>old Done\nw-1 old>old Done\nother-1 old>new Working notready", nil},
 		{"a pool of the site selects a control plane", "cp-1 old>old Done site/gpu=", gpus},
 		{"no pool selects a host", "other-1 old>old Done", nil},
 		{"a pool without a selector selects none", "w-1 old>old Done", of("worker", func(p *rollout.Pool) { p.NodeSelector = nil })},
@@ -331,5 +338,29 @@ func TestTheOrderOfHostsAndPoolsChangesNothing(t *testing.T) {
 		if got := told(rollout.Decide(s)); got != want {
 			t.Errorf("%s: got\n%s, want\n%s", c.sentence, got, want)
 		}
+	}
+}
+
+// TestAHostThatLosesItsPoolAtWorkHoldsUpAllOthers: it is as away as before, and what people read
+// names it, with what is wrong with its labels.
+func TestAHostThatLosesItsPoolAtWorkHoldsUpAllOthers(t *testing.T) {
+	const why = "gpu-1 (boots) is at work, and in no pool: several pools select it: big, gpu"
+	s := site(t, situation{"", "cp-1 old>old Done\nw-1 old>old Done\nw-2 old>old Done wish=heard\ngpu-1 old>fast Working reason=boots site/big=", both(gpus, big)})
+	d := rollout.Decide(s)
+	if len(d.Set) != 0 {
+		t.Errorf("given: %+v", d.Set)
+	}
+	for _, p := range d.Pools {
+		if (p.Pool == rollout.Worker || p.Pool == rollout.Master) && p.Wait != why {
+			t.Errorf("the pool %s waits: %q", p.Pool, p.Wait)
+		}
+	}
+	if len(d.Wishes) != 1 || d.Wishes[0].Give || d.Wishes[0].Waits != why {
+		t.Errorf("wishes: %+v", d.Wishes)
+	}
+	delete(s.Hosts[3].Labels, "site/big") // somebody puts it right
+	s.Hosts[3].Current, s.Hosts[3].State = "fast", rollout.Done
+	if d := rollout.Decide(s); len(d.Set) != 1 || d.Set[0].Host != "w-1" {
+		t.Errorf("then given: %+v", d.Set)
 	}
 }
