@@ -2,6 +2,7 @@ package machineconfig
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -80,30 +81,37 @@ func (a *Agent) write(ctx context.Context, s hostapply.Step) error {
 // not run either.
 const notLoaded = 5
 
-// act does what the changes need, beside a reboot.
+// act does what the changes need, beside a reboot. On the way back one failure keeps nobody else
+// from being told: the host boots for it, which may have to wait.
 func (a *Agent) act(ctx context.Context) error {
 	plan, err := a.present(ctx)
 	if err != nil {
 		return err
 	}
+	var failed []error
 	if plan.Parameters() {
-		if err := a.restoreParameters(); err != nil {
-			return err
-		}
+		failed = append(failed, a.restoreParameters())
 	}
 	for _, action := range plan.After {
 		if action.Do == hostchange.Reboot {
 			continue
 		}
-		err := a.order(ctx, action)
-		if err == nil || passes(action, err) {
-			continue
-		}
-		if err = a.masked(ctx, action, err); err != nil {
+		err := a.tellUnit(ctx, action)
+		if err != nil && !a.journal.Back {
 			return err
 		}
+		failed = append(failed, err)
 	}
-	return nil
+	return errors.Join(failed...)
+}
+
+// tellUnit gives systemd one order, and returns why it failed; nil if it was not needed.
+func (a *Agent) tellUnit(ctx context.Context, action hostchange.Action) error {
+	err := a.order(ctx, action)
+	if err == nil || host.ExitCode(err) == notLoaded && a.passes(ctx, action) {
+		return nil
+	}
+	return a.masked(ctx, action, err)
 }
 
 // masked returns why an order failed; nil if it was not needed. For a unit that is masked systemd takes
@@ -112,11 +120,21 @@ func (a *Agent) masked(ctx context.Context, action hostchange.Action, failed err
 	if action.Unit == "" || a.property(ctx, "LoadState", action.Unit) != "masked" {
 		return failed
 	}
-	runs := !slices.Contains([]string{"inactive", "failed"}, a.property(ctx, "ActiveState", action.Unit))
-	if !runs && (action.Do == hostchange.TryRestart || action.Do == hostchange.TryReload) {
+	if a.passes(ctx, action) && !a.runs(ctx, action.Unit) {
 		return nil
 	}
 	return fmt.Errorf("%s is masked on this host; unmask it (systemctl unmask %s), or take what needs it out of the configuration: %w", action.Unit, action.Unit, failed)
+}
+
+// passes reports whether an order may fail for a unit that the host does not have, or has
+// masked: it is for a unit that runs. On the way back what does not run needs no order at all.
+func (a *Agent) passes(ctx context.Context, action hostchange.Action) bool {
+	return action.Do == hostchange.TryRestart || action.Do == hostchange.TryReload || a.journal.Back && action.Unit != "" && !a.runs(ctx, action.Unit)
+}
+
+// runs reports whether a unit is not known to be at rest.
+func (a *Agent) runs(ctx context.Context, unit string) bool {
+	return !slices.Contains([]string{"inactive", "failed"}, a.property(ctx, "ActiveState", unit))
 }
 
 // property returns what systemd says of a unit; empty if it does not say it.
@@ -126,12 +144,6 @@ func (a *Agent) property(ctx context.Context, name, unit string) string {
 		return ""
 	}
 	return strings.TrimSpace(string(out))
-}
-
-// passes reports whether an order may fail so: it is for a unit that runs, and the host does
-// not have that unit.
-func passes(action hostchange.Action, err error) bool {
-	return (action.Do == hostchange.TryRestart || action.Do == hostchange.TryReload) && host.ExitCode(err) == notLoaded
 }
 
 // present returns the step that the host is on.

@@ -161,7 +161,7 @@ func (a *Agent) addSpared(ctx context.Context, f *hostapply.Facts) {
 // mayBoot asks whether the cluster carries on while this host boots. Before the host
 // has joined, the cluster does without it anyway. On the way back it is enough that the
 // host carries nothing: a configuration that cut it off the network lets it see nobody
-// who carries on, and the boot is what ends that.
+// who carries on, and the boot is what ends that. So it is after a way back that did not end.
 func (a *Agent) mayBoot(ctx context.Context) (state.Fact[bool], string) {
 	if a.journal.First && !a.Joined() {
 		return state.Known(true), ""
@@ -169,7 +169,7 @@ func (a *Agent) mayBoot(ctx context.Context) (state.Fact[bool], string) {
 	limited, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
 	carries, why := a.cluster.MayBoot(limited)
-	if a.journal.Back && !state.Is(carries, true) && a.cluster.Idle(limited) {
+	if (a.journal.Back || a.journal.Unfinished != "") && !state.Is(carries, true) && a.cluster.Idle(limited) {
 		return state.Known(true), ""
 	}
 	return carries, why

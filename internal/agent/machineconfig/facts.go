@@ -45,6 +45,8 @@ func (a *Agent) facts(ctx context.Context, desired state.Fact[string]) (f hostap
 		err = a.way(ctx, &f, from, to)
 	case !j.Begins(desired):
 		a.unseen = a.lookForDrift(ctx, f)
+	case desired.Value == j.Good: // the way back to it did not end; it was judged before
+		err = a.way(ctx, &f, j.Good, j.Good)
 	default:
 		if f.Refused, missing = a.obtain(ctx, desired.Value); missing != nil {
 			f.Desired = state.Fact[string]{}
@@ -132,6 +134,9 @@ func (a *Agent) way(ctx context.Context, f *hostapply.Facts, from, to string) er
 		return err
 	}
 	f.Quiet, f.Reboots, f.Drains = plan.Quiet(), plan.Reboots(), plan.Drains()
+	if a.journal.MustBoot(f.Boot) {
+		f.Reboots, f.Drains = true, true
+	}
 	wanted := a.serves.HasTurn() && !a.serves.Patch // then a person wants the boot of this host, now
 	if f.Reboots && !wanted && a.annotations()[rollout.Reboot] == rollout.ByHand {
 		// Whoever boots the host also drains it, right before.
@@ -239,6 +244,9 @@ func byHand(p hostchange.Plan, node string) string {
 		if slices.Contains(c.Needs, hostchange.Action{Do: hostchange.Reboot}) {
 			what = append(what, strings.TrimSpace(string(c.Kind)+" "+c.Name))
 		}
+	}
+	if len(what) == 0 {
+		return fmt.Sprintf("the way back needs one. Drain %s, then boot it", node)
 	}
 	if more := len(what) - most; more > 0 {
 		what = append(what[:most], fmt.Sprintf("%d more", more))

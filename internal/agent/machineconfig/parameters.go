@@ -66,19 +66,23 @@ func (a *Agent) restorable() ([]hostchange.Row, error) {
 	return []hostchange.Row{hostchange.Restored(values)}, nil
 }
 
-// restoreParameters sets them again, before systemd sets those that files name.
+// restoreParameters sets them again, before systemd sets those that files name. One that has its
+// former value is left alone: the kernel may refuse that one all the same, as the 0 of what can
+// only be set. One that is gone has no value of ours.
 func (a *Agent) restoreParameters() error {
 	values, err := a.former()
 	if err != nil {
 		return err
 	}
+	var refused []error
 	for _, name := range slices.Sorted(maps.Keys(values)) {
-		if values[name] == "" {
+		now, err := a.Parameter(name)
+		if values[name] == "" || err == nil && now == values[name] || errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err := a.SetParameter(name, values[name]); err != nil {
-			return fmt.Errorf("set the kernel parameter %s again: %w", name, err)
+			refused = append(refused, fmt.Errorf("set the kernel parameter %s again: %w", name, err))
 		}
 	}
-	return nil
+	return errors.Join(refused...)
 }

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -111,6 +112,8 @@ type world struct {
 	// boot loader will do.
 	parameters        map[string]string
 	commandLine, menu string
+	// oneWay are parameters, each with a value that it does not take again once it has another.
+	oneWay map[string]string
 
 	// left is the number of effects until the crash, -1 for none; power makes it a
 	// power cut.
@@ -199,6 +202,9 @@ func (w *world) start() {
 			return "", fs.ErrNotExist
 		},
 		SetParameter: func(name, value string) error {
+			if refused, is := w.oneWay[name]; is && refused == value {
+				return syscall.EINVAL
+			}
 			return w.effect(func() error { w.parameters[name] = value; return nil })
 		},
 		SurroundingUnits: func(context.Context) error {

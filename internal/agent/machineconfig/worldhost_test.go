@@ -47,6 +47,7 @@ func (w *world) systemctl(_ context.Context, args ...string) ([]byte, error) {
 			return w.bootUnit()
 		}
 		_, runs := w.running[unit]
+		_, loaded := w.read[unit]
 		switch masked := w.masked(unit); {
 		case args[1] == "--property=LoadState" && masked:
 			return []byte("masked\n"), nil
@@ -54,7 +55,7 @@ func (w *world) systemctl(_ context.Context, args ...string) ([]byte, error) {
 			return []byte("loaded\n"), nil
 		case w.failing[unit]:
 			return []byte("failed\n"), nil
-		case masked && !runs:
+		case (masked || !loaded) && !runs:
 			return []byte("inactive\n"), nil
 		}
 		return []byte("active\n"), nil
@@ -114,8 +115,8 @@ func (w *world) order(verb, unit string) error {
 		if unit == "systemd-sysctl.service" {
 			return w.sysctl()
 		}
-		if _, loaded := w.read[unit]; !loaded && verb != "restart" {
-			return &host.RunError{ExitCode: 5, Err: errors.New("exit status 5")}
+		if _, loaded := w.read[unit]; !loaded {
+			return &host.RunError{Cmd: host.Command("systemctl", verb, unit), ExitCode: 5, Err: errors.New("exit status 5"), Output: "Unit " + unit + " not found."}
 		}
 		if _, runs := w.running[unit]; verb != "restart" && !runs {
 			return nil

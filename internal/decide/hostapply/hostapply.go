@@ -47,6 +47,9 @@ type Journal struct {
 	Failed  string `json:"failed,omitempty"`
 	Refused bool   `json:"refused,omitempty"`
 	Why     string `json:"why,omitempty"`
+	// Unfinished is the boot that saw a way back end on a host that was not ready; empty
+	// if none did. It stays until the host has booted and is ready.
+	Unfinished string `json:"unfinished,omitempty"`
 }
 
 // Phase is a part of the way.
@@ -227,10 +230,10 @@ func (j Journal) limit() time.Duration {
 // ready with, or that it refused, in its turn.
 func (j Journal) failed(config string) bool { return config == j.Failed && !j.First }
 
-// Begins reports whether a host at rest is given something that it neither has nor
-// has failed with.
+// Begins reports whether a host at rest is given something that it has not failed with,
+// and does not have or is not known to run with.
 func (j Journal) Begins(desired state.Fact[string]) bool {
-	return desired.Known && desired.Value != "" && desired.Value != j.Good && !j.failed(desired.Value)
+	return desired.Known && desired.Value != "" && (desired.Value != j.Good || !j.whole()) && !j.failed(desired.Value)
 }
 
 // Changed returns the report of a host at rest on which somebody changed what it
@@ -257,7 +260,7 @@ func Next(j Journal, f Facts) Step {
 			return wished(s, f)
 		}
 	}
-	w := way{j, f}
+	w := way{j, j.needs(f)}
 	w.noticeBoot()
 	switch w.j.Phase {
 	case Acting:
@@ -275,18 +278,20 @@ func Next(j Journal, f Facts) Step {
 func idle(j Journal, f Facts) Step {
 	desired := f.Desired.Value
 	switch {
-	case f.Desired.Known && desired != "" && desired == j.Good:
+	case f.Desired.Known && desired != "" && desired == j.Good && j.whole():
 		return rest(Journal{Good: j.Good})
 	case !j.Begins(f.Desired):
 		return rest(j)
 	case f.Refused != "":
-		return rest(Journal{Good: j.Good, Failed: desired, Refused: true, Why: f.Refused, First: f.First})
+		return rest(Journal{Good: j.Good, Failed: desired, Refused: true, Why: f.Refused, First: f.First, Unfinished: j.unfinished(f.Boot)})
+	}
+	switch f = j.needs(f); {
 	case f.Needed && f.Drains && !f.First:
 		return f.needed(Step{Journal: j, Report: Report{State: rollout.Working, Current: j.Good}})
 	case f.Drains && !f.Drained && !f.First:
 		return Step{Journal: j, Do: Drain, Report: Report{State: rollout.Working, Current: j.Good, Reason: moves, Drain: true, Stage: rollout.Drains}}
 	}
-	w := way{Journal{Good: j.Good, Target: desired, Phase: Writing, Reboots: f.Reboots, Boot: f.Boot, First: f.First}, f}
+	w := way{Journal{Good: j.Good, Target: desired, Phase: Writing, Reboots: f.Reboots, Boot: f.Boot, First: f.First, Unfinished: j.unfinished(f.Boot)}, f}
 	return w.step(Write, "writes "+desired)
 }
 
@@ -299,6 +304,8 @@ func rest(j Journal) Step {
 		r.State, r.Stage, r.Reason = rollout.Unreconcilable, rollout.Refused, j.Why
 	case j.Failed != "":
 		r.State, r.Stage, r.Reason = rollout.Degraded, rollout.Failed, j.Why
+	case !j.whole():
+		r.State, r.Stage, r.Reason = rollout.Degraded, rollout.Failed, notEnded
 	}
 	return Step{Journal: j, Report: r}
 }
@@ -378,8 +385,14 @@ func (w *way) write() Step {
 	}
 }
 
+// act has the host do what the changes need. Whoever was not told on the way back runs on with
+// Target, beside files of Good. A boot tells all.
 func (w *way) act() Step {
 	switch {
+	case w.f.Failed != "" && w.j.Back:
+		w.j.Why = w.j.backWith(w.f.Failed)
+		w.begin(Booting)
+		return w.step(Nothing, "needs a boot")
 	case w.f.Failed != "":
 		return w.back(w.f.Failed)
 	case w.f.Did != Act:
@@ -420,7 +433,7 @@ func (w *way) check() Step {
 	// time: nothing is checked for longer than the host runs.
 	took := min(w.f.Now.Sub(w.j.Since), w.f.Uptime)
 	switch late := took > w.j.limit(); {
-	case state.Is(w.f.Ready, true) && (w.f.Quiet || took >= Settled):
+	case state.Is(w.f.Ready, true) && (w.f.Quiet && w.j.whole() || took >= Settled):
 		s := w.settle("")
 		s.Report.Fulfilled = w.f.Wish == Booted // one boot served both
 		return s
@@ -444,9 +457,10 @@ func because(what, why string) string {
 	return what + ": " + why
 }
 
-// back begins the way back, once. What fails on it ends it.
+// back begins the way back, once. What fails on it ends it, and so does what fails on a way to
+// what the host has.
 func (w *way) back(why string) Step {
-	if w.j.Back {
+	if w.j.Back || w.j.Target == w.j.Good {
 		return w.settle(why)
 	}
 	w.j.Back, w.j.Why = true, why
@@ -457,15 +471,19 @@ func (w *way) back(why string) Step {
 // settle ends a way. The reason of a failure is that of the way there; also says
 // what failed on the way back.
 func (w *way) settle(also string) Step {
-	if !w.j.Back {
+	if !w.j.Back && also == "" {
 		return rest(Journal{Good: w.j.Target})
 	}
-	if also == "" && w.j.Why == takenBack && w.f.Desired.Known && w.f.Desired.Value == w.j.Good {
-		return rest(Journal{Good: w.j.Good}) // nothing failed
+	why := withoutBack(w.j.Why)
+	again := also == "" && why == takenBack && w.f.Desired.Known && w.f.Desired.Value == w.j.Good
+	if again || also == takenBack {
+		return rest(Journal{Good: w.j.Good, Unfinished: w.unsure()}) // nothing failed
 	}
-	why := w.j.Why
-	if also != "" {
-		why += "; back with " + w.j.Good + ": " + also
+	if also == "" && w.unsure() != "" {
+		also = notEnded + ", and the host has not booted since"
 	}
-	return rest(Journal{Good: w.j.Good, Failed: w.j.Target, Why: cmp.Or(why, "it failed"), First: w.j.First})
+	if also == "" {
+		return rest(Journal{Good: w.j.Good, Failed: w.j.Target, Why: cmp.Or(why, "it failed"), First: w.j.First})
+	}
+	return rest(Journal{Good: w.j.Good, Failed: w.j.Target, Why: w.j.backWith(also), First: w.j.First, Unfinished: w.j.Boot})
 }

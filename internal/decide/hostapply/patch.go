@@ -39,8 +39,7 @@ func patched(atRest Step, f Facts) Step {
 	}
 	switch {
 	case ready && f.Watched >= Settled:
-		atRest.Report.Fulfilled = true
-		return atRest
+		return atRest.fulfilled(f)
 	case ready:
 		return step(rollout.Applies, Nothing, "has its updates, and is watched for "+Settled.String())
 	default:

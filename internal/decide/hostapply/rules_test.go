@@ -19,7 +19,13 @@ var noon = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 // anyJournal draws a journal as a host may find it: at rest, or anywhere on a way from
 // old to new.
 func anyJournal(r *rand.Rand) hostapply.Journal {
-	switch r.IntN(9) {
+	switch r.IntN(12) {
+	case 6:
+		return hostapply.Journal{Good: "old", Failed: "new", Why: "it was late; back with old: it was late", Unfinished: []string{"", "0", "1"}[r.IntN(3)]}
+	case 7:
+		return hostapply.Journal{Good: "old", Failed: "old", Why: "it was late; back with old: it was late", Unfinished: "1"}
+	case 8:
+		return hostapply.Journal{Good: "old", Unfinished: "1"}
 	case 5:
 		return hostapply.Journal{}
 	case 3:
@@ -44,6 +50,9 @@ func anyWay(r *rand.Rand) hostapply.Journal {
 	j.Phase = []hostapply.Phase{hostapply.Writing, hostapply.Acting, hostapply.Booting, hostapply.Checking}[r.IntN(4)]
 	if j.Back {
 		j.Why = "it was late"
+	}
+	if r.IntN(4) == 0 {
+		j.Unfinished = []string{"0", "1"}[r.IntN(2)]
 	}
 	if j.Phase == hostapply.Checking {
 		j.Boots = r.IntN(5)
@@ -107,6 +116,16 @@ func TestWhateverAHostFindsItKeepsItsRules(t *testing.T) {
 	}
 }
 
+// whole reports whether no way back of a host ended before it was ready.
+func whole(j hostapply.Journal) bool {
+	return j.Unfinished == "" && !strings.Contains(j.Why, rollout.BackWith)
+}
+
+// begins reports whether a host at rest begins a way.
+func begins(j hostapply.Journal, desired string) bool {
+	return desired != "" && (desired != j.Good || !whole(j)) && (desired != j.Failed || j.First)
+}
+
 // broken returns the rules that a step breaks.
 func broken(j hostapply.Journal, f hostapply.Facts, s hostapply.Step) []string {
 	var out []string
@@ -123,10 +142,15 @@ func broken(j hostapply.Journal, f hostapply.Facts, s hostapply.Step) []string {
 		desired = f.Desired.Value
 	}
 	booted := j.Booted || j.Target != "" && f.Boot != j.Boot
+	if !j.Back && !whole(j) && cmp.Or(j.Unfinished, f.Boot) == f.Boot && (j.Target != "" || begins(j, desired)) {
+		f.Reboots, f.Drains = true, f.Drains || f.ByHand == "" // its way boots, whatever it changes
+	}
 
 	rule(r.Current == n.Good && (n.Good != "" || j.Good == ""), "it says that it has the last good one, if it ever had one")
 	switch {
 	case n == j:
+	case j.Target == "" && r.Fulfilled:
+		rule(n.Target == "", "a boot that somebody wants begins no way")
 	case j.Target == "":
 		rule(n.First == (f.First && n.Target+n.Failed != ""), "what a host is given before it joins is known as that")
 	default:
@@ -170,9 +194,10 @@ func broken(j hostapply.Journal, f hostapply.Facts, s hostapply.Step) []string {
 		rule(n.Failed == "" || strings.HasPrefix(n.Why, j.Why), "the first reason is kept")
 		rule(n.Failed == "" || j.Phase == hostapply.Writing || ready || n.Why != j.Why, "what failed on the way back is told too")
 		rule(n.Failed != "" || r.Fulfilled == (f.Wish == hostapply.Booted), "one boot serves both")
-		rule(n.Failed != "" || f.Quiet || j.Phase == hostapply.Checking && min(f.Now.Sub(j.Since), f.Uptime) >= hostapply.Settled, "it was watched, unless nobody reads what changed")
+		rule((n.Unfinished == "") == whole(n), "a way back that ends without a host that is ready is noted, and told")
+		rule(n.Failed != "" || f.Quiet && whole(j) || j.Phase == hostapply.Checking && min(f.Now.Sub(j.Since), f.Uptime) >= hostapply.Settled, "it was watched, unless nobody reads what changed")
 	case j.Back:
-		rule(n.Back && n.Why == j.Why && n.Good == j.Good && n.Target == j.Target, "the way back has no end but its end")
+		rule(n.Back && strings.HasPrefix(n.Why, j.Why) && (n.Why == j.Why || f.Failed != "" && n.Phase == hostapply.Booting) && n.Good == j.Good && n.Target == j.Target, "the way back has no end but its end")
 	case n.Back:
 		rule(n.Phase == hostapply.Writing && s.Do == hostapply.Write && s.Config == j.Good && n.Why != "", "who goes back writes the old one first, and knows why")
 		rule(f.Failed != "" || j.Phase != hostapply.Acting, "it goes back for a reason")
@@ -214,17 +239,30 @@ var order = []hostapply.Phase{hostapply.Writing, hostapply.Acting, hostapply.Boo
 // atRest has the rules of a host that is on no way.
 func atRest(j hostapply.Journal, f hostapply.Facts, s hostapply.Step, desired string, rule func(bool, string)) {
 	n := s.Journal
-	begins := desired != "" && desired != j.Good && (desired != j.Failed || j.First)
 	ready := f.Ready.Known && f.Ready.Value
+	unfinished := ""
+	if !whole(j) {
+		unfinished = cmp.Or(j.Unfinished, f.Boot)
+	}
+	shown := s.Report.Fulfilled && unfinished != f.Boot // it has booted since, and is ready
 	switch {
-	case !begins:
+	case !begins(j, desired):
 		want := j
-		if desired == j.Good && desired != "" {
+		if desired == j.Good && desired != "" && whole(j) {
 			want = hostapply.Journal{Good: j.Good}
+		}
+		if shown && unfinished != "" {
+			want.Unfinished = ""
+			if want.Why, _, _ = strings.Cut(want.Why, rollout.BackWith); want.Failed == want.Good {
+				want.Failed, want.Why = "", ""
+			}
 		}
 		rule(n == want, "without a new configuration it remembers what it knew, and forgets a failure once it is given what it has")
 	case f.Refused != "":
-		rule(n == hostapply.Journal{Good: j.Good, Failed: desired, Refused: true, Why: f.Refused, First: f.First}, "what it refuses is known")
+		if shown {
+			unfinished = ""
+		}
+		rule(n == hostapply.Journal{Good: j.Good, Failed: desired, Refused: true, Why: f.Refused, First: f.First, Unfinished: unfinished}, "what it refuses is known")
 	case f.Drains && f.Needed && !f.First:
 		rule(n == j && s.Report.Needed, "it does not begin while the cluster needs it")
 		return
@@ -232,7 +270,7 @@ func atRest(j hostapply.Journal, f hostapply.Facts, s hostapply.Step, desired st
 		rule(n == j && s.Do == hostapply.Drain, "it is empty before it begins")
 		return
 	default:
-		rule(n == hostapply.Journal{Good: j.Good, Target: desired, Phase: hostapply.Writing, Reboots: f.Reboots, Boot: f.Boot, First: f.First} && s.Do == hostapply.Write, "a way begins with a write")
+		rule(n == hostapply.Journal{Good: j.Good, Target: desired, Phase: hostapply.Writing, Reboots: f.Reboots, Boot: f.Boot, First: f.First, Unfinished: unfinished} && s.Do == hostapply.Write, "a way begins with a write")
 		return
 	}
 	switch f.Wish {

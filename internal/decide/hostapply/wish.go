@@ -12,8 +12,7 @@ func wished(atRest Step, f Facts) Step {
 	step := atRest.works(f)
 	switch ready := state.Is(f.Ready, true); {
 	case f.Wish == Booted && ready && f.Watched >= Settled:
-		atRest.Report.Fulfilled = true
-		return atRest
+		return atRest.fulfilled(f)
 	case f.Wish == Booted && ready:
 		return step(rollout.Applies, Nothing, "has booted as it was wanted, and is watched for "+Settled.String())
 	case f.Wish == Booted:

@@ -41,6 +41,10 @@ const (
 	Changed Stage = "changed"
 )
 
+// BackWith stands in the reason of a host that failed, between why it went back and what failed
+// on the way back. Earlier releases write it too.
+const BackWith = "; back with "
+
 // stageOf returns the stage of a host whose agent, of an earlier build, tells its
 // state alone.
 func stageOf(s State) Stage {
@@ -67,6 +71,8 @@ type Trouble struct {
 	Why string
 	// InTheWay says who keeps its pods from moving.
 	InTheWay string
+	// Unfinished is true for a host that failed, and is not known to run with what it has.
+	Unfinished bool
 	// Lacking is how many hosts of a pool do not have Config.
 	Lacking int
 }
@@ -187,7 +193,7 @@ func (h Host) trouble(now time.Time) (Trouble, bool) {
 	}
 	switch h.stage() {
 	case Failed:
-		t.Kind, t.Late = HasFailed, true
+		t.Kind, t.Late, t.Unfinished = HasFailed, true, strings.Contains(h.Reason, BackWith)
 	case Refused:
 		t.Kind, t.Late = HasRefused, true
 	case Changed:

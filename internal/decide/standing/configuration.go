@@ -73,13 +73,7 @@ var configurationWords = map[rollout.TroubleKind]func(t rollout.Trouble, d descr
 			Commands: finding.On(t.Host, "sudo systemctl reboot"),
 		}
 	},
-	rollout.HasFailed: func(t rollout.Trouble, _ describer) finding.Finding {
-		return finding.Finding{
-			ID: ConfigFailed, Variant: t.Config + ": " + t.Why, Problem: fmt.Sprintf("%s could not get the configuration %s: %s", t.Host, t.Config, t.Why),
-			Meaning:  fmt.Sprintf("It has %s again, and no other host is given that one. Correct the MachineConfig: this host is given the next one first.", former(t)),
-			Commands: finding.Anywhere("holdfast config show"),
-		}
-	},
+	rollout.HasFailed: hasFailed,
 	rollout.HasRefused: func(t rollout.Trouble, _ describer) finding.Finding {
 		return finding.Finding{
 			ID: ConfigRefused, Variant: t.Config + ": " + t.Why, Problem: fmt.Sprintf("%s refused the configuration %s: %s", t.Host, t.Config, t.Why),
@@ -157,6 +151,19 @@ var configurationWords = map[rollout.TroubleKind]func(t rollout.Trouble, d descr
 			Commands: finding.Anywhere("holdfast config show"),
 		}
 	},
+}
+
+// hasFailed is the finding of a host that went back.
+func hasFailed(t rollout.Trouble, _ describer) finding.Finding {
+	f := finding.Finding{
+		ID: ConfigFailed, Variant: t.Config + ": " + t.Why, Problem: fmt.Sprintf("%s could not get the configuration %s: %s", t.Host, t.Config, t.Why),
+		Meaning:  fmt.Sprintf("It has %s again, and no other host is given that one. Correct the MachineConfig: this host is given the next one first.", former(t)),
+		Commands: finding.Anywhere("holdfast config show"),
+	}
+	if t.Unfinished {
+		f.Meaning = fmt.Sprintf("It has the files of %s, and was not ready with them: something may run there as the failed one has it, which no other host is given. Correct the MachineConfig: this host is given the next one first, and boots for it. To see whether a boot alone mends it: holdfast host reboot %s.", former(t), t.Host)
+	}
+	return f
 }
 
 // underWay is the finding of a host at work. Where a person has to do something,

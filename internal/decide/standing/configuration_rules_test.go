@@ -229,3 +229,19 @@ func TestAHostThatSomebodyEmptiedIsTold(t *testing.T) {
 		}
 	}
 }
+
+// TestAHostWhoseWayBackDidNotEndIsNotSaidToBeBack: an agent of the release before tells it in the same
+// words.
+func TestAHostWhoseWayBackDidNotEndIsNotSaidToBeBack(t *testing.T) {
+	at := time.Date(2026, 12, 1, 12, 0, 0, 0, time.UTC)
+	for reason, back := range map[string]bool{
+		"foo.service does not start":                                      true,
+		"foo.service does not start; back with a: kubelet is not healthy": false,
+	} {
+		h := rollout.Host{Name: "w-1", Ready: true, Current: "a", Desired: "b", State: rollout.Degraded, Stage: rollout.Failed, Reason: reason}
+		got := Configurations(at, []rollout.Host{h}, nil)
+		if len(got) != 1 || strings.Contains(got[0].Meaning, "It has a again") != back || strings.Contains(got[0].Meaning, "holdfast host reboot w-1") == back {
+			t.Errorf("%s: %+v", reason, got)
+		}
+	}
+}
