@@ -82,7 +82,8 @@ func (a *Agent) write(ctx context.Context, s hostapply.Step) error {
 const notLoaded = 5
 
 // act does what the changes need, beside a reboot. On the way back one failure keeps nobody else
-// from being told: the host boots for it, which may have to wait.
+// from being told: the host boots for it, which may have to wait. Where one order has no end, the
+// others may have none either, and nobody waits for each.
 func (a *Agent) act(ctx context.Context) error {
 	plan, err := a.present(ctx)
 	if err != nil {
@@ -100,7 +101,9 @@ func (a *Agent) act(ctx context.Context) error {
 		if err != nil && !a.journal.Back {
 			return err
 		}
-		failed = append(failed, err)
+		if failed = append(failed, err); errors.Is(err, errNoEnd) {
+			break
+		}
 	}
 	return errors.Join(failed...)
 }
@@ -157,9 +160,11 @@ func (a *Agent) present(ctx context.Context) (hostchange.Plan, error) {
 // orderTime bounds an order to systemd: a unit may take its time to stop and start.
 const orderTime = 5 * time.Minute
 
+var errNoEnd = fmt.Errorf("no end after %s", orderTime)
+
 // order gives systemd one order.
 func (a *Agent) order(ctx context.Context, action hostchange.Action) error {
-	limited, cancel := context.WithTimeoutCause(ctx, orderTime, fmt.Errorf("no end after %s", orderTime))
+	limited, cancel := context.WithTimeoutCause(ctx, orderTime, errNoEnd)
 	defer cancel()
 	args := []string{string(action.Do)}
 	if action.Unit != "" {

@@ -1,6 +1,7 @@
 package machineconfig
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 	"github.com/coreos/ignition/v2/config/v3_5/types"
 
 	"github.com/holdfast/holdfast/internal/decide/drain"
+	"github.com/holdfast/holdfast/internal/decide/hostapply"
 )
 
 // locks is a configuration that sets a parameter which does not take its former value again, and that
@@ -19,9 +21,9 @@ func withLocks(t *testing.T, failing string) *world {
 	t.Helper()
 	w := at(t, one)
 	w.oneWay = map[string]string{"vm/dirty_ratio": "20"}
-	enabled, contents := true, "[Service]\nExecStart=/bad\n[Install]\nWantedBy=multi-user.target\n"
+	contents := "[Service]\nExecStart=/bad\n[Install]\nWantedBy=multi-user.target\n"
 	w.has(locks, map[string]string{"/etc/motd": "locks\n", "/etc/sysctl.d/50-site.conf": "vm.dirty_ratio = 5\nvm.swappiness = 1\n"},
-		append(service("/bin/one"), types.Unit{Name: failing, Enabled: &enabled, Contents: &contents}))
+		append(service("/bin/one"), types.Unit{Name: failing, Enabled: new(true), Contents: new(contents)}))
 	return w
 }
 
@@ -52,6 +54,25 @@ func TestAParameterThatRefusesItsFormerValueIsUndoneByABoot(t *testing.T) {
 	w.wish(locks)
 	if w.settle(hour); w.short() != "Degraded "+one || strings.Contains(w.says(), "vm/dirty_ratio") || w.look() != before || w.boot != 0 {
 		t.Errorf("it was not set: says %s, %d boots, has %s", w.says(), w.boot, w.look())
+	}
+}
+
+// TestAnOrderWithoutAnEndIsTheLastOfAWayBack: a systemd that hangs would take all the time of a run, again
+// and again, and the host would never boot.
+func TestAnOrderWithoutAnEndIsTheLastOfAWayBack(t *testing.T) {
+	w := withLocks(t, "zeta.service")
+	w.wish(locks)
+	hangs := w.agent.Systemctl
+	asked := 0
+	w.agent.Systemctl = func(ctx context.Context, args ...string) ([]byte, error) {
+		if j := w.agent.journal; j.Back && j.Phase == hostapply.Acting && args[0] != "show" {
+			asked++
+			return nil, errNoEnd
+		}
+		return hangs(ctx, args...)
+	}
+	if w.settle(hour); asked != 1 || w.boot != 1 || w.short() != "Degraded "+one {
+		t.Errorf("%d orders, %d boots, says %s", asked, w.boot, w.says())
 	}
 }
 
