@@ -78,7 +78,7 @@ func (s Step) fulfilled(f Facts) Step {
 	j := s.Journal
 	if u := j.unfinished(f.Boot); u != "" && u != f.Boot {
 		j.Unfinished, j.Why = "", withoutBack(j.Why)
-		if j.Failed == j.Good {
+		if j.Failed == j.Good && !j.Refused {
 			j.Failed, j.Why = "", ""
 		}
 		s = rest(j)
