@@ -45,6 +45,27 @@ func TestAPodsProgramIsKnownByTheFileThatItReads(t *testing.T) {
 			t.Errorf("%+v is %v (%v), want none", wrong, pids, err)
 		}
 	}
+	for _, c := range []struct {
+		p    PodProgram
+		runs bool
+	}{
+		{p, true},
+		{PodProgram{Root: dir, Name: "bash", Flag: "--reads", File: "/own"}, false},
+		{PodProgram{Root: dir, Name: "sh", Flag: "--reads", File: "/none"}, false},
+	} {
+		if runs, err := c.p.Runs(); err != nil || runs != c.runs {
+			t.Errorf("%+v runs: %t (%v)", c.p, runs, err)
+		}
+	}
+	if err := os.Remove(filepath.Join(dir, "own")); err != nil {
+		t.Fatal(err)
+	}
+	if runs, err := p.Runs(); err != nil || !runs || p.Is(own.Process.Pid) {
+		t.Errorf("its file is gone, and it runs: %t (%v)", runs, err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "own"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	go func() { _ = own.Wait() }() // until then its number is taken
 	ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
 	defer stop()

@@ -18,10 +18,12 @@ import (
 // etcdPod is the manifest from which kubelet runs etcd.
 const etcdPod = "/etc/kubernetes/manifests/etcd.yaml"
 
-// EtcdRuns reports whether etcd of this host's cluster runs.
-func EtcdRuns() (bool, error) {
-	pids, err := host.PodProgram{Name: "etcd", Flag: "--trusted-ca-file", File: state.EtcdPKIDir + "/ca.crt"}.Processes()
-	return len(pids) > 0, err
+// EtcdRuns reports whether etcd runs that names the authority of this host's cluster. It compares no files:
+// whoever deletes data may have deleted or replaced that one too, and etcd runs on with the former one.
+func EtcdRuns() (bool, error) { return etcdRuns("") }
+
+func etcdRuns(root string) (bool, error) {
+	return host.PodProgram{Root: root, Name: "etcd", Flag: "--trusted-ca-file", File: state.EtcdPKIDir + "/ca.crt"}.Runs()
 }
 
 // Etcd is etcd of one of three control planes or more. It never starts from nothing once it was a voter
@@ -39,17 +41,20 @@ func (e Etcd) BeforeKubelet() (string, error) {
 	return said, errors.Join(err, errSeal)
 }
 
-// look gathers the facts. What cannot be read is unknown, and an error beside it. Between two boots
-// nothing is decided unless the log is known to be gone, so the rest is looked at only then: processes
-// and manifests are too much for every 3 s.
+// look gathers the facts. What cannot be read is unknown, and an error beside it. A boot seals whatever
+// there is of a log, so it does not read the disk of etcd: one that hangs would hold kubelet and the agent,
+// which wait for this. Between two boots nothing is decided unless the log is known to be gone, so the rest
+// is looked at only then: processes and manifests are too much for every 3 s.
 func (e Etcd) look(boot bool) (deleted.Etcd, error) {
 	facts := deleted.Etcd{Boot: boot}
-	logs, errLog := e.log()
-	if errLog == nil {
-		facts.Log = state.Known(logs)
-	}
-	if !boot && !state.Is(facts.Log, false) {
-		return facts, errLog
+	if !boot {
+		logs, err := e.log()
+		if err != nil {
+			return facts, err
+		}
+		if facts.Log = state.Known(logs); logs {
+			return facts, nil
+		}
 	}
 	facts.Pod = host.Exists(e.Root + etcdPod)
 	runs, errRuns := e.Runs()
@@ -58,7 +63,7 @@ func (e Etcd) look(boot bool) (deleted.Etcd, error) {
 	}
 	unsealed, errPods := e.unsealed()
 	facts.Unsealed = len(unsealed) > 0
-	return facts, errors.Join(errLog, errRuns, errPods)
+	return facts, errors.Join(errRuns, errPods)
 }
 
 // log reports whether there is a log, by the files by which etcd itself decides.

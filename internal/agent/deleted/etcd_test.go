@@ -3,8 +3,10 @@ package deleted
 import (
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -99,6 +101,87 @@ func TestAnEtcdThatRunsOrOfWhichNothingIsKnownIsNotSealed(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+}
+
+// TestABootSealsEtcdThoughItsDiskCannotBeRead, and does not wait for that disk: kubelet and the agent start
+// after it.
+func TestABootSealsEtcdThoughItsDiskCannotBeRead(t *testing.T) {
+	h := newThree(t)
+	h.runs = false
+	h.remove(state.EtcdDataDir + "/member/wal")
+	h.file(state.EtcdDataDir+"/member/wal", "no directory")
+	if _, err := (Etcd{Root: h.Root}).log(); err == nil {
+		t.Fatal("it can be read")
+	}
+	if h.boots(); !h.sealed(etcdPod) {
+		t.Error("it is not sealed")
+	}
+}
+
+// TestAnEtcdThatRunsIsLeftAloneWhateverBecameOfItsAuthority: with the data somebody deleted or replaced the
+// file by which its processes are told from others.
+func TestAnEtcdThatRunsIsLeftAloneWhateverBecameOfItsAuthority(t *testing.T) {
+	const ca = state.EtcdPKIDir + "/ca.crt"
+	for name, replaced := range map[string]bool{"its file is missing": false, "its folder is another one": true} {
+		t.Run(name, func(t *testing.T) {
+			h := newThree(t)
+			h.EtcdRuns = func() (bool, error) { return etcdRuns(h.Root) }
+			h.file(ca, "ca")
+			has := "" // the folder that the container has, if it is no longer that of the host
+			if replaced {
+				h.file("/former/ca.crt", "ca")
+				has = "/former"
+			}
+			ends := h.startsEtcd("--trusted-ca-file="+filepath.Join(h.Root, ca), has)
+			if !replaced {
+				h.remove(ca)
+			}
+			h.remove(state.EtcdDataDir + "/member")
+			h.looks(9 * time.Second)
+			if told := h.told(); h.sealed(etcdPod) || len(told) == 0 || told[len(told)-1].Command != "sudo holdfast backup now" {
+				t.Errorf("the last one with the data is ended: %+v", told)
+			}
+			ends()
+			if h.looks(every); !h.sealed(etcdPod) {
+				t.Error("it ended, and starts from nothing")
+			}
+		})
+	}
+}
+
+// startsEtcd starts a process of that name, which reads its input until it is ended. In place of the folder
+// of etcd's authority it has the folder has, empty for that of the host.
+func (h *three) startsEtcd(flag, has string) (end func()) {
+	h.t.Helper()
+	script, pki := "echo; read it", filepath.Join(h.Root, state.EtcdPKIDir)
+	if has != "" {
+		script = `mount --bind "$2" "$3" && ` + script
+	}
+	cmd := exec.CommandContext(h.t.Context(), "sh", "-c", script, "name", flag, filepath.Join(h.Root, has), pki)
+	cmd.Args[0] = "etcd"
+	if has != "" {
+		if os.Geteuid() != 0 {
+			h.t.Skip("NOT TESTED: mounts need root")
+		}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
+	}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		h.t.Skipf("NOT TESTED: %v", err)
+	}
+	end = func() { _ = in.Close(); _ = cmd.Wait() }
+	if _, err := out.Read(make([]byte, 1)); err != nil {
+		end()
+		h.t.Skipf("NOT TESTED: no mount: %v", err)
+	}
+	return end
 }
 
 func TestDataOfEtcdThatVanishWhileAHostRunsAreToldAndEtcdDoesNotStartFromNothing(t *testing.T) {
