@@ -102,7 +102,7 @@ func New(have, file *config.InstallConfig, hosts, to map[string][]netip.Addr) (P
 	if still := p.still(); len(still) > 0 {
 		return Plan{}, Refused(still...)
 	}
-	if bad := slices.Concat(p.From.check(string(From)), p.To.check(string(To)), p.alike()); len(bad) > 0 {
+	if bad := slices.Concat(p.From.check(string(From)), p.To.check(string(To)), p.alike(), p.contested()); len(bad) > 0 {
 		return Plan{}, Refused(bad...)
 	}
 	return p, nil

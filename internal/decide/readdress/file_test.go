@@ -76,6 +76,17 @@ func TestAFileThatASiteCannotFollowIsRefused(t *testing.T) {
 			}, to: is,
 			want: []string{"platform.baremetal.hosts[0].bmc.username", "platform.baremetal.hosts[0].bootMACAddress", "only addresses change with a move"},
 		},
+		"virtual IPs stay, and their network becomes a part of itself": {
+			site: func(c *config.InstallConfig) { c.Networking.MachineNetwork[0].CIDR = "10.98.0.0/16" },
+			file: func(c *config.InstallConfig) {
+				c.ControlPlane.Fencing.Credentials[1].Address = "https://10.66.0.2/redfish/v1/Systems/1"
+			},
+			to:   map[string][]netip.Addr{"cp-1": {addr("10.98.0.111")}, "cp-2": {addr("10.98.0.12")}}, // and cp-2 stays
+			want: []string{"to.apiVIPs[0]: 10.98.0.5 is a virtual IP now, too, in 10.98.0.0/16, and at the new place in 10.98.0.0/24", "to.ingressVIPs[0]: 10.98.0.6", "the same network (networking.machineNetwork)", "to.hosts[cp-2]: is what cp-2 has now"},
+		},
+		"virtual IPs stay, in the same network": {
+			file: func(*config.InstallConfig) {}, to: map[string][]netip.Addr{"cp-1": {addr("10.98.0.111")}, "cp-2": {addr("10.98.0.112")}},
+		},
 		"a host has the old address of another one": {file: moved, to: with("cp-2", "10.98.0.11"), want: []string{"to.hosts[cp-2]: 10.98.0.11 is the old address of cp-1"}},
 	} {
 		site, file := two(), two()

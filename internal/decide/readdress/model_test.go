@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/decide/nodeaddress"
 	"github.com/holdfast/holdfast/internal/decide/readdress"
+	"github.com/holdfast/holdfast/internal/decide/vrrp"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -164,10 +165,32 @@ func (m model) hears(t *testing.T) {
 		other := names[1-i]
 		listed := []state.Node{{Name: other, Addresses: p.Place(m.hosts[1-i].node).Hosts[other]}}
 		found := readdress.Nodes(p, m.facts(i).Journal, names[i], listed)[0]
-		if at := p.Place(m.hosts[1-i].is).Hosts[other][0]; !slices.Contains(slices.Concat(found.Addresses, found.Also), at) {
-			t.Fatalf("%+v: %s does not look for %s at %s, but at %v and %v", m, names[i], other, at, found.Addresses, found.Also)
+		at := p.Place(m.hosts[1-i].is).Hosts[other][0]
+		instances := m.holds(p, i, found)
+		if len(instances) != 2 {
+			t.Fatalf("%+v: %s holds %v", m, names[i], instances)
+		}
+		for _, in := range instances {
+			if !slices.Contains(in.Peers, at) {
+				t.Fatalf("%+v: for %s %s does not look for %s at %s, but at %v", m, in.VIP, names[i], other, at, in.Peers)
+			}
 		}
 	}
+}
+
+// holds returns what a host takes part in where somebody has put it, beside the other one.
+func (m model) holds(p readdress.Plan, i int, other state.Node) []vrrp.Instance {
+	nets, _ := p.From.Networks()
+	vips, _ := p.From.VIPs()
+	own, plane := p.Place(m.hosts[i].is).Hosts[names[i]], map[string]string{state.LabelControlPlane: ""}
+	other.Labels = plane
+	return vrrp.Instances(state.NetworkView{
+		Settings: state.NetworkSettings{Cluster: "shop", ManagedVIPs: true, ControlPlanes: 2, APIVIPs: vips[:1], IngressVIPs: vips[1:], MachineNetworks: nets},
+		Role:     state.RoleMaster, Stage: state.StageInstalled,
+		Host:      state.HostFacts{NodeName: names[i], Interface: "eth0", Addresses: own},
+		Addresses: []state.HostAddress{{Interface: "eth0", Index: 2, Prefix: netip.PrefixFrom(own[0], nets[0].Bits()), Usable: true}},
+		Nodes:     state.Known([]state.Node{{Name: names[i], Labels: plane, Addresses: own}, other}),
+	}).Instances
 }
 
 // rests lets both hosts work until nothing changes any more.

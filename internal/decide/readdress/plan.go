@@ -109,7 +109,7 @@ func (p Plan) Check() []config.Difference {
 	for _, s := range []Side{From, To} {
 		out = append(out, p.Place(s).check(string(s))...)
 	}
-	return append(out, p.alike()...)
+	return slices.Concat(out, p.alike(), p.contested())
 }
 
 func (p Place) check(path string) []config.Difference {
@@ -203,6 +203,40 @@ func (p Plan) alike() []config.Difference {
 		}
 	}
 	return c.found
+}
+
+// contested names the virtual IPs that two hosts would hold: those of both places, in networks that are not
+// equal. A host takes for a peer who is in the virtual IP's network as it has that network itself, so one that
+// has moved and one that has not would not hear each other. A lone host has no peer.
+func (p Plan) contested() []config.Difference {
+	c := checker{path: string(To)}
+	was, _ := p.From.Networks() // check says what cannot be read
+	is, _ := p.To.Networks()
+	kept := parsed(slices.Concat(p.From.APIVIPs, p.From.IngressVIPs))
+	for _, list := range []struct {
+		field string
+		texts []string
+	}{{"apiVIPs", p.To.APIVIPs}, {"ingressVIPs", p.To.IngressVIPs}} {
+		for i, text := range list.texts {
+			a, err := netip.ParseAddr(text)
+			if err != nil || !slices.Contains(kept, a) || len(p.From.Hosts) < 2 {
+				continue
+			}
+			if from, to := holding(was, a), holding(is, a); from.IsValid() && to.IsValid() && from != to {
+				c.say(fmt.Sprintf("%s[%d]", list.field, i), fmt.Sprintf("%s is a virtual IP now, too, in %s, and at the new place in %s: a host that has moved and one that has not would not hear each other, and both hold it. "+
+					"Take another virtual IP there, or the same network (networking.machineNetwork)", a, from, to))
+			}
+		}
+	}
+	return c.found
+}
+
+// holding returns the network that has an address, invalid for none. Machine networks do not overlap.
+func holding(nets []netip.Prefix, a netip.Addr) netip.Prefix {
+	if i := slices.IndexFunc(nets, func(n netip.Prefix) bool { return n.Contains(a) }); i >= 0 {
+		return nets[i].Masked()
+	}
+	return netip.Prefix{}
 }
 
 // stays reports whether a host has, as far as the plan says, the same addresses at both places.

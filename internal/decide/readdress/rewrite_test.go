@@ -120,7 +120,8 @@ func TestAPeerHasBothAddressesWhereThePlacesShareANetwork(t *testing.T) {
 	back := moved.Begun(readdress.From, []netip.Addr{addr("10.98.0.11")}).Written("b2").Arrived()
 	wider := plan()
 	wider.To.MachineNetworks = append(wider.To.MachineNetworks, "10.98.0.0/24")
-	narrower := shares()
+	narrower := shares() // with other virtual IPs: the same ones are refused (contested)
+	narrower.To.APIVIPs, narrower.To.IngressVIPs = []string{"10.98.0.7"}, []string{"10.98.0.8"}
 	narrower.From.MachineNetworks, narrower.From.Hosts["cp-2"] = []string{"10.98.0.0/16"}, []netip.Addr{addr("10.98.7.12")}
 	shipped := shares() // a host gets what was a virtual IP, which any host may hold until then
 	shipped.To.Hosts["cp-2"], shipped.To.IngressVIPs = []netip.Addr{addr("10.98.0.6")}, []string{"10.98.0.7"}
@@ -130,24 +131,27 @@ func TestAPeerHasBothAddressesWhereThePlacesShareANetwork(t *testing.T) {
 		listed     string // the address of cp-2
 		want, also string
 	}{
-		"announced":                               {shares(), announced, "10.98.0.12", "10.98.0.12", "10.98.0.112"},
-		"announced, and the peer has moved":       {shares(), announced, "10.98.0.112", "10.98.0.112", "10.98.0.12"},
-		"moved":                                   {shares(), moved, "10.98.0.12", "10.98.0.12", "10.98.0.112"},
-		"moved, and the API knows it":             {shares(), moved, "10.98.0.112", "10.98.0.112", "10.98.0.12"},
-		"moved, and the peer was replaced there":  {shares(), moved, "10.98.0.113", "10.98.0.113", ""},
-		"the new address was a virtual IP":        {shipped, announced, "10.98.0.12", "10.98.0.12", ""},
-		"carried back":                            {shares(), back, "10.98.0.112", "10.98.0.112", "10.98.0.12"},
-		"over, until the plan goes":               {shares(), moved.Ended(), "10.98.0.112", "10.98.0.112", "10.98.0.12"},
-		"the former network is one of the new":    {wider, moved, "10.98.0.12", "10.98.0.12", "10.77.0.12"},
-		"that one, seen from the former place":    {wider, announced, "10.98.0.12", "10.98.0.12", "10.77.0.12"},
-		"the new network is a part of the former": {narrower, moved, "10.98.7.12", "10.98.0.112", "10.98.7.12"},
-		"that one, seen from the former place ":   {narrower, announced, "10.98.7.12", "10.98.7.12", "10.98.0.112"},
+		"announced":                              {shares(), announced, "10.98.0.12", "10.98.0.12", "10.98.0.112"},
+		"announced, and the peer has moved":      {shares(), announced, "10.98.0.112", "10.98.0.112", "10.98.0.12"},
+		"moved":                                  {shares(), moved, "10.98.0.12", "10.98.0.12", "10.98.0.112"},
+		"moved, and the API knows it":            {shares(), moved, "10.98.0.112", "10.98.0.112", "10.98.0.12"},
+		"moved, and the peer was replaced there": {shares(), moved, "10.98.0.113", "10.98.0.113", ""},
+		"the new address was a virtual IP":       {shipped, announced, "10.98.0.12", "10.98.0.12", ""},
+		"carried back":                           {shares(), back, "10.98.0.112", "10.98.0.112", "10.98.0.12"},
+		"over, until the plan goes":              {shares(), moved.Ended(), "10.98.0.112", "10.98.0.112", "10.98.0.12"},
+		"the former network is one of the new":   {wider, moved, "10.98.0.12", "10.98.0.12", "10.77.0.12"},
+		"that one, seen from the former place":   {wider, announced, "10.98.0.12", "10.98.0.12", "10.77.0.12"},
+		"the new network is a part of the former, and has other virtual IPs": {narrower, moved, "10.98.7.12", "10.98.0.112", "10.98.7.12"},
+		"that one, seen from the former place ":                              {narrower, announced, "10.98.7.12", "10.98.7.12", "10.98.0.112"},
 	} {
 		listed := []state.Node{
 			{Name: "cp-1", Addresses: []netip.Addr{addr("10.98.0.11")}},
 			{Name: "cp-2", Addresses: []netip.Addr{addr(c.listed), addr("fd98::12")}},
 		}
 		var also []netip.Addr
+		if bad := c.plan.Check(); len(bad) > 0 {
+			t.Errorf("%s: nobody may announce that: %v", sentence, bad)
+		}
 		if c.also != "" {
 			also = []netip.Addr{addr(c.also)}
 		}
@@ -157,6 +161,39 @@ func TestAPeerHasBothAddressesWhereThePlacesShareANetwork(t *testing.T) {
 		}
 		if len(got[0].Also) > 0 {
 			t.Errorf("%s: this host is looked for at %v by itself", sentence, got[0].Also)
+		}
+	}
+}
+
+// TestAVirtualIPThatStaysNeedsTheSameNetworkAtBothPlaces: hosts with prefixes of another length take each
+// other for no peer, whatever addresses they know.
+func TestAVirtualIPThatStaysNeedsTheSameNetworkAtBothPlaces(t *testing.T) {
+	for sentence, c := range map[string]struct {
+		from, to string
+		change   func(*readdress.Plan)
+		want     []string // the paths
+	}{
+		"the same network":                    {from: "10.98.0.0/24", to: "10.98.0.0/24"},
+		"the same one, written otherwise":     {from: "10.98.0.0/24", to: "10.98.0.7/24"},
+		"a part of the former":                {from: "10.98.0.0/16", to: "10.98.0.0/24", want: []string{"to.apiVIPs[0]", "to.ingressVIPs[0]"}},
+		"a wider one":                         {from: "10.98.0.0/24", to: "10.98.0.0/16", want: []string{"to.apiVIPs[0]", "to.ingressVIPs[0]"}},
+		"the one for the API becomes another": {from: "10.98.0.0/24", to: "10.98.0.0/16", change: func(p *readdress.Plan) { p.To.APIVIPs[0] = "10.98.0.7" }, want: []string{"to.ingressVIPs[0]"}},
+		"what was that of the ingress becomes that of the API": {from: "10.98.0.0/24", to: "10.98.0.0/16", change: func(p *readdress.Plan) {
+			p.To.APIVIPs[0], p.To.IngressVIPs[0] = "10.98.0.6", "10.98.0.7"
+		}, want: []string{"to.apiVIPs[0]"}},
+		"a lone host": {from: "10.98.0.0/24", to: "10.98.0.0/16", change: func(p *readdress.Plan) { delete(p.From.Hosts, "cp-2"); delete(p.To.Hosts, "cp-2") }},
+	} {
+		p := shares()
+		p.From.MachineNetworks, p.To.MachineNetworks = []string{c.from}, []string{c.to}
+		if c.change != nil {
+			c.change(&p)
+		}
+		var got []string
+		for _, d := range p.Check() {
+			got = append(got, d.Path)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", sentence, p.Check(), c.want)
 		}
 	}
 }
