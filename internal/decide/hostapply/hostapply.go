@@ -404,11 +404,12 @@ func (w *way) act() Step {
 }
 
 // boot boots the host if it is empty and the cluster carries on without it. Until
-// then the wish may be taken back. The way back needs nobody else, so it does not
+// then the wish may be taken back, by another one: none at all is that of a Node that was made or restored
+// in the middle of the way, and the operator gives its wish anew. The way back needs nobody else, so it does not
 // wait for pods: the host was not ready, and they did not run well there.
 func (w *way) boot() Step {
 	switch {
-	case !w.j.Back && !w.j.Booted && w.f.Desired.Known && w.f.Desired.Value != w.j.Target:
+	case !w.j.Back && !w.j.Booted && w.f.Desired.Known && w.f.Desired.Value != "" && w.f.Desired.Value != w.j.Target:
 		return w.back(takenBack)
 	case w.f.ByHand != "":
 		return w.waits(rollout.WaitsForBoot, "needs a reboot: "+w.f.ByHand)
@@ -475,7 +476,7 @@ func (w *way) settle(also string) Step {
 		return rest(Journal{Good: w.j.Target})
 	}
 	why := withoutBack(w.j.Why)
-	again := also == "" && why == takenBack && w.f.Desired.Known && w.f.Desired.Value == w.j.Good
+	again := also == "" && why == takenBack && w.f.Desired.Known && (w.f.Desired.Value == w.j.Good || w.f.Desired.Value == "")
 	if again || also == takenBack {
 		return rest(Journal{Good: w.j.Good, Unfinished: w.unsure()}) // nothing failed
 	}

@@ -201,6 +201,7 @@ func broken(j hostapply.Journal, f hostapply.Facts, s hostapply.Step) []string {
 	case n.Back:
 		rule(n.Phase == hostapply.Writing && s.Do == hostapply.Write && s.Config == j.Good && n.Why != "", "who goes back writes the old one first, and knows why")
 		rule(f.Failed != "" || j.Phase != hostapply.Acting, "it goes back for a reason")
+		rule(j.Phase != hostapply.Booting || booted || desired != "", "a Node without a wish takes none back")
 		rule(!ready || j.Phase != hostapply.Checking, "a host that is ready does not go back")
 	}
 	rule(n.Target == "" || n.Booted == booted && n.Boot == f.Boot, "each boot is noticed")

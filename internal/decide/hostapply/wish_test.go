@@ -76,3 +76,30 @@ func TestWhatAHostAtRestDoesWithAWish(t *testing.T) {
 		}
 	}
 }
+
+// TestANodeWithoutAWishTakesNoConfigurationBack: a restore of etcd in place takes the wish away, and the
+// operator gives it anew. A sound configuration does not count as one that failed.
+func TestANodeWithoutAWishTakesNoConfigurationBack(t *testing.T) {
+	boots := hostapply.Journal{Good: "old", Target: "new", Phase: hostapply.Booting, Boot: "1", Reboots: true}
+	back := boots
+	back.Phase, back.Back, back.Why = hostapply.Checking, true, "another configuration is wanted before its reboot"
+	for what, j := range map[string]hostapply.Journal{"it waits for its boot": boots, "it was on its way back": back} {
+		f := hostapply.Facts{Now: noon, Boot: "1", Uptime: time.Hour, Desired: state.Known(""), Drains: true, Reboots: true, Ready: state.Known(true), Quiet: true, MayBoot: state.Known(false)}
+		for look := range 12 {
+			if look == 3 {
+				f.Desired, f.Drained, f.MayBoot = state.Known("new"), true, state.Known(true)
+			}
+			s := hostapply.Next(j, f)
+			if s.Report.State == rollout.Degraded || s.Journal.Failed != "" {
+				t.Fatalf("%s, look %d: %+v", what, look, s)
+			}
+			j, f.Did = s.Journal, s.Do
+			if s.Do == hostapply.Reboot {
+				f.Boot, f.Did = "2", hostapply.Nothing
+			}
+		}
+		if want := (hostapply.Journal{Good: "new"}); j != want {
+			t.Errorf("%s: it ends with %+v", what, j)
+		}
+	}
+}
