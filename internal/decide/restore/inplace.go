@@ -39,6 +39,7 @@ func oldOfNodes() []string {
 		rollout.CurrentConfig, rollout.DesiredConfig, rollout.GivenAt, rollout.StateOf, rollout.ReasonOf, rollout.StageAt,
 		drain.Desired, drain.Applied, drain.Began, drain.Waits, drain.Had,
 		state.AnnotationThirdPlane, state.AnnotationTwoPlanes,
+		state.AnnotationRenewal, // a host that renews nothing does not say so, and every rotation would wait for it
 	})
 }
 

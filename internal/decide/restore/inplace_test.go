@@ -52,7 +52,7 @@ func TestNothingBeginsAtANodeThatIsRestoredInPlace(t *testing.T) {
 		rollout.RebootWanted: "2026-11-01T00:00:00Z", rollout.RebootGiven: "x", rollout.RebootFrom: "x", rollout.PatchWanted: "2026-11-02T00:00:00Z",
 		drain.Wanted: "2026-11-03T00:00:00Z", drain.Desired: drain.Before("rendered-x"), rollout.DesiredConfig: "rendered-x", rollout.RebootRequired: "yes",
 		annotation.TurnOf: "{}", annotation.FetchOf: "{}", annotation.PartOf: "{}", state.AnnotationThirdPlane: "p", state.AnnotationTwoPlanes: "p",
-		outofservice.Annotation: "cp-2 2026-11-01T00:00:00Z",
+		outofservice.Annotation: "cp-2 2026-11-01T00:00:00Z", state.AnnotationRenewal: `{"since":"2026-11-01T00:00:00Z"}`,
 	} {
 		n.Annotations[key] = value
 	}

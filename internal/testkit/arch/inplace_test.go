@@ -29,7 +29,6 @@ var inPlace = map[string]string{
 	"holdfast.io/attempt":                 notOfNode,
 	"holdfast.io/authorities":             saysHost,
 	"holdfast.io/backup":                  saysHost,
-	"holdfast.io/certificate-renewal":     saysHost,
 	"holdfast.io/copied-digest":           notOfNode,
 	"holdfast.io/copied-version":          notOfNode,
 	"holdfast.io/copy-of":                 notOfNode,
