@@ -60,7 +60,7 @@ func (h Host) installed(r Record) bool {
 	if h.Journal.Upgrade == r.Upgrade {
 		return h.Journal.To == r.From && r.From != ""
 	}
-	return h.Journal.Step.AtRest() && state.Is(h.Running, r.To)
+	return h.Journal.Step.AtRest() && state.Is(h.Running, r.To) && !h.open(r.From, r.To)
 }
 
 // fetchOld waits until such hosts, among those that are next, have the old release.

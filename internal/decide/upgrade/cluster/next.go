@@ -70,6 +70,11 @@ func decide(table []rule, s Site) Step {
 
 // idle offers a release, and begins once somebody wants it.
 func (s Site) idle() Step {
+	open := s.Open()
+	if open.Started && s.Wish.Start && s.Wish.Release == open.To {
+		step, _ := s.write(open, "the upgrade is taken up where its hosts are")
+		return step
+	}
 	if s.Offers() != "" {
 		why := "the release that is offered lies on all hosts"
 		if missing := s.Unfetched(); missing != nil {
@@ -78,6 +83,8 @@ func (s Site) idle() Step {
 		return Step{Phase: Offered, Do: Rest, Why: why}
 	}
 	switch {
+	case open.Started && !s.wants():
+		return Step{Phase: Idle, Do: Rest, Why: "the hosts have not closed their way back, and no record says why. Take the upgrade up: holdfast upgrade start " + open.To}
 	case !s.wants():
 		return Step{Phase: Idle, Do: Rest, Why: "the site runs its release"}
 	case !s.Wish.Start:

@@ -160,6 +160,11 @@ func situations() []struct {
 		{"the operator says nothing", made(func(s *site) *site { return s })},
 		{"the cluster has no ClusterVersion", made(func(s *site) *site { s.version = nil; return s })},
 		{"agents of an earlier Holdfast", made(func(s *site) *site { s.hosts = nil; return s })},
+		{"etcd was restored during a soak", made(func(s *site) *site {
+			s.underWay(4).record = nil
+			s.version.Spec.DesiredUpdate, s.version.Status.History[0].State = nil, configv1.CompletedUpdate
+			return s.said(cluster.Step{Phase: cluster.Idle, Why: "the hosts have not closed their way back, and no record says why. Take the upgrade up: holdfast upgrade start " + r2})
+		})},
 		{"it is wanted, and has not begun", made(func(s *site) *site { return s.wants(r2) })},
 		{"hosts fetch what is offered", made(func(s *site) *site {
 			s.version.Annotations[annotation.OfferOf] = r2

@@ -97,10 +97,11 @@ func (u Upgrade) Start(s Start) (Change, error) {
 		return Change{}, refuse("an upgrade from %s is under way; the way back to it is: holdfast upgrade rollback", u.Name(digest))
 	}
 	again := digest == u.Wish.Release
-	if digest == u.Running && !r.Started && (again || u.Wish.Release == "") {
+	open := u.site().Open()
+	if digest == u.Running && !r.Started && (again || u.Wish.Release == "") && !open.Started {
 		return Change{Nothing: "the site runs " + u.Name(digest) + " already"}, nil
 	}
-	if digest == u.Running && !r.Started {
+	if digest == u.Running && !r.Started && (!open.Started || u.asked()) {
 		return u.Rollback()
 	}
 	if plan := u.Plan.Value; plan != "" && !r.Started {
@@ -133,11 +134,19 @@ func (u Upgrade) planStart(c *Change, s Start, digest string) {
 	if u.Record.Returning {
 		c.What = fmt.Sprintf("the site goes on to %s after all", u.Name(digest))
 	}
-	c.Turns = u.plan(cluster.Record{Upgrade: "plan", From: u.Running, To: digest, Started: true})
-	if len(u.Hosts) > 1 {
+	open := u.site().Open()
+	takesUp := open.Started && digest == open.To
+	if takesUp {
+		c.What = fmt.Sprintf("the upgrade from %s to %s is taken up where the hosts are: its parts, its soak and its commit follow", u.Name(open.From), u.Name(digest))
+	} else {
+		c.Turns = u.plan(cluster.Record{Upgrade: "plan", From: u.Running, To: digest, Started: true})
+	}
+	if len(u.Hosts) > 1 && !takesUp {
 		c.Notes = append(c.Notes, "whoever leads etcd when its turn comes is the last of the control planes")
 	}
-	if soak := soakOf(s, u); soak == annotation.SoakOff {
+	if open.NoWayBack && takesUp {
+		c.Notes = append(c.Notes, "the way back is closed: a host knows of the commit")
+	} else if soak := soakOf(s, u); soak == annotation.SoakOff {
 		c.Notes = append(c.Notes, "the way back stays open until a person types: holdfast upgrade commit")
 	} else {
 		c.Notes = append(c.Notes, "the way back stays open until the site was seen healthy for "+soak+", or a person commits")
@@ -148,6 +157,9 @@ func (u Upgrade) planStart(c *Change, s Start, digest string) {
 	}
 	for _, o := range s.Overrides {
 		c.Notes = append(c.Notes, fmt.Sprintf("%s skips the gate %s: %s", o.By, o.Gate, o.Reason))
+	}
+	if takesUp { // the gates of a beginning are not asked
+		return
 	}
 	u.Overrides = s.Overrides
 	if why := u.backupFirst(digest); why != "" {
@@ -295,6 +307,8 @@ func (u Upgrade) Rollback() (Change, error) {
 	case !r.Started && u.Wish.Release != "" && u.Wish.Release != u.Running && u.Running != "":
 		// Nothing has begun yet: the wish is taken back.
 		return Change{Image: u.image(u.Running), Annotations: map[string]*string{}, What: "the wish for " + u.Name(u.Wish.Release) + " is taken back; no host was touched"}, nil
+	case !r.Started && u.site().Open().Started:
+		return Change{}, refuse("the record of the upgrade is gone: take the upgrade up, and then go back: holdfast upgrade start %s", u.Running)
 	case !r.Started:
 		return Change{}, refuse("no upgrade is under way, so there is no way back to take")
 	}

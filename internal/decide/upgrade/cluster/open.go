@@ -1,0 +1,41 @@
+package cluster
+
+import (
+	"github.com/holdfast/holdfast/internal/decide/upgrade/parachute"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// Open returns the record with which an upgrade is taken up whose own record is gone: all hosts run its
+// release at rest, and the way back of one is open. It is the zero value if there is none. Etcd that was
+// restored from before the commit is such a site. Nothing else would ever close the way back, and the
+// hosts would stay at the former functional level. The soak begins anew. It is another upgrade by its
+// name, so that no wish for a commit of then counts for it.
+func (s Site) Open() Record {
+	if s.Record.Started || s.Running == "" {
+		return Record{}
+	}
+	var of parachute.Journal
+	for _, h := range Order(s.Hosts) {
+		j := h.Journal
+		if !j.Step.AtRest() || !state.Is(h.Running, s.Running) {
+			return Record{}
+		}
+		if of.From == "" && j.From != s.Running && h.open(j.From, s.Running) {
+			of = j
+		}
+	}
+	if of.From == "" {
+		return Record{}
+	}
+	r := Record{Upgrade: s.Wish.Upgrade, From: of.From, To: of.To, Planes: s.counted(), Started: true}
+	for _, h := range s.Hosts { // what one host has closed nobody opens
+		r.NoWayBack = r.NoWayBack || h.Journal.Closed && h.Journal.Upgrade == of.Upgrade && h.Journal.To == of.To
+	}
+	return r
+}
+
+// open reports whether a host came from one release to another, and its way back is open.
+func (h Host) open(from, to string) bool {
+	j := h.Journal
+	return j.Step == parachute.Accepted && !j.Closed && from != "" && j.From == from && j.To == to
+}

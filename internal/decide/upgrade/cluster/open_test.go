@@ -1,0 +1,125 @@
+package cluster
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/decide/upgrade/parachute"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// lostRecord is a site all of whose hosts run R2 with their way back open, and whose record is gone.
+func lostRecord(wish Wish) Site {
+	s := aSite(5)
+	for i := range s.Hosts {
+		s.Hosts[i].Journal.From, s.Hosts[i].Journal.To = "R1", "R2"
+	}
+	s.Record, s.Running, s.Wish = Record{}, "R2", wish
+	return s
+}
+
+// TestAnUpgradeWhoseRecordIsGoneIsTakenUpByOneWord: etcd was restored from before its commit. Without it
+// nothing would ever close the way back of the hosts.
+func TestAnUpgradeWhoseRecordIsGoneIsTakenUpByOneWord(t *testing.T) {
+	start := Wish{Release: "R2", Upgrade: "u7", Start: true}
+	if step := Next(lostRecord(Wish{Upgrade: "u6"})); step.Do != Rest || step.Record.Started || !strings.Contains(step.Why, "holdfast upgrade start R2") {
+		t.Errorf("nobody wants anything: %+v", step)
+	}
+	for what, c := range map[string]struct {
+		change func(*Site)
+		taken  bool
+		closed bool
+	}{
+		"in the soak":                {func(*Site) {}, true, false},
+		"in the middle of a commit":  {func(s *Site) { s.Hosts[0].Journal.Closed = true }, true, true},
+		"after the commit":           {func(s *Site) { shut(s) }, false, false},
+		"a release is offered":       {func(s *Site) { s.Wish.Offer = "R3" }, true, false},
+		"a host was installed later": {func(s *Site) { s.Hosts[4].Journal = parachute.Journal{} }, true, false},
+		"one closed another upgrade": {func(s *Site) {
+			s.Hosts[0].Journal = parachute.Journal{Upgrade: "u0", From: "R0", To: "R2", Step: parachute.Accepted, Closed: true}
+		}, true, false},
+		"a host is at work":          {func(s *Site) { s.Hosts[4].Journal.Step = parachute.Proving }, false, false},
+		"a host runs the old one":    {func(s *Site) { s.Hosts[4].Running = state.Known("R1") }, false, false},
+		"nobody knows what one runs": {func(s *Site) { s.Hosts[4].Running = state.Fact[string]{} }, false, false},
+		"hosts went back to it": {func(s *Site) {
+			back := parachute.Journal{From: "R2", To: "R3", Step: parachute.Returned}
+			s.Hosts[0].Journal = back
+			shut(s)
+		}, false, false},
+	} {
+		s := lostRecord(start)
+		c.change(&s)
+		step := Next(s)
+		want := Record{}
+		if c.taken {
+			want = Record{Upgrade: "u7", From: "R1", To: "R2", Planes: 2, Started: true, NoWayBack: c.closed}
+		}
+		if got := step.Record; got.Started != c.taken || got.Upgrade != want.Upgrade || got.From != want.From || got.To != want.To || got.Planes != want.Planes || got.NoWayBack != want.NoWayBack || len(got.Turns) > 0 {
+			t.Errorf("%s: %+v", what, step)
+		}
+	}
+}
+
+func shut(s *Site) {
+	for i := range s.Hosts {
+		s.Hosts[i].Journal.Closed = true
+	}
+}
+
+// TestAnUpgradeThatWasTakenUpEnds: no host has a turn again, the parts follow, the soak begins anew, and
+// hosts close their way back. Until then the site may go back.
+func TestAnUpgradeThatWasTakenUpEnds(t *testing.T) {
+	s := lostRecord(Wish{Release: "R2", Upgrade: "u7", Start: true})
+	var phases []Phase
+	for range 3 * int(soakTime/time.Minute) {
+		step := Next(s)
+		if len(phases) == 0 || phases[len(phases)-1] != step.Phase {
+			phases = append(phases, step.Phase)
+		}
+		if len(step.Record.Turns) > 0 || step.Do == Pause {
+			t.Fatalf("%+v", step)
+		}
+		s.Record, s.Now = step.Record, s.Now.Add(time.Minute)
+		switch {
+		case step.Do == Bring:
+			for i := range s.Parts {
+				if s.Parts[i].Name == step.Part {
+					s.Parts[i].Release = state.Known(step.Release)
+				}
+			}
+		case step.Do == Raise:
+			for i := range s.Hosts {
+				if slices.Contains(step.Hosts, s.Hosts[i].Name) {
+					s.Hosts[i].Servers, s.Hosts[i].Raised, s.Hosts[i].Journal.Closed = state.Known(true), state.Known(true), true
+				}
+			}
+		}
+		if !s.Record.Started {
+			break
+		}
+	}
+	if want := []Phase{Parts, Proving, Committing, Idle}; !slices.Equal(phases, want) || s.Record.Started || Next(s).Do != Rest {
+		t.Errorf("it goes through %v and ends with %+v", phases, s.Record)
+	}
+	back := lostRecord(s.Wish)
+	back.Record = Next(back).Record
+	back.Wish = Wish{Release: "R1", Upgrade: "u8", Start: true}
+	step := Next(back)
+	if !step.Record.Returning || step.Refused != "" {
+		t.Errorf("an administrator goes back: %+v", step)
+	}
+	for range 3 {
+		back.Record = step.Record
+		step = Next(back)
+	}
+	turns := step.Record.Turns
+	if len(turns) != 1 || back.TurnOf("w-1").Wish != parachute.Stay {
+		t.Fatalf("they go back one by one: %+v", step)
+	}
+	back.Record = step.Record
+	if turn := back.TurnOf(turns[0]); turn.Wish != parachute.GoBack {
+		t.Errorf("a host goes back by its own journal: %+v", turn)
+	}
+}
