@@ -31,6 +31,21 @@ func TestThePageOfARestoreInPlaceRestoresWhatWasPrepared(t *testing.T) {
 			t.Errorf("%q is not the file that was prepared, %s", file[0], typed[3])
 		}
 	}
+	// A file that is there is refused, and what is told is to outlive that: no pipe hides the exit code.
+	remove, prepare, read := "rm -f "+typed[3], typed[0]+" > ", " && cat "
+	for _, words := range []string{remove, prepare, read} {
+		at := strings.Index(page, words)
+		if at < 0 {
+			t.Fatalf("the page lacks %q behind the words before it", words)
+		}
+		page = page[at:]
+	}
+	page = string(text)
+	for _, part := range []string{"configmap holdfast-release", "holdfast-agent bring --part\"", "$bring objects && $bring operator", "$bring kube-proxy", "holdfast upgrade start"} {
+		if !strings.Contains(page, part) {
+			t.Errorf("the page does not say %q", part)
+		}
+	}
 	if n := strings.Count(page, "etcdutl snapshot restore"); n != 1 {
 		t.Errorf("etcd is restored %d times", n)
 	}
