@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/decide/joining"
 	restoring "github.com/holdfast/holdfast/internal/decide/restore"
 	"github.com/holdfast/holdfast/internal/install/restore"
 	"github.com/holdfast/holdfast/internal/model/etcdpod"
@@ -35,7 +36,8 @@ func (r *run) takeBackup(ctx context.Context) error {
 	report, err := restore.Run(ctx, restore.Options{
 		Snapshot: path, SHA256: r.Site.Restore.SHA256, DataDir: filepath.Join(r.root, state.EtcdDataDir),
 		Name: r.facts.NodeName, PeerURL: etcdpod.PeerURL(r.facts.Addresses[0]), Token: r.Site.Restore.Token, Log: r.Log,
-		Bump: restoring.Bump(r.Site.Restore.Revision, r.Now()),
+		Bump: restoring.Bump(r.Site.Restore.Revision, r.Now()), Now: r.Now(),
+		ControlPlanes: append(joining.Of(r.Site.Config).Named, r.facts.NodeName),
 	})
 	if err != nil {
 		return err

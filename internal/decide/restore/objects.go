@@ -1,12 +1,18 @@
 package restore
 
 import (
+	"maps"
 	"slices"
+	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/holdfast/holdfast/internal/model/retired"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // Annotations of objects that a restore changed. Each holds the former value, so that a
@@ -39,6 +45,13 @@ type Found struct {
 	Webhooks []string `json:"webhooks,omitempty"`
 	// Wishes are those of people that a restore in place took away: whoever still wants one wishes it anew.
 	Wishes []string `json:"wishes,omitempty"`
+	// Retired are hosts that were taken out of the cluster, and stay out.
+	Retired []string `json:"retired,omitempty"`
+	// GivenAgain are names of such hosts that control planes of the restored site have.
+	GivenAgain []string `json:"givenAgain,omitempty"`
+	// Administrators are bindings of further administrators whose kubeconfigs had not ended at
+	// the restore. A person may have deleted one after the backup.
+	Administrators []string `json:"administrators,omitempty"`
 }
 
 // Node describes a node of the backup.
@@ -119,6 +132,38 @@ func (f *Found) Mutating(c *admissionv1.MutatingWebhookConfiguration) {
 			return
 		}
 	}
+}
+
+// TakenOut removes from the list of hosts that were taken out those that are not out any more,
+// and reports whether it changed. These are the names that were given again before the backup, and
+// those of control planes of the restored site: the first of them registers itself before
+// anybody could close its entry. An entry that cannot be read stays: its name is out.
+func (f *Found) TakenOut(list *corev1.ConfigMap, controlPlanes []string) (changed bool) {
+	known, _ := retired.Read(list.Data)
+	for _, host := range slices.Sorted(maps.Keys(list.Data)) {
+		entry, readable := known.Of(host)
+		closed, given := readable && !entry.Open(), slices.Contains(controlPlanes, host)
+		switch {
+		case given && !closed:
+			f.GivenAgain = append(f.GivenAgain, host)
+		case !closed:
+			f.Retired = append(f.Retired, host)
+		}
+		if closed || given {
+			delete(list.Data, host)
+			changed = true
+		}
+	}
+	return changed
+}
+
+// Administrator notes a binding of a further administrator, unless its kubeconfig has ended. One
+// that does not say when it ends is noted.
+func (f *Found) Administrator(b *rbacv1.ClusterRoleBinding, now time.Time) {
+	if ends, err := time.Parse(time.RFC3339, b.Annotations[state.AnnotationExpires]); err == nil && now.After(ends) {
+		return
+	}
+	f.Administrators = append(f.Administrators, b.Name)
 }
 
 func strict(p *admissionv1.FailurePolicyType) bool { return p == nil || *p == admissionv1.Fail }

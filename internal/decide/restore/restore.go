@@ -10,6 +10,8 @@ package restore
 import (
 	"slices"
 	"strings"
+
+	"github.com/holdfast/holdfast/internal/model/site"
 )
 
 // Root begins every key of the API server in etcd.
@@ -83,6 +85,8 @@ var rules = []Rule{
 	{Name: "pacemaker", Key: "etcd.openshift.io/pacemakerclusters/", Fate: Drop, InPlace: Keep, Why: "it tells of a cluster that is gone"},
 	{Name: Infrastructure, Key: "config.openshift.io/infrastructures/", Fate: Drop, InPlace: Look, Why: "the installation makes it from the install configuration"},
 	{Name: "operators", Key: "config.openshift.io/clusteroperators/", Fate: Drop, InPlace: Keep, Why: "the operator writes them"},
+	{Name: "retired-guard", Key: "validatingadmissionpolicies/holdfast-retired-hosts", Fate: Look, InPlace: Keep, Why: "it keeps hosts out that were taken out, from the first moment on; it gets the names of the list"},
+	{Name: "retired-guard-binding", Key: "validatingadmissionpolicybindings/holdfast-retired-hosts", Fate: Keep, InPlace: Keep, Why: "the guard acts by it"},
 	{Name: "guards", Key: "validatingadmissionpolicies/holdfast-", Starts: true, Fate: Drop, InPlace: Keep, Why: "the installation makes them, and they would guard the topology of before"},
 	{Name: "guard-bindings", Key: "validatingadmissionpolicybindings/holdfast-", Starts: true, Fate: Drop, InPlace: Keep, Why: "the installation makes them, and they would guard the topology of before"},
 	{Name: "fencing", Key: "secrets/openshift-etcd/fencing-credentials-", Starts: true, Fate: Drop, InPlace: Keep, Why: "the accounts of BMCs come from the install configuration"},
@@ -97,7 +101,8 @@ var rules = []Rule{
 	{Name: "incidents", Key: "configmaps/kube-system/holdfast-incidents-", Starts: true, Fate: Drop, InPlace: Keep, Why: "it tells of hosts that are gone, and an incident that was open would never end"},
 	{Name: "upgrade", Key: "configmaps/kube-system/holdfast-upgrade", Fate: Drop, InPlace: Drop, Why: "no upgrade goes on by itself"},
 	{Name: "keys", Key: "configmaps/kube-system/holdfast-encryption", Fate: Drop, InPlace: Keep, Why: "the installation writes which keys there are"},
-	{Name: "retired", Key: "configmaps/kube-system/holdfast-retired", Fate: Drop, InPlace: Keep, Why: "it lists hosts of another life, and new hosts may have the same names"},
+	{Name: "retired", Key: "configmaps/kube-system/holdfast-retired", Fate: Look, InPlace: Keep, Why: "the certificate of a host that was taken out opens this life, too; the control planes of today are not out, and a name that was given again is forgotten"},
+	{Name: "administrators", Key: "clusterrolebindings/" + site.AdministratorBinding, Starts: true, Fate: Look, InPlace: Look, Why: "a person may have deleted it after the backup, and the kubeconfig has its rights again"},
 	{Name: "cluster-info", Key: "configmaps/kube-public/cluster-info", Fate: Drop, InPlace: Keep, Why: "kubeadm writes it; its signatures are of tokens that are gone"},
 }
 

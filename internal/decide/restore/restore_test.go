@@ -2,17 +2,22 @@ package restore_test
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/holdfast/holdfast/internal/decide/restore"
+	"github.com/holdfast/holdfast/internal/model/retired"
+	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/testkit/golden"
 )
 
@@ -52,6 +57,11 @@ func TestWhatARestoreLeavesOut(t *testing.T) {
 		"configmaps/kube-system/bootstrap":                                 restore.Drop,
 		"configmaps/kube-system/bootstrapper":                              restore.Keep,
 		"validatingadmissionpolicies/holdfast-topology":                    restore.Drop,
+		"validatingadmissionpolicies/holdfast-retired-hosts":               restore.Look,
+		"validatingadmissionpolicybindings/holdfast-retired-hosts":         restore.Keep,
+		"configmaps/kube-system/holdfast-retired":                          restore.Look,
+		"clusterrolebindings/holdfast-administrator-alice-1a2b3c4d":        restore.Look,
+		"clusterrolebindings/holdfast-administrators":                      restore.Keep,
 		"validatingadmissionpolicies/their-own":                            restore.Keep,
 		"config.openshift.io/infrastructures/cluster":                      restore.Drop,
 		"config.openshift.io/clusterversions/version":                      restore.Look,
@@ -102,6 +112,59 @@ func TestAPersonIsToldWhatNothingMakesAgain(t *testing.T) {
 	}
 	if want := []string{"shop/alone"}; !slices.Equal(f.LonePods, want) {
 		t.Errorf("told of %v, want %v", f.LonePods, want)
+	}
+}
+
+// TestWhoWasTakenOutStaysOut: a certificate that was stolen is as good in the restored site.
+func TestWhoWasTakenOutStaysOut(t *testing.T) {
+	entry := func(name string, again time.Time) string {
+		text, err := retired.Host{Name: name, When: time.Unix(1, 0), Again: again}.Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	again := time.Unix(2, 0)
+	for what, c := range map[string]struct {
+		list, stays         map[string]string
+		retired, givenAgain []string
+	}{
+		"nobody":                            {},
+		"a stolen worker":                   {list: map[string]string{"w-3": entry("w-3", time.Time{})}, stays: map[string]string{"w-3": entry("w-3", time.Time{})}, retired: []string{"w-3"}},
+		"one whose name was given again":    {list: map[string]string{"w-3": entry("w-3", again)}},
+		"one that nobody can read":          {list: map[string]string{"w-3": "{"}, stays: map[string]string{"w-3": "{"}, retired: []string{"w-3"}},
+		"a control plane's name of today":   {list: map[string]string{"cp-2": entry("cp-2", time.Time{})}, givenAgain: []string{"cp-2"}},
+		"the same, and nobody can read it":  {list: map[string]string{"cp-2": "{"}, givenAgain: []string{"cp-2"}},
+		"a control plane's name of earlier": {list: map[string]string{"cp-2": entry("cp-2", again)}},
+		"several": {
+			list:    map[string]string{"w-3": entry("w-3", time.Time{}), "w-4": entry("w-4", again), "cp-1": entry("cp-1", time.Time{}), "cp-9": entry("cp-9", time.Time{})},
+			stays:   map[string]string{"w-3": entry("w-3", time.Time{}), "cp-9": entry("cp-9", time.Time{})},
+			retired: []string{"cp-9", "w-3"}, givenAgain: []string{"cp-1"},
+		},
+	} {
+		var f restore.Found
+		m := &corev1.ConfigMap{Data: maps.Clone(c.list)}
+		changed := f.TakenOut(m, []string{"cp-1", "cp-2"})
+		if !maps.Equal(m.Data, c.stays) || changed == maps.Equal(c.list, c.stays) {
+			t.Errorf("%s: %v stays, changed %t", what, m.Data, changed)
+		}
+		if !slices.Equal(f.Retired, c.retired) || !slices.Equal(f.GivenAgain, c.givenAgain) {
+			t.Errorf("%s: told of %v and %v", what, f.Retired, f.GivenAgain)
+		}
+	}
+}
+
+// TestBindingsOfAdministratorsAreTold: a person may have deleted one after the backup.
+func TestBindingsOfAdministratorsAreTold(t *testing.T) {
+	now := time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)
+	var f restore.Found
+	for _, b := range []struct{ name, expires string }{
+		{"lasts", now.Add(time.Hour).Format(time.RFC3339)}, {"ended", now.Add(-time.Hour).Format(time.RFC3339)}, {"of-an-earlier-build", ""}, {"by-hand", "some day"},
+	} {
+		f.Administrator(&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: b.name, Annotations: map[string]string{state.AnnotationExpires: b.expires}}}, now)
+	}
+	if want := []string{"lasts", "of-an-earlier-build", "by-hand"}; !slices.Equal(f.Administrators, want) {
+		t.Errorf("told of %v, want %v", f.Administrators, want)
 	}
 }
 

@@ -76,7 +76,7 @@ func (p Preparation) change(ctx context.Context, data, file string) (report Repo
 	if err := e.Disarm(ctx); err != nil {
 		return report, err
 	}
-	if report, err = scrub(ctx, e, p.Now); err != nil {
+	if report, err = scrub(ctx, e, Options{Now: p.Now}, p.Now); err != nil {
 		return report, err
 	}
 	if err := errors.Join(e.Compact(ctx), e.Defragment(ctx)); err != nil {

@@ -48,7 +48,11 @@ type Options struct {
 	// Bump is added to the revision of the snapshot, so that clients that remember a former
 	// revision read everything again (decide/restore.Bump).
 	Bump int64
-	Log  io.Writer
+	// ControlPlanes are the names that control planes of this life have, as far as they are known:
+	// none of them is out, whatever happened to a host of that name before.
+	ControlPlanes []string
+	Now           time.Time
+	Log           io.Writer
 }
 
 // Report describes what a restore did.
@@ -179,7 +183,7 @@ func (w work) scrub(ctx context.Context) (report Report, err error) {
 	if err := e.Disarm(ctx); err != nil {
 		return report, err
 	}
-	if report, err = scrub(ctx, e, time.Time{}); err != nil {
+	if report, err = scrub(ctx, e, w.Options, time.Time{}); err != nil {
 		return report, err
 	}
 	if err := e.Compact(ctx); err != nil {

@@ -9,20 +9,28 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/holdfast/holdfast/internal/adapter/etcd"
 	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/decide/joining"
 	"github.com/holdfast/holdfast/internal/decide/restore"
+	"github.com/holdfast/holdfast/internal/model/retired"
+	"github.com/holdfast/holdfast/internal/model/site"
+	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/render/guards"
 	"github.com/holdfast/holdfast/internal/testkit/builttest"
 	"github.com/holdfast/holdfast/internal/testkit/golden"
 )
@@ -89,18 +97,43 @@ func backup(t testing.TB) (path, sum string) {
 			PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimDelete,
 			PersistentVolumeSource:        corev1.PersistentVolumeSource{Local: &corev1.LocalVolumeSource{Path: "/data"}},
 		}}, "PersistentVolume", "v1"),
-		"config.openshift.io/clusterversions/version": []byte(`{"kind":"ClusterVersion","spec":{"clusterID":"x","desiredUpdate":{"image":"y"}}}`),
-		"secrets/shop/password":                       []byte("k8s:enc:aescbc:v1:1:not to be read"),
-		"secrets/kube-system/holdfast-join-key":       []byte("k8s:enc:aescbc:v1:1:of another life"),
-		"secrets/openshift-etcd/pacemaker-auth":       []byte("k8s:enc:aescbc:v1:1:of another life"),
-		"masterleases/192.0.2.11":                     []byte("x"),
-		"leases/shop/their-leader":                    []byte("x"),
-		"leases/kube-system/kube-scheduler":           []byte("x"),
-		"jobs/openshift-etcd/setup-cp-1":              []byte("x"),
+		"configmaps/kube-system/holdfast-retired": stored(t, &corev1.ConfigMap{Data: takenOut(t)}, "ConfigMap", "v1"),
+		"validatingadmissionpolicies/holdfast-retired-hosts": stored(t,
+			guards.RetiredHosts(takenOut(t)).Policy, "ValidatingAdmissionPolicy", "admissionregistration.k8s.io/v1"),
+		"validatingadmissionpolicybindings/holdfast-retired-hosts":  []byte("x"),
+		"clusterrolebindings/holdfast-administrator-alice-1a2b3c4d": stored(t, administrator("alice", restoredAt.Add(time.Hour)), "ClusterRoleBinding", "rbac.authorization.k8s.io/v1"),
+		"clusterrolebindings/holdfast-administrator-bob-1a2b3c4d":   stored(t, administrator("bob", restoredAt.Add(-time.Hour)), "ClusterRoleBinding", "rbac.authorization.k8s.io/v1"),
+		"config.openshift.io/clusterversions/version":               []byte(`{"kind":"ClusterVersion","spec":{"clusterID":"x","desiredUpdate":{"image":"y"}}}`),
+		"secrets/shop/password":                                     []byte("k8s:enc:aescbc:v1:1:not to be read"),
+		"secrets/kube-system/holdfast-join-key":                     []byte("k8s:enc:aescbc:v1:1:of another life"),
+		"secrets/openshift-etcd/pacemaker-auth":                     []byte("k8s:enc:aescbc:v1:1:of another life"),
+		"masterleases/192.0.2.11":                                   []byte("x"),
+		"leases/shop/their-leader":                                  []byte("x"),
+		"leases/kube-system/kube-scheduler":                         []byte("x"),
+		"jobs/openshift-etcd/setup-cp-1":                            []byte("x"),
 	} {
 		must(t, s.Put(t.Context(), restore.Root+key, value))
 	}
 	return snapshotOf(t, s, filepath.Join(dir, "etcd"))
+}
+
+// takenOut is the list of hosts that somebody took out, one of which has its place again.
+func takenOut(t testing.TB) map[string]string {
+	t.Helper()
+	out := map[string]string{"w-9": "{"}
+	for _, h := range []retired.Host{{Name: "worker-3"}, {Name: "worker-4", Again: restoredAt.Add(-time.Hour)}, {Name: "till-2", ControlPlane: true}} {
+		h.When = restoredAt.Add(-2 * time.Hour)
+		text, err := h.Marshal()
+		must(t, err)
+		out[h.Name] = text
+	}
+	return out
+}
+
+func administrator(name string, ends time.Time) *rbacv1.ClusterRoleBinding {
+	return &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{
+		Name: site.AdministratorBinding + name + "-1a2b3c4d", Annotations: map[string]string{state.AnnotationExpires: ends.Format(time.RFC3339)},
+	}}
 }
 
 // snapshotOf ends an etcd over dir/data and makes a snapshot of it. Nothing else writes to it: its data
@@ -128,6 +161,7 @@ func TestARestoredEtcdHasAllThatOutlivesItsHosts(t *testing.T) {
 	o := Options{
 		Snapshot: path, SHA256: sum, DataDir: filepath.Join(t.TempDir(), "etcd"),
 		Name: "till-1", PeerURL: "https://198.51.100.7:2380", Token: "another-life", Log: io.Discard, Bump: restore.Bump(1, restoredAt),
+		ControlPlanes: []string{"till-2", "till-1"}, Now: restoredAt,
 	}
 	report, err := Run(t.Context(), o)
 	must(t, err)
@@ -167,6 +201,41 @@ func TestARestoredEtcdHasAllThatOutlivesItsHosts(t *testing.T) {
 	must(t, err)
 	if j, ok := job.(*batchv1.Job); !ok || !*j.Spec.Suspend || j.Annotations[restore.SuspendedOf] != "false" || *j.Spec.Completions != 3 || j.Status.Succeeded != 1 {
 		t.Errorf("a Job that had not ended at the backup starts a second time: %+v", job)
+	}
+	whoIsOut(t, keys)
+}
+
+// whoIsOut checks what a restored site does about hosts that were taken out before the backup, whose
+// certificates are as good as before.
+func whoIsOut(t *testing.T, keys map[string]string) {
+	t.Helper()
+	object, err := decode([]byte(keys[restore.Root+"configmaps/kube-system/holdfast-retired"]))
+	must(t, err)
+	m, ok := object.(*corev1.ConfigMap)
+	if !ok {
+		t.Fatalf("the list is %T", object)
+	}
+	list, err := retired.Read(m.Data)
+	if err == nil {
+		t.Error("the entry that cannot be read is gone")
+	}
+	for name, refusal := range map[string]string{"worker-3": "was taken out of the cluster", "worker-4": "", "worker-5": ""} {
+		ended := joining.Expired{Node: name, Issued: restoredAt.AddDate(-1, 0, 0), Ended: restoredAt.Add(-time.Hour)}
+		nodes := []state.Node{{Name: name, Created: ended.Issued}}
+		verdict, err := joining.Renew(joining.Site{ControlPlanes: 2, Named: []string{"till-1", "till-2"}}, ended, nodes, list, ended.Ended, restoredAt)
+		if refusal == "" && (err != nil || verdict.Action != joining.Approve) || refusal != "" && (err == nil || !strings.Contains(err.Error(), refusal)) {
+			t.Errorf("a certificate of %s: %+v, %v", name, verdict, err)
+		}
+	}
+	object, err = decode([]byte(keys[restore.Root+"validatingadmissionpolicies/holdfast-retired-hosts"]))
+	must(t, err)
+	guard, ok := object.(*admissionv1.ValidatingAdmissionPolicy)
+	if !ok {
+		t.Fatalf("the guard is %T", object)
+	}
+	want := guards.RetiredHosts(m.Data).Policy.Spec
+	if !reflect.DeepEqual(guard.Spec.Validations, want.Validations) || !reflect.DeepEqual(guard.Spec.Variables, want.Variables) {
+		t.Errorf("until the operator runs, these are out: %+v, want %+v", guard.Spec.Variables, want.Variables)
 	}
 }
 

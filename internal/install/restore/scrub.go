@@ -10,18 +10,20 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 
 	"github.com/holdfast/holdfast/internal/adapter/etcd"
 	"github.com/holdfast/holdfast/internal/decide/restore"
+	"github.com/holdfast/holdfast/internal/render/guards"
 )
 
 // scrub goes through all keys once, and leaves out or changes those that decide/restore names. inPlace is
 // when a restore in place is prepared, zero for that of a new life.
-func scrub(ctx context.Context, e *etcd.Alone, inPlace time.Time) (Report, error) {
-	s := scrubber{etcd: e, inPlace: inPlace, report: Report{Dropped: map[string]int{}, Changed: map[string]int{}}}
+func scrub(ctx context.Context, e *etcd.Alone, o Options, inPlace time.Time) (Report, error) {
+	s := scrubber{etcd: e, options: o, inPlace: inPlace, report: Report{Dropped: map[string]int{}, Changed: map[string]int{}}}
 	_, err := e.Each(ctx, restore.Root, func(key string, value []byte) error { return s.key(ctx, key, value) })
 	if err != nil {
 		return s.report, err
@@ -34,8 +36,12 @@ const maxRun = 1000
 
 type scrubber struct {
 	etcd    *etcd.Alone
+	options Options
 	inPlace time.Time
 	report  Report
+	// out is the list of hosts that were taken out, as it is kept. Its key comes before that of
+	// the guard.
+	out map[string]string
 	// first and last are those of the run keys, one after the other, that are left out and not yet
 	// deleted. What fills an etcd, mostly Events, is many thousands of them, and each deletion waits
 	// for the disk.
@@ -136,6 +142,17 @@ func (s *scrubber) look(value []byte) (restore.Fate, []byte, error) {
 		s.report.Validating(o)
 	case *admissionv1.MutatingWebhookConfiguration:
 		s.report.Mutating(o)
+	case *rbacv1.ClusterRoleBinding:
+		s.report.Administrator(o, s.options.Now)
+	case *corev1.ConfigMap:
+		changed = s.report.TakenOut(o, s.options.ControlPlanes)
+		if s.out = o.Data; len(o.Data) == 0 {
+			return restore.Drop, nil, nil
+		}
+	case *admissionv1.ValidatingAdmissionPolicy:
+		// A host that was taken out comes back as soon as an API server serves, long before the
+		// operator, which keeps this guard.
+		o.Spec, changed = guards.RetiredHosts(s.out).Policy.Spec, true
 	default:
 		return "", nil, fmt.Errorf("%T is not what belongs there", object)
 	}
@@ -163,7 +180,7 @@ func lookAtCustom(value []byte) (restore.Fate, []byte, error) {
 // store them.
 var kinds = func() *runtime.Scheme {
 	s := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, batchv1.AddToScheme, admissionv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, batchv1.AddToScheme, admissionv1.AddToScheme, rbacv1.AddToScheme} {
 		if err := add(s); err != nil {
 			panic(err) // only if a kind is registered twice, which every test would show
 		}

@@ -35,7 +35,7 @@ var ofRestore = map[string]restore.Fate{
 	"configmaps/kube-system/holdfast-encryption":             restore.Drop,
 	"configmaps/kube-system/holdfast-incidents-":             restore.Drop,
 	"configmaps/kube-system/holdfast-replace":                restore.Drop,
-	"configmaps/kube-system/holdfast-retired":                restore.Drop,
+	"configmaps/kube-system/holdfast-retired":                restore.Look, // who was taken out stays out
 	"configmaps/kube-system/holdfast-upgrade":                restore.Drop,
 	"configmaps/openshift-etcd/external-etcd-pod":            restore.Drop,
 	"secrets/kube-system/bootstrap-token-":                   restore.Drop,
