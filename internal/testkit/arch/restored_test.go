@@ -83,7 +83,7 @@ func TestARestoreDecidesOnEachObjectOfRunTime(t *testing.T) {
 	found := map[string]bool{}
 	for _, p := range listPackages(t) {
 		rel := strings.TrimPrefix(p.ImportPath, module)
-		if within(rel, "internal/render") || within(rel, "internal/lab") || within(rel, "internal/testkit") {
+		if within(rel, "internal/render") || within(rel, "internal/lab") || within(rel, "internal/testkit") || within(rel, "test") {
 			continue
 		}
 		for _, file := range p.GoFiles {
