@@ -42,8 +42,10 @@ func TestADropInChangesNoWordOfItsUnit(t *testing.T) {
 			config string
 			spec   *spec
 		}{
-			{"rendered-worker-2", dropin("[Service]\nNice=2\n").file("/etc/motd", "second\n")}, {"rendered-worker-3", new(spec).file("/etc/motd", "third\n")},
-			{"rendered-worker-1", dropin("[Service]\nNice=1\n")}, {"", nil},
+			{"rendered-worker-2", dropin("[Service]\nNice=2\n").file("/etc/motd", "second\n")},
+			{"rendered-worker-3", new(spec).file("/etc/motd", "third\n")},
+			{"rendered-worker-1", dropin("[Service]\nNice=1\n")},
+			{"", nil},
 		} {
 			m.has(t, next.config, next.spec)
 			if err := m.write(t); err != nil || m.enabled["kubelet.service"] != c.later {

@@ -48,14 +48,12 @@ func TestNothingBeginsAtANodeThatIsRestoredInPlace(t *testing.T) {
 		etcdspace.WantedOf: "2026-11-01T00:00:00Z", state.AnnotationVIPs: "{}", "example.com/shelf": "left",
 	}
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "cp-1", Annotations: maps.Clone(stay)}}
-	for key, value := range map[string]string{
+	maps.Copy(n.Annotations, map[string]string{
 		rollout.RebootWanted: "2026-11-01T00:00:00Z", rollout.RebootGiven: "x", rollout.RebootFrom: "x", rollout.PatchWanted: "2026-11-02T00:00:00Z",
 		drain.Wanted: "2026-11-03T00:00:00Z", drain.Desired: drain.Before("rendered-x"), rollout.DesiredConfig: "rendered-x", rollout.RebootRequired: "yes",
 		annotation.TurnOf: "{}", annotation.FetchOf: "{}", annotation.PartOf: "{}", state.AnnotationThirdPlane: "p", state.AnnotationTwoPlanes: "p",
 		outofservice.Annotation: "cp-2 2026-11-01T00:00:00Z", state.AnnotationRenewal: `{"since":"2026-11-01T00:00:00Z"}`,
-	} {
-		n.Annotations[key] = value
-	}
+	})
 	n.Spec.Taints = []corev1.Taint{{Key: outofservice.Key, Effect: corev1.TaintEffectNoExecute}, {Key: "till", Effect: corev1.TaintEffectNoSchedule}}
 	var f restore.Found
 	if !f.NodeInPlace(n) || !maps.Equal(n.Annotations, stay) || len(n.Spec.Taints) != 1 || n.Spec.Taints[0].Key != "till" {

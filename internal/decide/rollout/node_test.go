@@ -42,8 +42,11 @@ func TestWhatANodeSaysIsRead(t *testing.T) {
 		trouble string
 		pressed bool
 	}{
-		{corev1.NodeDiskPressure, "its disk is full", false}, {corev1.NodeNetworkUnavailable, "it has no network", false},
-		{corev1.NodeMemoryPressure, "it is short of memory", true}, {corev1.NodePIDPressure, "it is short of process ids", true}, {"site.example/Odd", "", false},
+		{corev1.NodeDiskPressure, "its disk is full", false},
+		{corev1.NodeNetworkUnavailable, "it has no network", false},
+		{corev1.NodeMemoryPressure, "it is short of memory", true},
+		{corev1.NodePIDPressure, "it is short of process ids", true},
+		{"site.example/Odd", "", false},
 	} {
 		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown}, {Type: c.kind, Status: corev1.ConditionTrue}}
 		n.Annotations = map[string]string{rollout.GivenAt: "yesterday"}

@@ -36,7 +36,7 @@ func TestAnEtcdThatIsSealedIsToldThatItIsTheOnlyMemberOfAClusterThatExists(t *te
 		if strings.Count(string(out), "--initial-cluster=")+strings.Count(string(out), "--initial-cluster-state=") != 2 || !Sealed(out) {
 			t.Errorf("%s:\n%s", name, out)
 		}
-		for _, line := range strings.Split(was, "\n") {
+		for line := range strings.SplitSeq(was, "\n") {
 			if !strings.Contains(line, "--initial-cluster") && !slices.Contains(lines, line) {
 				t.Errorf("%s: it lost %q", name, line)
 			}

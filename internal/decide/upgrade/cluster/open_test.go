@@ -82,19 +82,20 @@ func TestAnUpgradeThatWasTakenUpEnds(t *testing.T) {
 			t.Fatalf("%+v", step)
 		}
 		s.Record, s.Now = step.Record, s.Now.Add(time.Minute)
-		switch {
-		case step.Do == Bring:
+		switch step.Do {
+		case Bring:
 			for i := range s.Parts {
 				if s.Parts[i].Name == step.Part {
 					s.Parts[i].Release = state.Known(step.Release)
 				}
 			}
-		case step.Do == Raise:
+		case Raise:
 			for i := range s.Hosts {
 				if slices.Contains(step.Hosts, s.Hosts[i].Name) {
 					s.Hosts[i].Servers, s.Hosts[i].Raised, s.Hosts[i].Journal.Closed = state.Known(true), state.Known(true), true
 				}
 			}
+		case Rest, Write, Fetch, Await, Pause:
 		}
 		if !s.Record.Started {
 			break
