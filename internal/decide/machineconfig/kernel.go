@@ -19,11 +19,13 @@ var ofTheBootLoader = []string{"BOOT_IMAGE", "init", "initrd", "rdinit", "root",
 var ofTheRoot = regexp.MustCompile(`^rd\.(luks|lvm|md|dm|multipath|iscsi|fcoe|nvmf|nbd|zfcp|dasd)([._]|$)|^luks(\.|$)|^(netroot|nfsroot)$`)
 
 func (d *decoder) kernelArgument(field, text string) {
-	name, _, _ := strings.Cut(text, "=")
+	name, value, _ := strings.Cut(text, "=")
 	switch {
 	case !argument.MatchString(text):
 		d.fault(field, "%q is not NAME or NAME=VALUE without spaces, quotes and signs of a shell", text)
 	case slices.Contains(ofTheBootLoader, name) || ofTheRoot.MatchString(name):
 		d.fault(field, "%s leads to the system that runs, and the boot loader sets it; remove it", name)
+	case masksOurs(name, value):
+		d.fault(field, "%s is Holdfast's, and no host is without it; remove its mask", value)
 	}
 }

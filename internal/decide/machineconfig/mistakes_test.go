@@ -53,7 +53,7 @@ func TestEachThingThatCannotBeAppliedIsRefusedWithItsField(t *testing.T) {
 	cases := []string{
 		`{osImageURL: "x", baseOSExtensionsContainerImage: "y", fips: true, kernelType: realtime, extensions: [usbguard]}`,
 		`{kernelType: default}`,
-		`{kernelArguments: ["a b", "quiet", "x=\"y\"", "x=$(id)", "", "root=/dev/sda", "init=/bin/sh", "nosmt", "hugepagesz=1G", "crashkernel=512M@64M", "rd.driver.blacklist=nouveau"]}`,
+		`{kernelArguments: ["a b", "quiet", "x=\"y\"", "x=$(id)", "", "root=/dev/sda", "init=/bin/sh", "nosmt", "hugepagesz=1G", "crashkernel=512M@64M", "rd.driver.blacklist=nouveau", "systemd.mask=holdfast-agent.service"]}`,
 		`{config: {}}`,
 		`{config: {ignition: {version: 2.2.0}}}`,
 		`{config: {ignition: {version: 3.9.0}}}`,
@@ -71,6 +71,7 @@ func TestEachThingThatCannotBeAppliedIsRefusedWithItsField(t *testing.T) {
 		in(`storage: {files: [{path: /etc/a, contents: {source: "data:,"}}, {path: /etc/a/b, contents: {source: "data:,"}}]}`),
 		at(`/etc/../root/x`), at(`/proc/sys/x`), at(`/root/x`), at(`/usr/bin/x`), at(`/boot/x`), at(`/run/x`), at(`/etcetera/x`), at(`/etc`), at(`/opt/site/x`), at(`/usr/local/bin/probe`),
 		at(`/etc/kubernetes/manifests/x.yaml`), at(`/etc/kubernetes`), at(`/etc/hostname`), at(`/etc/shadow`), at(`/etc/default/grub.d/x.cfg`), at(`/etc/systemd/system/x.service`),
+		at(`/etc/systemd/system.control/holdfast-agent.service.d/50-site.conf`), at(`/etc/systemd/system.control/x.service`),
 		at(`/etc/holdfast/firewall`), at(`/etc/holdfast/x`), at(`/etc/profile.d/holdfast.sh`), at(`/usr/local/bin/kubelet`), at(`/var/lib/etcd/x`), at(`/var/lib/site/x`),
 		unit(`name: ../x.service, contents: "[Service]"`),
 		unit(`name: x.service, mask: true, contents: "[Service]"`),
@@ -114,6 +115,7 @@ func TestTheUnitsOfTheWayBackAreNoMachineConfigs(t *testing.T) {
 	}
 	for _, unit := range []string{
 		host.AgentUnit, host.ConfigureUnit, host.LeaveUnit, host.LifeUnit, host.ParachuteUnit, host.ParachuteTimer, host.SwitchUnit, "holdfast-.service", "holdfast-.timer",
+		"service", "timer", // their drop-ins would be those of all units of the type
 	} {
 		if dropin(unit) == "" {
 			t.Errorf("%s takes a drop-in", unit)
@@ -122,6 +124,23 @@ func TestTheUnitsOfTheWayBackAreNoMachineConfigs(t *testing.T) {
 	for _, unit := range []string{host.KubeletUnit, host.ContainerdUnit, host.PatchUnit} {
 		if why := dropin(unit); why != "" {
 			t.Errorf("%s takes no drop-in: %s", unit, why)
+		}
+	}
+	file := func(path string) string {
+		return mistakes(t, spec(t, `{config: {ignition: {version: 3.5.0}, storage: {files: [{path: "`+path+`", contents: {source: "data:,"}}]}}}`))
+	}
+	for _, folder := range []string{
+		"/etc/systemd/system", "/etc/systemd/system.attached", "/etc/systemd/system.control", "/run/systemd/system", "/usr/lib/systemd/system", "/usr/local/lib/systemd/system",
+	} {
+		for _, name := range []string{host.AgentUnit, host.AgentUnit + ".d/50-site.conf", host.ParachuteTimer + ".d/50-site.conf", "holdfast-.service.d/50-site.conf", "service.d/50-site.conf", "timer.d/50-site.conf"} {
+			if file(folder+"/"+name) == "" {
+				t.Errorf("%s/%s is accepted", folder, name)
+			}
+		}
+	}
+	for _, path := range []string{"/usr/local/lib/systemd/system/site.service", "/etc/systemd/system.control/site.service.d/50-site.conf", "/etc/systemd/system.attached/kubelet.service.d/50-site.conf", "/opt/site/service.d/a.conf"} {
+		if why := file(path); why != "" {
+			t.Errorf("%s is refused: %s", path, why)
 		}
 	}
 }

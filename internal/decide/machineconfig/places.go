@@ -92,6 +92,8 @@ func (d *decoder) place(field, p string) {
 		d.fault(field, "%s belongs to %s", p, owners[i].who)
 	case strings.Contains(path.Base(p), marked):
 		d.fault(field, "%s belongs to Holdfast, whose files have its name in theirs; choose another name", p)
+	case ofTheWayBack(p):
+		d.fault(field, "%s is read by systemd for units of Holdfast, and a host that cannot have its configuration goes back by them; choose another place", p)
 	case ofTheRelease(p):
 		d.fault(field, "%s belongs to the release", p)
 	}

@@ -132,16 +132,17 @@ func TestWhatCarriesAHostIsNoMachineConfigs(t *testing.T) {
 	for _, a := range []string{
 		"BOOT_IMAGE=/vmlinuz", "init=/bin/sh", "initrd=/a", "rdinit=/a", "root=/dev/sda", "rootflags=ro", "rootfstype=xfs", "systemd.unit=rescue.target", "root",
 		"rd.lvm.lv=vg/other", "rd.luks.uuid=luks-1", "rd.luks=0", "luks.uuid=1", "rd.md.uuid=1", "rd.dm=0", "rd.multipath=0", "rd.iscsi.initiator=a", "rd.zfcp=1", "rd.zfcp_ports=1", "rd.nvmf.hostnqn=a", "netroot=nbd:a", "nfsroot=a:/b",
+		"systemd.mask=holdfast-agent.service", "systemd.mask=holdfast-parachute.timer", "systemd.mask=holdfast-configure", "systemd.mask=kubelet.service", "systemd.mask=kubelet",
 	} {
 		var d decoder
 		if d.kernelArgument("spec.kernelArguments.0", a); len(d.mistakes) != 1 {
-			t.Errorf("%s leads to another system, and is accepted", a)
+			t.Errorf("%s leads to another system, or to one without a unit of ours, and is accepted", a)
 		}
 	}
-	for _, a := range []string{"rd.debug", "rd.shell=0", "rd.driver.blacklist=nouveau", "zfcp.allow_lun_scan=0", "nbd.max_part=8", "lvm", "ip=dhcp", "console=ttyS0"} {
+	for _, a := range []string{"rd.debug", "rd.shell=0", "rd.driver.blacklist=nouveau", "zfcp.allow_lun_scan=0", "nbd.max_part=8", "lvm", "ip=dhcp", "console=ttyS0", "systemd.mask=site.service", "systemd.mask"} {
 		var d decoder
 		if d.kernelArgument("spec.kernelArguments.0", a); len(d.mistakes) != 0 {
-			t.Errorf("%s leads to no other system, and is refused: %v", a, d.mistakes)
+			t.Errorf("%s leads to no other system and masks nothing of ours, and is refused: %v", a, d.mistakes)
 		}
 	}
 }

@@ -20,6 +20,31 @@ var unitsOfTheWayBack = []string{
 	"holdfast-parachute.service", "holdfast-parachute.timer", "holdfast-switch.service",
 }
 
+// foldersOfUnits are the folders in which systemd looks for units and drop-ins beside /etc/systemd/system, and
+// where files may be. A site may have units of its own there.
+var foldersOfUnits = []string{"/etc/systemd/system.attached/", "/etc/systemd/system.control/", "/usr/local/lib/systemd/system/"}
+
+// dropinsOfAll are the folders of drop-ins that systemd reads for all units of a type, and so for ours.
+var dropinsOfAll = []string{"service.d", "timer.d"}
+
+// ofTheWayBack reports whether systemd reads a file for units of ours.
+func ofTheWayBack(p string) bool {
+	for _, folder := range foldersOfUnits {
+		if below, ok := strings.CutPrefix(p, folder); ok {
+			return slices.ContainsFunc(strings.Split(below, "/"), func(name string) bool {
+				return strings.HasPrefix(name, marked) || slices.Contains(dropinsOfAll, name)
+			})
+		}
+	}
+	return false
+}
+
+// masksOurs reports whether a kernel argument masks a unit of ours. systemd takes a name without a suffix for
+// that of a service.
+func masksOurs(name, unit string) bool {
+	return name == "systemd.mask" && (Ours(unit) || Ours(unit+".service"))
+}
+
 // agentSettings are what a drop-in of the agent may set, by section: nothing of it keeps the agent from starting,
 // from finding the programs that it runs, or from processor, memory and files.
 var agentSettings = map[string][]string{
