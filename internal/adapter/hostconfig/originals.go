@@ -27,6 +27,9 @@ type originals struct {
 	// they are enabled: what somebody does about them stays until their files go. Former releases
 	// did not write that: what they recorded is put back once.
 	Resting map[string]bool `json:"restingUnits,omitempty"`
+	// Rested has the word that a resting unit had when a configuration began to say it: what somebody did
+	// until then comes back after that, and the first word comes back once the files go.
+	Rested map[string]string `json:"restedUnits,omitempty"`
 	// Arguments are the kernel arguments that the boot loader has of ours, and
 	// Setting those that runs which did not end may have given it.
 	Arguments []string   `json:"kernelArguments,omitempty"`
@@ -51,7 +54,7 @@ const maxOriginal = 16 << 20
 // originals returns what is kept. Units of ours are not among it: a configuration has no say in whether they
 // are enabled, and former releases recorded those that a drop-in named.
 func (s Store) originals() (originals, error) {
-	o := originals{Paths: map[string]original{}, Units: map[string]string{}, Resting: map[string]bool{}}
+	o := originals{Paths: map[string]original{}, Units: map[string]string{}, Resting: map[string]bool{}, Rested: map[string]string{}}
 	err := s.read(OriginalsPath, &o)
 	maps.DeleteFunc(o.Units, func(name, _ string) bool { return machineconfig.Ours(name) })
 	if errors.Is(err, fs.ErrNotExist) {
@@ -154,6 +157,9 @@ func (o originals) record(d plan.Desired, seen plan.Observed) (bool, error) {
 		case said && o.Resting[name]:
 			delete(o.Resting, name)
 			added = true
+			if word := seen.Units[name].Enabled; word != "masked" { // a mask hides what is below
+				o.Rested[name] = word
+			}
 		case !known && !said:
 			o.Resting[name] = true
 		}
@@ -167,7 +173,7 @@ func (o originals) record(d plan.Desired, seen plan.Observed) (bool, error) {
 func (o originals) before(d plan.Desired, seen plan.Observed) []plan.Step {
 	var steps []plan.Step
 	for _, u := range o.released(d) {
-		if on(seen.Units[u].Enabled) && !on(o.Units[u]) {
+		if on(seen.Units[u].Enabled) && !on(o.word(d, u)) {
 			steps = append(steps, plan.Step{ID: "disable:" + u, Action: &plan.Disable{Unit: u}})
 		}
 	}
@@ -197,7 +203,7 @@ func (o originals) restored(d plan.Desired, seen plan.Observed) plan.Observed {
 func (o originals) after(d plan.Desired, seen plan.Observed) []plan.Step {
 	var steps []plan.Step
 	for _, u := range o.released(d) {
-		if on(o.Units[u]) && !on(seen.Units[u].Enabled) && !masked(d, u) {
+		if on(o.word(d, u)) && !on(seen.Units[u].Enabled) && !masked(d, u) {
 			steps = append(steps, plan.Step{ID: "enable:" + u, Action: &plan.Enable{Unit: u}})
 		}
 	}
@@ -215,6 +221,15 @@ func (o originals) released(d plan.Desired) []string {
 		}
 	}
 	return out
+}
+
+// word returns the word that a released unit gets back.
+func (o originals) word(d plan.Desired, name string) string {
+	_, named := says(d)[name]
+	if word, rested := o.Rested[name]; named && rested {
+		return word
+	}
+	return o.Units[name]
 }
 
 func masked(d plan.Desired, name string) bool {
@@ -237,8 +252,10 @@ func (o originals) prune(d plan.Desired) bool {
 		case !named:
 			delete(o.Units, name)
 			delete(o.Resting, name)
+			delete(o.Rested, name)
 			changed = true
 		case !masked(d, name): // a mask keeps a unit from its word
+			delete(o.Rested, name)
 			o.Resting[name], changed = true, true
 		}
 	}

@@ -60,6 +60,7 @@ func TestAUnitGetsItsWordBackOnce(t *testing.T) {
 	const tool, vendor = "tool.service", "old.service" // the second one is enabled without a configuration
 	text := new("[Service]\n[Install]\nWantedBy=multi-user.target\n")
 	said := new(spec).unit(types.Unit{Name: tool, Enabled: new(true), Contents: text}).unit(types.Unit{Name: vendor, Enabled: new(false), Contents: text})
+	contrary := new(spec).unit(types.Unit{Name: tool, Enabled: new(false), Contents: text}).unit(types.Unit{Name: vendor, Enabled: new(true), Contents: text})
 	brought := func(motd string) *spec {
 		return new(spec).file("/etc/motd", motd).unit(types.Unit{Name: tool, Contents: text}).unit(types.Unit{Name: vendor, Contents: text})
 	}
@@ -93,10 +94,15 @@ func TestAUnitGetsItsWordBackOnce(t *testing.T) {
 		for _, next := range []struct {
 			config string
 			spec   *spec
-		}{{"rendered-worker-2", brought("second\n")}, {"rendered-worker-3", brought("third\n")}} {
+			tool   bool
+		}{
+			{"rendered-worker-2", brought("second\n"), true}, {"rendered-worker-3", brought("third\n"), true},
+			{"rendered-worker-1", said, true}, {"rendered-worker-3", brought("third\n"), true}, // the first did not work, say
+			{"rendered-worker-4", contrary, false}, {"rendered-worker-2", brought("second\n"), true},
+		} {
 			m.has(t, next.config, next.spec)
-			if err := m.write(t); err != nil || !m.enabled[tool] || m.enabled[vendor] {
-				t.Fatalf("cut %d, %s: enabled %v, which somebody had set otherwise: %v", cut, next.config, m.enabled, err)
+			if err := m.write(t); err != nil || m.enabled[tool] != next.tool || m.enabled[vendor] == next.tool {
+				t.Fatalf("cut %d, %s: enabled %v, which somebody, or the configuration, had set otherwise: %v", cut, next.config, m.enabled, err)
 			}
 		}
 		m.has(t, "", nil)
@@ -116,6 +122,9 @@ func TestAMaskedUnitGetsItsWordBackWithoutTheMask(t *testing.T) {
 	}{
 		{"rendered-worker-1", types.Unit{Name: "old.service", Enabled: new(false)}, false},
 		{"rendered-worker-2", types.Unit{Name: "old.service", Mask: new(true)}, false},
+		{"rendered-worker-3", types.Unit{Name: "old.service", Contents: new("[Service]\n[Install]\nWantedBy=multi-user.target\n")}, true},
+		{"rendered-worker-2", types.Unit{Name: "old.service", Mask: new(true)}, true},
+		{"rendered-worker-4", types.Unit{Name: "old.service", Enabled: new(true)}, true},
 		{"rendered-worker-3", types.Unit{Name: "old.service", Contents: new("[Service]\n[Install]\nWantedBy=multi-user.target\n")}, true},
 	} {
 		m.has(t, next.config, new(spec).unit(next.unit))
