@@ -55,8 +55,11 @@ func (s Site) TurnOf(host string) parachute.Turn {
 }
 
 // installed reports whether a host was installed with the new release of an upgrade, and did not
-// come to it by that.
+// come to it by that. One that closed its way back came by an upgrade, whichever: it keeps its vetoes.
 func (h Host) installed(r Record) bool {
+	if h.closed(r.From, r.To) {
+		return false
+	}
 	if h.Journal.Upgrade == r.Upgrade {
 		return h.Journal.To == r.From && r.From != ""
 	}

@@ -24,6 +24,7 @@ func TestAHostThatWasInstalledWithTheNewReleaseGoesToTheOldOneAsToAnyOther(t *te
 		"it came by the upgrade":                   {back, Host{Running: state.Known("R2"), Journal: parachute.Journal{Upgrade: "u1", From: "R1", To: "R2", Step: parachute.Accepted}}, plain},
 		"it was installed with it":                 {back, Host{Running: state.Known("R2")}, turned},
 		"it was installed, and came by an earlier": {back, Host{Running: state.Known("R2"), Journal: parachute.Journal{Upgrade: "u0", Step: parachute.Accepted}}, turned},
+		"it closed its way in another upgrade":     {back, Host{Running: state.Known("R2"), Journal: parachute.Journal{Upgrade: "u0", From: "R1", To: "R2", Step: parachute.Accepted, Closed: true}}, plain},
 		"it is on its way to the old one":          {back, Host{Running: state.Known("R1"), Journal: parachute.Journal{Upgrade: "u1", From: "R2", To: "R1", Step: parachute.Proving}}, turned},
 		"nobody knows what it runs":                {back, Host{}, plain},
 		"it runs the old one":                      {back, Host{Running: state.Known("R1")}, plain},

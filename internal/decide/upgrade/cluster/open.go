@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"slices"
+
 	"github.com/holdfast/holdfast/internal/decide/upgrade/parachute"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
@@ -10,6 +12,10 @@ import (
 // restored from before the commit is such a site. Nothing else would ever close the way back, and the
 // hosts would stay at the former functional level. The soak begins anew. It is another upgrade by its
 // name, so that no wish for a commit of then counts for it.
+//
+// A journal without an upgrade's id leads nowhere: a host whose journal was torn, perhaps months after the
+// commit, made it from its releases. Neither does the way on which a host that was installed with the new
+// release went to the old one: others returned from there.
 func (s Site) Open() Record {
 	if s.Record.Started || s.Running == "" {
 		return Record{}
@@ -20,16 +26,16 @@ func (s Site) Open() Record {
 		if !j.Step.AtRest() || !state.Is(h.Running, s.Running) {
 			return Record{}
 		}
-		if of.From == "" && j.From != s.Running && h.open(j.From, s.Running) {
+		if of.From == "" && j.Upgrade != "" && j.From != s.Running && h.open(j.From, s.Running) {
 			of = j
 		}
 	}
-	if of.From == "" {
+	if of.From == "" || slices.ContainsFunc(s.Hosts, func(h Host) bool { return h.returned(s.Running, of.From) }) {
 		return Record{}
 	}
 	r := Record{Upgrade: s.Wish.Upgrade, From: of.From, To: of.To, Planes: s.counted(), Started: true}
 	for _, h := range s.Hosts { // what one host has closed nobody opens
-		r.NoWayBack = r.NoWayBack || h.Journal.Closed && h.Journal.Upgrade == of.Upgrade && h.Journal.To == of.To
+		r.NoWayBack = r.NoWayBack || h.closed(of.From, of.To)
 	}
 	return r
 }
@@ -38,4 +44,14 @@ func (s Site) Open() Record {
 func (h Host) open(from, to string) bool {
 	j := h.Journal
 	return j.Step == parachute.Accepted && !j.Closed && from != "" && j.From == from && j.To == to
+}
+
+// closed reports whether a host has closed its way back from one release to another, in whichever upgrade.
+func (h Host) closed(from, to string) bool {
+	return h.Journal.Closed && h.Journal.From == from && h.Journal.To == to
+}
+
+// returned reports whether a host went back to one release from another.
+func (h Host) returned(from, to string) bool {
+	return h.Journal.Step == parachute.Returned && h.Journal.From == from && h.Journal.To == to
 }

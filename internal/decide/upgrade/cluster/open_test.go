@@ -40,6 +40,19 @@ func TestAnUpgradeWhoseRecordIsGoneIsTakenUpByOneWord(t *testing.T) {
 		"one closed another upgrade": {func(s *Site) {
 			s.Hosts[0].Journal = parachute.Journal{Upgrade: "u0", From: "R0", To: "R2", Step: parachute.Accepted, Closed: true}
 		}, true, false},
+		"closed with another id": {func(s *Site) { s.Hosts[0].Journal.Upgrade, s.Hosts[0].Journal.Closed = "u0", true }, true, true},
+		"one journal was torn after the commit": {func(s *Site) { // wasAtRest wrote this one
+			shut(s)
+			s.Hosts[4].Journal = parachute.Journal{From: "R1", To: "R2", Step: parachute.Accepted}
+		}, false, false},
+		"all journals were torn": {func(s *Site) {
+			for i := range s.Hosts {
+				s.Hosts[i].Journal.Upgrade = ""
+			}
+		}, false, false},
+		"a host returned in an earlier upgrade": {func(s *Site) {
+			s.Hosts[4].Journal = parachute.Journal{Upgrade: "u0", From: "R2", To: "R3", Step: parachute.Returned}
+		}, true, false},
 		"a host is at work":          {func(s *Site) { s.Hosts[4].Journal.Step = parachute.Proving }, false, false},
 		"a host runs the old one":    {func(s *Site) { s.Hosts[4].Running = state.Known("R1") }, false, false},
 		"nobody knows what one runs": {func(s *Site) { s.Hosts[4].Running = state.Fact[string]{} }, false, false},
@@ -122,5 +135,23 @@ func TestAnUpgradeThatWasTakenUpEnds(t *testing.T) {
 	back.Record = step.Record
 	if turn := back.TurnOf(turns[0]); turn.Wish != parachute.GoBack {
 		t.Errorf("a host goes back by its own journal: %+v", turn)
+	}
+}
+
+// TestARollbackWithAReplacedHostIsNoUpgradeTheOtherWayRound: the host that was installed with the new
+// release went to the old one as to any other, and the wish for that one still stands.
+func TestARollbackWithAReplacedHostIsNoUpgradeTheOtherWayRound(t *testing.T) {
+	s := aSite(5)
+	s.Record, s.Wish = Record{}, Wish{Release: "R1", Upgrade: "u7", Start: true}
+	for i := range s.Hosts {
+		s.Hosts[i].Running, s.Hosts[i].Journal = state.Known("R1"), parachute.Journal{}
+	}
+	s.Hosts[1].Journal = parachute.Journal{Upgrade: "u1", From: "R2", To: "R1", Step: parachute.Accepted}
+	if !s.Open().Started {
+		t.Error("nobody went back, and the upgrade is not taken up")
+	}
+	s.Hosts[0].Journal = parachute.Journal{Upgrade: "u1", From: "R1", To: "R2", Step: parachute.Returned}
+	if step := Next(s); step.Do != Rest || s.Open().Started {
+		t.Errorf("cp-1 returned, cp-2 accepted exchanged: %+v", step)
 	}
 }
