@@ -45,7 +45,8 @@ type Found struct {
 	Webhooks []string `json:"webhooks,omitempty"`
 	// Wishes are those of people that a restore in place took away: whoever still wants one wishes it anew.
 	Wishes []string `json:"wishes,omitempty"`
-	// Retired are hosts that were taken out of the cluster, and stay out.
+	// Retired are hosts that were taken out of the cluster, and stay out; also names that were given
+	// again, until a host of that name joins.
 	Retired []string `json:"retired,omitempty"`
 	// GivenAgain are names of such hosts that control planes of the restored site have.
 	GivenAgain []string `json:"givenAgain,omitempty"`
@@ -134,24 +135,27 @@ func (f *Found) Mutating(c *admissionv1.MutatingWebhookConfiguration) {
 	}
 }
 
-// TakenOut removes from the list of hosts that were taken out those that are not out any more,
-// and reports whether it changed. These are the names that were given again before the backup, and
-// those of control planes of the restored site: the first of them registers itself before
-// anybody could close its entry. An entry that cannot be read stays: its name is out.
+// TakenOut removes the names of control planes of the restored site from the list of hosts that were
+// taken out, and reports whether it changed: the first of them registers itself before anybody could
+// close its entry. The other names are out. One that was given again before the backup is out anew: its
+// Node is left out, and the former machine of that name would make it. A host that joins by a token
+// closes the entry. One that cannot be read stays: its name is out.
 func (f *Found) TakenOut(list *corev1.ConfigMap, controlPlanes []string) (changed bool) {
 	known, _ := retired.Read(list.Data)
 	for _, host := range slices.Sorted(maps.Keys(list.Data)) {
 		entry, readable := known.Of(host)
-		closed, given := readable && !entry.Open(), slices.Contains(controlPlanes, host)
-		switch {
-		case given && !closed:
+		if slices.Contains(controlPlanes, host) {
 			f.GivenAgain = append(f.GivenAgain, host)
-		case !closed:
-			f.Retired = append(f.Retired, host)
-		}
-		if closed || given {
 			delete(list.Data, host)
 			changed = true
+			continue
+		}
+		f.Retired = append(f.Retired, host)
+		if readable && !entry.Open() {
+			entry.Again = time.Time{}
+			if text, err := entry.Marshal(); err == nil {
+				list.Data[host], changed = text, true
+			}
 		}
 	}
 	return changed

@@ -101,7 +101,7 @@ var rules = []Rule{
 	{Name: "incidents", Key: "configmaps/kube-system/holdfast-incidents-", Starts: true, Fate: Drop, InPlace: Keep, Why: "it tells of hosts that are gone, and an incident that was open would never end"},
 	{Name: "upgrade", Key: "configmaps/kube-system/holdfast-upgrade", Fate: Drop, InPlace: Drop, Why: "no upgrade goes on by itself"},
 	{Name: "keys", Key: "configmaps/kube-system/holdfast-encryption", Fate: Drop, InPlace: Keep, Why: "the installation writes which keys there are"},
-	{Name: "retired", Key: "configmaps/kube-system/holdfast-retired", Fate: Look, InPlace: Keep, Why: "the certificate of a host that was taken out opens this life, too; the control planes of today are not out, and a name that was given again is forgotten"},
+	{Name: "retired", Key: "configmaps/kube-system/holdfast-retired", Fate: Look, InPlace: Keep, Why: "the certificate of a host that was taken out opens this life, too; the control planes of today are not out, and a name that was given again is out until a host joins by a token"},
 	{Name: "administrators", Key: "clusterrolebindings/" + site.AdministratorBinding, Starts: true, Fate: Look, InPlace: Look, Why: "a person may have deleted it after the backup, and the kubeconfig has its rights again"},
 	{Name: "cluster-info", Key: "configmaps/kube-public/cluster-info", Fate: Drop, InPlace: Keep, Why: "kubeadm writes it; its signatures are of tokens that are gone"},
 }

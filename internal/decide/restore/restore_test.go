@@ -131,15 +131,15 @@ func TestWhoWasTakenOutStaysOut(t *testing.T) {
 	}{
 		"nobody":                            {},
 		"a stolen worker":                   {list: map[string]string{"w-3": entry("w-3", time.Time{})}, stays: map[string]string{"w-3": entry("w-3", time.Time{})}, retired: []string{"w-3"}},
-		"one whose name was given again":    {list: map[string]string{"w-3": entry("w-3", again)}},
+		"one whose name was given again":    {list: map[string]string{"w-3": entry("w-3", again)}, stays: map[string]string{"w-3": entry("w-3", time.Time{})}, retired: []string{"w-3"}},
 		"one that nobody can read":          {list: map[string]string{"w-3": "{"}, stays: map[string]string{"w-3": "{"}, retired: []string{"w-3"}},
 		"a control plane's name of today":   {list: map[string]string{"cp-2": entry("cp-2", time.Time{})}, givenAgain: []string{"cp-2"}},
 		"the same, and nobody can read it":  {list: map[string]string{"cp-2": "{"}, givenAgain: []string{"cp-2"}},
-		"a control plane's name of earlier": {list: map[string]string{"cp-2": entry("cp-2", again)}},
+		"a control plane's name of earlier": {list: map[string]string{"cp-2": entry("cp-2", again)}, givenAgain: []string{"cp-2"}},
 		"several": {
 			list:    map[string]string{"w-3": entry("w-3", time.Time{}), "w-4": entry("w-4", again), "cp-1": entry("cp-1", time.Time{}), "cp-9": entry("cp-9", time.Time{})},
-			stays:   map[string]string{"w-3": entry("w-3", time.Time{}), "cp-9": entry("cp-9", time.Time{})},
-			retired: []string{"cp-9", "w-3"}, givenAgain: []string{"cp-1"},
+			stays:   map[string]string{"w-3": entry("w-3", time.Time{}), "w-4": entry("w-4", time.Time{}), "cp-9": entry("cp-9", time.Time{})},
+			retired: []string{"cp-9", "w-3", "w-4"}, givenAgain: []string{"cp-1"},
 		},
 	} {
 		var f restore.Found

@@ -117,7 +117,7 @@ func backup(t testing.TB) (path, sum string) {
 	return snapshotOf(t, s, filepath.Join(dir, "etcd"))
 }
 
-// takenOut is the list of hosts that somebody took out, one of which has its place again.
+// takenOut is the list of hosts that somebody took out; the name of one was given again.
 func takenOut(t testing.TB) map[string]string {
 	t.Helper()
 	out := map[string]string{"w-9": "{"}
@@ -219,7 +219,7 @@ func whoIsOut(t *testing.T, keys map[string]string) {
 	if err == nil {
 		t.Error("the entry that cannot be read is gone")
 	}
-	for name, refusal := range map[string]string{"worker-3": "was taken out of the cluster", "worker-4": "", "worker-5": ""} {
+	for name, refusal := range map[string]string{"worker-3": "was taken out of the cluster", "worker-4": "was taken out of the cluster", "worker-5": ""} {
 		ended := joining.Expired{Node: name, Issued: restoredAt.AddDate(-1, 0, 0), Ended: restoredAt.Add(-time.Hour)}
 		nodes := []state.Node{{Name: name, Created: ended.Issued}}
 		verdict, err := joining.Renew(joining.Site{ControlPlanes: 2, Named: []string{"till-1", "till-2"}}, ended, nodes, list, ended.Ended, restoredAt)
