@@ -11,8 +11,13 @@ import (
 var argument = regexp.MustCompile(`^[A-Za-z0-9_.-]+(=[A-Za-z0-9_.,:;/@%+=()\[\]~^-]*)?$`)
 
 // ofTheBootLoader are the arguments that lead to the system which runs: another
-// value ends in a host that does not boot.
-var ofTheBootLoader = []string{"BOOT_IMAGE", "init", "initrd", "rdinit", "root", "rootflags", "rootfstype", "systemd.unit"}
+// value ends in a host that does not boot, or in one that starts nothing of the cluster. The words without a
+// name are the short forms of systemd.unit, and systemd.run takes the place of all units (systemd(1),
+// systemd-run-generator(8)).
+var ofTheBootLoader = []string{
+	"BOOT_IMAGE", "init", "initrd", "rdinit", "root", "rootflags", "rootfstype", "systemd.run", "systemd.unit",
+	"1", "2", "3", "4", "5", "S", "s", "emergency", "rescue", "single", "-b",
+}
 
 // ofTheRoot begin the arguments by which dracut and systemd find the disks below the root:
 // volumes, keys, arrays and disks elsewhere (dracut.cmdline(7), systemd-cryptsetup-generator(8)).

@@ -130,7 +130,7 @@ func TestWhatCarriesAHostIsNoMachineConfigs(t *testing.T) {
 		}
 	}
 	for _, a := range []string{
-		"BOOT_IMAGE=/vmlinuz", "init=/bin/sh", "initrd=/a", "rdinit=/a", "root=/dev/sda", "rootflags=ro", "rootfstype=xfs", "systemd.unit=rescue.target", "root",
+		"BOOT_IMAGE=/vmlinuz", "init=/bin/sh", "initrd=/a", "rdinit=/a", "root=/dev/sda", "rootflags=ro", "rootfstype=xfs", "rescue", "emergency", "single", "S", "1", "systemd.run=/bin/true", "systemd.unit=rescue.target", "root",
 		"rd.lvm.lv=vg/other", "rd.luks.uuid=luks-1", "rd.luks=0", "luks.uuid=1", "rd.md.uuid=1", "rd.dm=0", "rd.multipath=0", "rd.iscsi.initiator=a", "rd.zfcp=1", "rd.zfcp_ports=1", "rd.nvmf.hostnqn=a", "netroot=nbd:a", "nfsroot=a:/b",
 		"systemd.mask=holdfast-agent.service", "systemd.mask=holdfast-parachute.timer", "systemd.mask=holdfast-configure", "systemd.mask=kubelet.service", "systemd.mask=kubelet",
 	} {
