@@ -247,6 +247,9 @@ func (r Report) Changed(what []string) Report {
 
 // Next returns the next step.
 func Next(j Journal, f Facts) Step {
+	if j.Target == "" {
+		j.Unfinished = j.unfinished(f.Boot) // an earlier release did not note it: a later boot is to count
+	}
 	if j.Target == "" && f.Updates.Stage == updates.Busy {
 		return patched(rest(j), f) // nothing else is done to a host whose packages change
 	}

@@ -147,8 +147,10 @@ func broken(j hostapply.Journal, f hostapply.Facts, s hostapply.Step) []string {
 	}
 
 	rule(r.Current == n.Good && (n.Good != "" || j.Good == ""), "it says that it has the last good one, if it ever had one")
+	same := n
+	same.Unfinished = j.Unfinished
 	switch {
-	case n == j:
+	case same == j:
 	case j.Target == "" && r.Fulfilled:
 		rule(n.Target == "", "a boot that somebody wants begins no way")
 	case j.Target == "":
@@ -245,10 +247,12 @@ func atRest(j hostapply.Journal, f hostapply.Facts, s hostapply.Step, desired st
 	if !whole(j) {
 		unfinished = cmp.Or(j.Unfinished, f.Boot)
 	}
+	noted := j
+	noted.Unfinished = unfinished
 	shown := s.Report.Fulfilled && unfinished != f.Boot // it has booted since, and is ready
 	switch {
 	case !begins(j, desired):
-		want := j
+		want := noted
 		if desired == j.Good && desired != "" && whole(j) {
 			want = hostapply.Journal{Good: j.Good}
 		}
@@ -265,10 +269,10 @@ func atRest(j hostapply.Journal, f hostapply.Facts, s hostapply.Step, desired st
 		}
 		rule(n == hostapply.Journal{Good: j.Good, Failed: desired, Refused: true, Why: f.Refused, First: f.First, Unfinished: unfinished}, "what it refuses is known")
 	case f.Drains && f.Needed && !f.First:
-		rule(n == j && s.Report.Needed, "it does not begin while the cluster needs it")
+		rule(n == noted && s.Report.Needed, "it does not begin while the cluster needs it")
 		return
 	case f.Drains && !f.Drained && !f.First:
-		rule(n == j && s.Do == hostapply.Drain, "it is empty before it begins")
+		rule(n == noted && s.Do == hostapply.Drain, "it is empty before it begins")
 		return
 	default:
 		rule(n == hostapply.Journal{Good: j.Good, Target: desired, Phase: hostapply.Writing, Reboots: f.Reboots, Boot: f.Boot, First: f.First, Unfinished: unfinished} && s.Do == hostapply.Write, "a way begins with a write")

@@ -64,7 +64,9 @@ func TestAHostWhoseWayBackDidNotEndIsNotDoneWithoutABoot(t *testing.T) {
 	for _, j := range unfinished {
 		for _, desired := range []string{"old", "other"} {
 			f := hostapply.Facts{Now: noon, Boot: "1", Uptime: time.Hour, Desired: state.Known(desired), Quiet: true, Ready: state.Known(true)}
-			if s := hostapply.Next(j, f); s.Do != hostapply.Drain || s.Journal != j {
+			noted := j
+			noted.Unfinished = "1"
+			if s := hostapply.Next(j, f); s.Do != hostapply.Drain || s.Journal != noted {
 				t.Fatalf("%s: it is emptied first: %+v", desired, s)
 			}
 			f.Drained = true
@@ -117,6 +119,27 @@ func TestAHostThatIsNotReadyWithWhatItHasRests(t *testing.T) {
 	f.Wish, f.Desired, f.Drained = hostapply.NoWish, state.Known("other"), true
 	if s = hostapply.Next(rests, f); s.Do != hostapply.Write || s.Journal.Reboots {
 		t.Errorf("it has booted, and is given another one: %+v", s)
+	}
+}
+
+// TestABootOfAWishEndsAWayBackThatAnEarlierReleaseLeft: that one did not note in which boot it ended, so
+// the host at rest notes the first one that this release sees.
+func TestABootOfAWishEndsAWayBackThatAnEarlierReleaseLeft(t *testing.T) {
+	for _, j := range unfinished {
+		f := hostapply.Facts{Now: noon, Boot: "1", Uptime: time.Hour, Desired: state.Known("new"), Ready: state.Known(true)}
+		s := hostapply.Next(j, f)
+		if s.Journal.Unfinished != "1" || s.Do != hostapply.Nothing || s.Report.State != rollout.Degraded || s.Report.Reason != j.Why {
+			t.Fatalf("at rest: %+v", s)
+		}
+		f.Wish, f.Watched = hostapply.Booted, hostapply.Settled
+		if again := hostapply.Next(s.Journal, f); again.Journal != s.Journal {
+			t.Errorf("the boot of a wish was before: %+v", again)
+		}
+		f.Boot = "2"
+		s = hostapply.Next(s.Journal, f)
+		if want := (hostapply.Journal{Good: "old", Failed: "new", Why: "it failed"}); s.Journal != want || !s.Report.Fulfilled || s.Report.Reason != "it failed" {
+			t.Errorf("it has booted, and is ready: %+v", s)
+		}
 	}
 }
 
