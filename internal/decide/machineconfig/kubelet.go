@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	kubelet "k8s.io/kubelet/config/v1beta1"
 
@@ -21,6 +22,32 @@ import (
 // KubeletPath is the file of a configuration with settings of kubelet. kubelet lays
 // them over those that kubeadm writes.
 const KubeletPath = state.KubeletFolder + "50-machine-config.conf"
+
+// Kubelet returns the settings of kubelet that a configuration has, to compare them with those of another one;
+// empty for none.
+func (c Config) Kubelet() string {
+	for _, f := range c.Ignition.Storage.Files {
+		if f.Path == KubeletPath && f.Contents.Source != nil {
+			return *f.Contents.Source
+		}
+	}
+	return ""
+}
+
+// KubeletOf returns the settings of kubelet in rendered configurations, by their names. One that cannot be read is
+// not there.
+func KubeletOf(list []mcfgv1.MachineConfig) map[string]string {
+	out := map[string]string{}
+	for _, mc := range list {
+		if _, rendered := mc.Labels[LabelRendered]; !rendered {
+			continue
+		}
+		if c, err := Read(mc); err == nil {
+			out[mc.Name] = c.Kubelet()
+		}
+	}
+	return out
+}
 
 // kubeletFields are the settings of kubelet that a site may have, as the fields of a
 // KubeletConfiguration.

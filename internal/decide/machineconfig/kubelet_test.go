@@ -72,6 +72,23 @@ func kubeletOf(t *testing.T, all machineconfig.Objects, pool string) (settings s
 	return settings, r
 }
 
+// TestSettingsOfKubeletAreFoundByTheNamesOfConfigurations: they are as the pool has them, and what nobody can
+// read is unknown.
+func TestSettingsOfKubeletAreFoundByTheNamesOfConfigurations(t *testing.T) {
+	all := kubeletSite(t, `{metadata: {name: pods}, spec: {machineConfigPoolSelector: {matchLabels: {pool: worker}}, kubeletConfig: {maxPods: 50}}}`)
+	settings, worker := kubeletOf(t, all, "worker")
+	_, master := kubeletOf(t, all, "master")
+	odd := *master.Object()
+	odd.Name, odd.Spec.Config.Raw = "rendered-odd", []byte(`{`)
+	got := machineconfig.KubeletOf([]mcfgv1.MachineConfig{*worker.Object(), *master.Object(), odd, made(t, "50-site", "")})
+	if len(got) != 2 || got[worker.Name] != ignition.DataURL([]byte(settings+"\n")) || got[worker.Name] != worker.Config.Kubelet() {
+		t.Errorf("it is %v", got)
+	}
+	if is, known := got[master.Name]; !known || is != "" {
+		t.Errorf("of control planes it is %q, %t", is, known)
+	}
+}
+
 func TestKubeletsSettingsBelongToTheConfigurationOfThePoolsThatAreSelected(t *testing.T) {
 	all := kubeletSite(t,
 		kubeletConfig("20-pods", "worker", `kubeletConfig: {maxPods: 200, systemReserved: {memory: 1Gi, cpu: 500m}}`),

@@ -42,9 +42,7 @@ func (t turn) next(earlier, later []turn) (set []Assignment, wait string) {
 	if err != nil {
 		return nil, err.Error()
 	}
-	if candidates[0].failing() || candidates[0].pressed() {
-		t, candidates = t.relieved(candidates)
-	}
+	t, candidates = t.relieved(candidates)
 	free := max(limit-len(t.unavailable()), 0)
 	if candidates[0].failing() && len(t.rejected()) == 0 {
 		return t.again(candidates, free)
@@ -118,9 +116,10 @@ func (t turn) candidates() []Host {
 	return out
 }
 
-// relieved returns the turn and the candidates of those that failed or are under pressure. For them a pressure
-// does not count: where a configuration has kubelet end all pods on several hosts, none of them would ever be
-// given another one. They run pods, so no more of them are taken at once than of well ones.
+// relieved returns the turn without the pressures that do not count, and the candidates that have their turn.
+// Where some of them failed or are under pressure it is theirs, and no pressure counts: where a configuration has
+// kubelet end all pods on several hosts, none of them would ever be given another one. They run pods, so no more
+// of them are taken at once than of well ones.
 func (t turn) relieved(candidates []Host) (turn, []Host) {
 	var first []Host
 	for _, h := range candidates {
@@ -128,11 +127,35 @@ func (t turn) relieved(candidates []Host) (turn, []Host) {
 			first = append(first, h.relieved())
 		}
 	}
+	if len(first) > 0 {
+		return t.without(func(Host) bool { return true }), first
+	}
+	return t.without(func(h Host) bool { return !t.suspect(h, candidates) }), candidates
+}
+
+// without returns the turn without the pressures of some hosts.
+func (t turn) without(pressures func(Host) bool) turn {
 	t.hosts = slices.Clone(t.hosts)
 	for i, h := range t.hosts {
-		t.hosts[i] = h.relieved()
+		if pressures(h) {
+			t.hosts[i] = h.relieved()
+		}
 	}
-	return t, first
+	return t
+}
+
+// suspect reports whether the target may be why a host is under pressure: the host was given it, and it changes
+// kubelet's settings, as a candidate shows. A host may be short of memory for years, and no other configuration
+// waits for it.
+func (t turn) suspect(h Host, candidates []Host) bool {
+	return h.Desired == t.pool.Target && slices.ContainsFunc(candidates, func(c Host) bool { return !t.sameKubelet(c) })
+}
+
+// sameKubelet reports whether the target is known to leave kubelet's settings of a host as they are.
+func (t turn) sameKubelet(h Host) bool {
+	is, known := t.site.Kubelet[t.pool.Target]
+	was, knew := t.site.Kubelet[h.Current]
+	return known && is == was && (knew || h.Current == "")
 }
 
 // takenBack returns the hosts at work on a configuration that is no longer wanted,

@@ -365,8 +365,10 @@ func (t turn) elsewhere(others []turn) string {
 
 // notSpared returns why a host cannot be away now. What is away anyway, or failed,
 // takes no redundancy with it, and a person may boot it because of that: it is
-// enough that the cluster carries on without it.
+// enough that the cluster carries on without it. A pressure does not count: a boot changes no configuration, and a
+// host may be short of memory for years.
 func (t turn) notSpared(h Host) string {
+	t, h = t.without(func(Host) bool { return true }), h.relieved()
 	others := t
 	others.hosts = slices.DeleteFunc(slices.Clone(t.hosts), func(o Host) bool { return o.Name == h.Name })
 	if !t.controlPlanes() {

@@ -61,7 +61,7 @@ type Host struct {
 	// Trouble names a condition of the node that keeps pods away; empty if none
 	// does.
 	Trouble string
-	// Pressed is true if Trouble is a want of memory or of process ids. Its configuration may be why.
+	// Pressed is true if Trouble is a want of memory or of process ids. Its configuration may be why, or its own pods.
 	Pressed bool
 	// Draining is since when its pods move to other hosts, zero if they do not, and
 	// InTheWay says who is in the way.
@@ -124,6 +124,8 @@ type Site struct {
 	// ControlPlanes is the number with which the site was installed. A node that
 	// somebody deleted is still one of them.
 	ControlPlanes int
+	// Kubelet has the settings of kubelet in a configuration, by its name. What is not there is unknown.
+	Kubelet map[string]string
 	// Spares has what is known of each control plane, by its node.
 	Spares map[string]Spare
 	// Operator is the host on which the operator runs, if that is known.

@@ -109,6 +109,16 @@ func gpus(s *rollout.Site) {
 // big adds another pool of the site.
 func big(s *rollout.Site) { s.Pools = append(s.Pools, pool("big", "site/big", "large")) }
 
+// kubelet has configurations with settings of kubelet, each with its name before.
+func kubelet(named ...string) func(*rollout.Site) {
+	return func(s *rollout.Site) {
+		s.Kubelet = map[string]string{}
+		for pair := range slices.Chunk(named, 2) {
+			s.Kubelet[pair[0]] = pair[1]
+		}
+	}
+}
+
 // closed is what the maintenance window of a pool does to it until it opens.
 func closed(p *rollout.Pool) {
 	p.Closed = "its maintenance window opens at 2026-11-29T02:00:00+01:00"
@@ -154,7 +164,11 @@ func workerSituations() []situation {
 		{"a host that is away counts", "w-1 old>old Done notready\nw-2 old>old Done\nw-3 old>old Done", nil},
 		{"a host that an administrator has cordoned counts", "w-1 old>old Done cordoned\nw-2 old>old Done", nil},
 		{"a full disk counts", "w-1 old>old Done pressure\nw-2 old>old Done", nil},
-		{"so does a want of memory", "w-1 old>old Done\nw-2 new>new Done pressed", nil},
+		{"so does a want of memory where nobody knows whether the target changes kubelet's settings", "w-1 old>old Done\nw-2 new>new Done pressed", nil},
+		{"so does one where it changes them", "w-1 old>old Done\nw-2 new>new Done pressed", kubelet("old", "", "new", "500Gi")},
+		{"no other target waits for a host that is short of memory and has it", "w-1 old>old Done\nw-2 new>new Done pressed", kubelet("old", "500Mi", "new", "500Mi")},
+		{"a host that never had one gets it beside", "w-1 >\nw-2 new>new Done pressed", kubelet("new", "")},
+		{"all have it, and one is short of memory", "w-1 new>new Done\nw-2 new>new Done pressed", nil},
 		{"a host that is short of memory is given another configuration first", "w-1 old>old Done\nw-2 old>old Done pressed", nil},
 		{"of several such the others wait", "w-1 old>new Working pressed reason=writes\nw-2 old>old Done pressed\nw-3 old>old Done", nil},
 		{"one that failed is given it before them", "w-1 old>old Done pressed\nw-2 old>bad Degraded pressed", nil},
@@ -246,6 +260,7 @@ func controlPlaneSituations() []situation {
 		{"the other one is away", "cp-1 old>old Done notready\ncp-2 old>old Done", nil},
 		{"both are short of memory", "cp-1 old>old Done pressed\ncp-2 old>old Done pressed", nil},
 		{"the other one is short of memory, and has it", "cp-1 old>old Done\ncp-2 new>new Done pressed", nil},
+		{"the same, and it leaves kubelet's settings alone", "cp-1 old>old Done\ncp-2 new>new Done pressed", kubelet("old", "", "new", "")},
 		{"nobody knows whether one of them may be lost", two, spare("cp-2", rollout.Spare{})},
 		{"only the one that is first could be lost", two, spare("cp-2", rollout.Spare{Carries: state.Known(false), Why: "the BMC of cp-1 does not answer"})},
 		{"a node was deleted", "cp-1 old>old Done", func(s *rollout.Site) { s.ControlPlanes = 2 }},

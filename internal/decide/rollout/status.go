@@ -31,14 +31,15 @@ type Condition struct {
 	Reason, Message string
 }
 
-// Reached reports whether all hosts of a pool have the target and take pods. The
-// target is then what the pool's status names.
+// Reached reports whether all hosts of a pool have the target and take pods, but for a
+// pressure. The target is then what the pool's status names.
 func (s Status) Reached() bool { return s.Conditions[0].Status == corev1.ConditionTrue }
 
 func (t turn) status(wait string) Status {
 	s := Status{Pool: t.pool.Name, Wait: wait}
 	var failures []string
 	for _, h := range t.hosts {
+		h = h.relieved() // nobody waits for years for a pool that has its target
 		if h.silent(t.site.Now) {
 			failures = append(failures, fmt.Sprintf("%s: its agent has not answered since %s, when it was %s; look whether holdfast-agent.service runs there, and is of this release", h.Name, h.asked().UTC().Format(time.RFC3339), h.task()))
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -68,6 +69,12 @@ func (r *Reconciler) gather(ctx context.Context) (*gathered, error) {
 		n := &nodes.Items[i]
 		g.nodes[n.Name] = n
 		g.site.Hosts = append(g.site.Hosts, rollout.HostOf(n))
+	}
+	if slices.ContainsFunc(g.site.Hosts, func(h rollout.Host) bool { return h.Pressed }) {
+		g.site.Kubelet = decide.KubeletOf(g.objects.MachineConfigs)
+		for _, made := range g.rendered {
+			g.site.Kubelet[made.Name] = made.Config.Kubelet() // it may be about to be created
+		}
 	}
 	return g, r.redundancy(ctx, g)
 }
