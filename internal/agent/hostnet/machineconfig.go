@@ -58,14 +58,13 @@ func (a account) NodeReady(ctx context.Context, node string) (bool, error) {
 	return false, nil
 }
 
-// NodePressure implements machineconfig.API.
-func (a account) NodePressure(ctx context.Context, node string) (string, error) {
+// NodePressures implements machineconfig.API.
+func (a account) NodePressures(ctx context.Context, node string) ([]corev1.NodeConditionType, error) {
 	n, err := a.node(ctx, node)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	_, why := rollout.Pressure(n.Status.Conditions)
-	return why, nil
+	return rollout.Pressures(n.Status.Conditions), nil
 }
 
 func (a account) node(ctx context.Context, name string) (n *corev1.Node, err error) {

@@ -43,7 +43,9 @@ func (a accounts) NodeReady(ctx context.Context, name string) (bool, error) {
 	return n != nil, err
 }
 
-func (accounts) NodePressure(context.Context, string) (string, error) { return "", nil }
+func (accounts) NodePressures(context.Context, string) ([]corev1.NodeConditionType, error) {
+	return nil, nil
+}
 
 func (a accounts) SetAnnotations(ctx context.Context, name string, values map[string]*string) error {
 	return a.admin.SetAnnotations(ctx, name, values)

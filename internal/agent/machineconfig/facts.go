@@ -10,6 +10,7 @@ import (
 	"time"
 
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/holdfast/holdfast/internal/adapter/hostconfig"
 	"github.com/holdfast/holdfast/internal/decide/drain"
@@ -145,6 +146,9 @@ func (a *Agent) way(ctx context.Context, f *hostapply.Facts, from, to string) er
 	if (f.Reboots || f.Drains) && f.ByHand == "" {
 		a.addSpared(ctx, f)
 	}
+	if a.journal.Target == "" && plan.Kubelet() && a.Joined() {
+		f.Pressures = a.pressures(ctx)
+	}
 	if a.journal.Phase != hostapply.Checking {
 		a.calm = time.Time{}
 	} else {
@@ -167,20 +171,38 @@ func (a *Agent) way(ctx context.Context, f *hostapply.Facts, from, to string) er
 	return nil
 }
 
+// pressures returns those that the node has before its kubelet gets other settings, as the journal keeps them.
+// If nobody can say it, none is kept: each one that comes then counts.
+func (a *Agent) pressures(ctx context.Context) string {
+	limited, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	var out []string
+	kinds, err := a.cluster.NodePressures(limited, a.cluster.View().Host.NodeName)
+	if err != nil {
+		return ""
+	}
+	for _, kind := range kinds {
+		out = append(out, string(kind))
+	}
+	return strings.Join(out, ",")
+}
+
 // easy reports whether kubelet ends no pods with its other settings, and has not for a while: it is ready
-// before it has looked for the first time, and its node says what was before until it has told. On the way
-// back nobody asks: those settings are not on trial, and a host that waits for memory there would fail for it.
+// before it has looked for the first time, and its node says what was before until it has told. A want that the node had
+// before the way says nothing of those settings. On the way back nobody asks: those settings are not on trial, and a host that waits for memory there would fail for it.
 func (a *Agent) easy(ctx context.Context, now time.Time) (state.Fact[bool], string) {
 	limited, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
-	why, err := a.cluster.NodePressure(limited, a.cluster.View().Host.NodeName)
+	kinds, err := a.cluster.NodePressures(limited, a.cluster.View().Host.NodeName)
+	before := strings.Split(a.journal.Pressures, ",")
+	kinds = slices.DeleteFunc(kinds, func(k corev1.NodeConditionType) bool { return slices.Contains(before, string(k)) })
 	switch {
 	case err != nil:
 		a.calm = time.Time{}
 		return state.Fact[bool]{}, fmt.Sprintf("the API does not say whether kubelet ends pods: %v", err)
-	case why != "":
+	case len(kinds) > 0:
 		a.calm = time.Time{}
-		return state.Known(false), "kubelet has other settings, and ends pods: " + why
+		return state.Known(false), "kubelet has other settings, and ends pods: " + rollout.WantOf(kinds[0])
 	case a.calm.IsZero() || now.Before(a.calm):
 		a.calm = now
 	}

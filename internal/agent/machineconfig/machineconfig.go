@@ -29,6 +29,7 @@ import (
 	"time"
 
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -66,8 +67,8 @@ type API interface {
 	MachineConfig(ctx context.Context, name string) (*mcfgv1.MachineConfig, error)
 	// NodeReady reports whether a node is ready, as the API has it now.
 	NodeReady(ctx context.Context, node string) (bool, error)
-	// NodePressure returns for want of what kubelet ends pods of a node; empty if it ends none.
-	NodePressure(ctx context.Context, node string) (string, error)
+	// NodePressures returns the conditions in which kubelet ends pods of a node; none if it ends none.
+	NodePressures(ctx context.Context, node string) ([]corev1.NodeConditionType, error)
 	SetAnnotations(ctx context.Context, node string, values map[string]*string) error
 }
 

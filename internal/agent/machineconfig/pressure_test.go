@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	decide "github.com/holdfast/holdfast/internal/decide/machineconfig"
 )
 
@@ -22,9 +24,9 @@ const short = "it is short of memory"
 func TestAHostWhoseKubeletEndsItsPodsGoesBack(t *testing.T) {
 	w := at(t, one)
 	w.endsBelow(two, "500Gi")
-	w.pressure = func() string {
+	w.pressure = func() corev1.NodeConditionType {
 		if strings.Contains(w.file(decide.KubeletPath), "500Gi") {
-			return short
+			return corev1.NodeMemoryPressure
 		}
 		return ""
 	}
@@ -48,14 +50,17 @@ func TestAKubeletThatStartsLateIsWatched(t *testing.T) {
 	w := at(t, one)
 	w.endsBelow(two, "90%")
 	var ready time.Time
-	w.pressure = func() string {
+	w.pressure = func() corev1.NodeConditionType {
+		if w.boot == 0 {
+			return ""
+		}
 		if ready.IsZero() {
 			ready = w.now
 		}
 		if w.now.Sub(ready) < 20*time.Second || !strings.Contains(w.file(decide.KubeletPath), "90%") {
 			return ""
 		}
-		return short
+		return corev1.NodeMemoryPressure
 	}
 	w.wish(two)
 	pass := func() {
@@ -79,17 +84,41 @@ func TestAKubeletThatStartsLateIsWatched(t *testing.T) {
 	}
 }
 
-// TestAWantThatKubeletsSettingsDidNotBringUndoesNothing: neither on a way that leaves them alone, nor on the way back.
+// TestAWantThatKubeletsSettingsDidNotBringUndoesNothing: neither on a way that leaves them alone, nor on the way
+// back, nor if the node had it before the way. One of another kind does.
 func TestAWantThatKubeletsSettingsDidNotBringUndoesNothing(t *testing.T) {
 	w := at(t, one)
-	w.pressure = func() string { return short }
+	w.pressure = func() corev1.NodeConditionType { return corev1.NodeMemoryPressure }
 	w.wish(kernel)
 	if w.settle(hour); w.says() != "Done "+kernel+": " || w.boot != 1 {
 		t.Errorf("kernel arguments: %d boots, says %s", w.boot, w.says())
+	}
+	var is corev1.NodeConditionType
+	w.pressure = func() corev1.NodeConditionType {
+		if strings.Contains(w.file(decide.KubeletPath), "1Gi") {
+			is = corev1.NodeMemoryPressure
+		}
+		return is
 	}
 	w.endsBelow(two, "1Gi")
 	w.wish(two)
 	if w.settle(hour); w.short() != "Degraded "+kernel || w.boot != 3 || !strings.Contains(w.says(), short) || strings.Contains(w.says(), "; back with") {
 		t.Errorf("%d boots, says %s", w.boot, w.says())
+	}
+	w.endsBelow(unset, "2Gi")
+	w.wish(unset)
+	if w.settle(hour); w.says() != "Done "+unset+": " || w.boot != 4 {
+		t.Errorf("it was short of memory before: %d boots, says %s", w.boot, w.says())
+	}
+	w.pressure = func() corev1.NodeConditionType {
+		if strings.Contains(w.file(decide.KubeletPath), "3Gi") {
+			return corev1.NodePIDPressure
+		}
+		return is
+	}
+	w.endsBelow(bad, "3Gi")
+	w.wish(bad)
+	if w.settle(hour); w.short() != "Degraded "+unset || !strings.Contains(w.says(), "it is short of process ids") {
+		t.Errorf("another want: %d boots, says %s", w.boot, w.says())
 	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/coreos/ignition/v2/config/v3_5/types"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -52,8 +53,8 @@ type world struct {
 	// blocked: the operator does not get pods away. needed: the cluster does not carry
 	// on without the host.
 	away, notReady, blocked, needed bool
-	// pressure says for want of what kubelet ends pods; nil for nothing.
-	pressure func() string
+	// pressure is the condition in which kubelet ends pods; nil for none.
+	pressure func() corev1.NodeConditionType
 	// idle: the host is known to carry nothing of the cluster.
 	idle bool
 	// leftAlone: Pacemaker does not stop etcd. halts is the error of a stop and of a start by
@@ -316,14 +317,14 @@ func (w *world) NodeReady(context.Context, string) (bool, error) {
 	return !w.notReady, nil
 }
 
-func (w *world) NodePressure(context.Context, string) (string, error) {
+func (w *world) NodePressures(context.Context, string) ([]corev1.NodeConditionType, error) {
 	if w.away {
-		return "", errAway
+		return nil, errAway
 	}
-	if w.pressure == nil {
-		return "", nil
+	if w.pressure == nil || w.pressure() == "" {
+		return nil, nil
 	}
-	return w.pressure(), nil
+	return []corev1.NodeConditionType{w.pressure()}, nil
 }
 
 func (w *world) SetAnnotations(_ context.Context, name string, values map[string]*string) error {

@@ -50,6 +50,8 @@ type Journal struct {
 	// Unfinished is the boot that saw a way back end on a host that was not ready; empty
 	// if none did. It stays until the host has booted and is ready.
 	Unfinished string `json:"unfinished,omitempty"`
+	// Pressures are the wants for which kubelet ended pods when the way began; empty if none was known.
+	Pressures string `json:"pressures,omitempty"`
 }
 
 // Phase is a part of the way.
@@ -84,6 +86,8 @@ type Facts struct {
 	Drained         bool
 	// Quiet is true if nothing reads what the way changes until it is used.
 	Quiet bool
+	// Pressures are those of the node before a way to other settings of kubelet begins.
+	Pressures string
 	// ByHand says what a person does for the reboot of a host that does not boot by
 	// itself; empty for one that does.
 	ByHand string
@@ -294,7 +298,7 @@ func idle(j Journal, f Facts) Step {
 	case f.Drains && !f.Drained && !f.First:
 		return Step{Journal: j, Do: Drain, Report: Report{State: rollout.Working, Current: j.Good, Reason: moves, Drain: true, Stage: rollout.Drains}}
 	}
-	w := way{Journal{Good: j.Good, Target: desired, Phase: Writing, Reboots: f.Reboots, Boot: f.Boot, First: f.First, Unfinished: j.unfinished(f.Boot)}, f}
+	w := way{Journal{Good: j.Good, Target: desired, Phase: Writing, Reboots: f.Reboots, Boot: f.Boot, First: f.First, Unfinished: j.unfinished(f.Boot), Pressures: f.Pressures}, f}
 	return w.step(Write, "writes "+desired)
 }
 

@@ -82,6 +82,9 @@ func anyFacts(r *rand.Rand) hostapply.Facts {
 	if r.IntN(4) == 0 {
 		f.ByHand = "kernel arguments"
 	}
+	if f.Quiet {
+		f.Pressures = "MemoryPressure"
+	}
 	f.First = r.IntN(4) == 0
 	f.Needed = r.IntN(4) == 0
 	if f.Wish == hostapply.Turn {
@@ -192,7 +195,7 @@ func broken(j hostapply.Journal, f hostapply.Facts, s hostapply.Step) []string {
 	case n.Target == "":
 		rule(s.Do == hostapply.Nothing, "at the end of a way nothing is left to do")
 		rule(n.Good == "new" && !j.Back && ready && n.Failed == "" || n.Good == j.Good && j.Back && n.Failed == "new" && n.First == j.First, "it ends with the new one if the host is ready with that, or else with the old one")
-		rule(!n.Refused && n.Phase == "" && n.Boot == "" && !n.Back, "nothing of the way is left")
+		rule(!n.Refused && n.Phase == "" && n.Boot == "" && !n.Back && n.Pressures == "", "nothing of the way is left")
 		rule(n.Failed == "" || strings.HasPrefix(n.Why, j.Why), "the first reason is kept")
 		rule(n.Failed == "" || j.Phase == hostapply.Writing || ready || n.Why != j.Why, "what failed on the way back is told too")
 		rule(n.Failed != "" || r.Fulfilled == (f.Wish == hostapply.Booted), "one boot serves both")
@@ -275,7 +278,7 @@ func atRest(j hostapply.Journal, f hostapply.Facts, s hostapply.Step, desired st
 		rule(n == noted && s.Do == hostapply.Drain, "it is empty before it begins")
 		return
 	default:
-		rule(n == hostapply.Journal{Good: j.Good, Target: desired, Phase: hostapply.Writing, Reboots: f.Reboots, Boot: f.Boot, First: f.First, Unfinished: unfinished} && s.Do == hostapply.Write, "a way begins with a write")
+		rule(n == hostapply.Journal{Good: j.Good, Target: desired, Phase: hostapply.Writing, Reboots: f.Reboots, Boot: f.Boot, First: f.First, Unfinished: unfinished, Pressures: f.Pressures} && s.Do == hostapply.Write, "a way begins with a write")
 		return
 	}
 	switch f.Wish {

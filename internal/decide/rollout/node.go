@@ -90,8 +90,9 @@ func HostOf(n *corev1.Node) Host {
 	if began, empties := drain.Since(n.Annotations); empties {
 		h.Draining, h.InTheWay = began, n.Annotations[drain.Waits]
 	}
-	kind, why := Pressure(n.Status.Conditions)
-	h.Trouble, h.Pressed = why, kind == corev1.NodeMemoryPressure || kind == corev1.NodePIDPressure
+	if kinds := Pressures(n.Status.Conditions); len(kinds) > 0 {
+		h.Trouble, h.Pressed = WantOf(kinds[0]), kinds[0] != corev1.NodeDiskPressure
+	}
 	for _, c := range n.Status.Conditions {
 		is := c.Status == corev1.ConditionTrue
 		switch {
@@ -112,12 +113,23 @@ var pressures = []struct {
 	{corev1.NodeDiskPressure, "its disk is full"}, {corev1.NodeMemoryPressure, "it is short of memory"}, {corev1.NodePIDPressure, "it is short of process ids"},
 }
 
-// Pressure returns for want of what kubelet ends pods of a node; empty if it ends none.
-func Pressure(conditions []corev1.NodeCondition) (kind corev1.NodeConditionType, why string) {
+// Pressures returns the conditions of a node in which kubelet ends pods; none if it ends none.
+func Pressures(conditions []corev1.NodeCondition) []corev1.NodeConditionType {
+	var out []corev1.NodeConditionType
 	for _, p := range pressures {
 		if slices.ContainsFunc(conditions, func(c corev1.NodeCondition) bool { return c.Type == p.kind && c.Status == corev1.ConditionTrue }) {
-			return p.kind, p.why
+			out = append(out, p.kind)
 		}
 	}
-	return "", ""
+	return out
+}
+
+// WantOf returns for want of what kubelet ends pods in such a condition.
+func WantOf(pressure corev1.NodeConditionType) string {
+	for _, p := range pressures {
+		if p.kind == pressure {
+			return p.why
+		}
+	}
+	return string(pressure)
 }
