@@ -96,9 +96,12 @@ func TestAUnitGetsItsWordBackOnce(t *testing.T) {
 			spec   *spec
 			tool   bool
 		}{
-			{"rendered-worker-2", brought("second\n"), true}, {"rendered-worker-3", brought("third\n"), true},
-			{"rendered-worker-1", said, true}, {"rendered-worker-3", brought("third\n"), true}, // the first did not work, say
-			{"rendered-worker-4", contrary, false}, {"rendered-worker-2", brought("second\n"), true},
+			{"rendered-worker-2", brought("second\n"), true},
+			{"rendered-worker-3", brought("third\n"), true},
+			{"rendered-worker-1", said, true},
+			{"rendered-worker-3", brought("third\n"), true}, // the first did not work, say
+			{"rendered-worker-4", contrary, false},
+			{"rendered-worker-2", brought("second\n"), true},
 		} {
 			m.has(t, next.config, next.spec)
 			if err := m.write(t); err != nil || m.enabled[tool] != next.tool || m.enabled[vendor] == next.tool {
