@@ -190,7 +190,7 @@ func (p player) host(name string, step cluster.Step) {
 	n := nodeOf(p.t, p.c, name)
 	tell(p.t, n, func(h *annotation.Host) {
 		if step.Do == cluster.Raise {
-			h.Raised = state.Known(true)
+			h.Raised, h.Journal.Closed = state.Known(true), true
 			return
 		}
 		goal, end := step.Record.To, parachute.Accepted
