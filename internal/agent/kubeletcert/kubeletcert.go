@@ -123,7 +123,7 @@ func (k *Keeper) client(ctx context.Context) (did string, err error) {
 	return "", nil
 }
 
-// unable says what comes of an expired certificate in kubelet's file. A kubelet that runs may
+// unable says what an expired certificate in kubelet's file keeps kubelet from. A kubelet that runs may
 // have a later one, of which the file was lost: then nobody should install its host anew.
 func (k *Keeper) unable() string {
 	if runs, err := k.Running(); err == nil && runs != "" {

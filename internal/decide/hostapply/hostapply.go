@@ -392,8 +392,8 @@ func (w *way) write() Step {
 	}
 }
 
-// act has the host do what the changes need. Whoever was not told on the way back runs on with
-// Target, beside files of Good. A boot tells all.
+// act has the host do what the changes need. A program that got no order on the way back runs on with
+// Target, beside files of Good. A boot reaches all programs.
 func (w *way) act() Step {
 	switch {
 	case w.f.Failed != "" && w.j.Back:

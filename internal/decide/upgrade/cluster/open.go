@@ -34,7 +34,7 @@ func (s Site) Open() Record {
 		return Record{}
 	}
 	r := Record{Upgrade: s.Wish.Upgrade, From: of.From, To: of.To, Planes: s.counted(), Started: true}
-	for _, h := range s.Hosts { // what one host has closed nobody opens
+	for _, h := range s.Hosts { // a way back that one host has closed stays closed
 		r.NoWayBack = r.NoWayBack || h.closed(of.From, of.To)
 	}
 	return r
