@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast/holdfast/test/labsite/load"
 )
 
-// What an authenticated client reads, in the namespace default.
+// The object that an authenticated client reads, in the namespace default.
 const (
 	readName  = "reads-of-the-test"
 	readValue = "a value that only etcd has"

@@ -60,17 +60,10 @@ func TestARotationOfKeysThatWasCutOffIsANoteAndAWarningIfNobodyGoesOn(t *testing
 		"this account reads no wish": {keyed(t, "1,2", "1,2"), finding.Note, unsettled + "every host must write with key 2", rotate},
 	} {
 		found := describer{Facts: c.facts}.ofKeys()
-		if c.severity == "" {
-			if len(found) > 0 {
-				t.Errorf("%s: %+v", what, found)
-			}
+		f, one := onlyOne(t, what, found, c.severity != "")
+		if !one {
 			continue
 		}
-		if len(found) != 1 {
-			t.Errorf("%s: %+v", what, found)
-			continue
-		}
-		f := found[0]
 		if f.ID != RotationUnfinished || f.Severity != c.severity || !strings.HasPrefix(f.Problem, c.problem) || f.Commands[len(f.Commands)-1].Line != c.types || f.Page != pageKeys {
 			t.Errorf("%s: %+v", what, f)
 		}

@@ -54,17 +54,10 @@ func TestAPlanThatIsUnderWayIsToldWithWhatItsHostsSay(t *testing.T) {
 		"all are done":                          {planned(t, Plan{}, []Plan{family}, map[string]PlanSaid{"cp-1": over, "cp-2": over}), "", "", nil},
 	} {
 		found := describer{Facts: c.facts}.ofPlans()
-		if c.severity == "" {
-			if len(found) > 0 {
-				t.Errorf("%s: %+v", what, found)
-			}
+		f, one := onlyOne(t, what, found, c.severity != "")
+		if !one {
 			continue
 		}
-		if len(found) != 1 {
-			t.Errorf("%s: %+v", what, found)
-			continue
-		}
-		f := found[0]
 		if f.ID != PlanUnderWay || f.Severity != c.severity || f.Problem != c.problem || !slices.Equal(f.Commands, c.commands) {
 			t.Errorf("%s: %+v", what, f)
 		}
@@ -75,4 +68,17 @@ func TestAPlanThatIsUnderWayIsToldWithWhatItsHostsSay(t *testing.T) {
 			t.Errorf("%s: the overview: %s", what, text)
 		}
 	}
+}
+
+// onlyOne returns the one finding that is wanted. It fails, and returns none, if there is another number of them.
+func onlyOne(t *testing.T, what string, found []finding.Finding, wanted bool) (f finding.Finding, one bool) {
+	t.Helper()
+	switch {
+	case !wanted && len(found) == 0:
+		return f, false
+	case !wanted || len(found) != 1:
+		t.Errorf("%s: %+v", what, found)
+		return f, false
+	}
+	return found[0], true
 }

@@ -67,22 +67,9 @@ func Prepare(ctx context.Context, p Preparation) (report Report, err error) {
 }
 
 // change starts an etcd over data that only this process reaches, changes them, and writes a snapshot.
-func (p Preparation) change(ctx context.Context, data, file string) (report Report, err error) {
-	e, err := etcd.OpenScratch(ctx, etcd.Scratch{DataDir: data, Name: scratchName, PeerURL: scratchPeer, Log: p.Log})
-	if err != nil {
-		return report, err
-	}
-	defer func() { err = errors.Join(err, e.Close()) }()
-	if err := e.Disarm(ctx); err != nil {
-		return report, err
-	}
-	if report, err = scrub(ctx, e, Options{Now: p.Now}, p.Now); err != nil {
-		return report, err
-	}
-	if err := errors.Join(e.Compact(ctx), e.Defragment(ctx)); err != nil {
-		return report, err
-	}
-	return report, write(ctx, e, file)
+func (p Preparation) change(ctx context.Context, data, file string) (Report, error) {
+	return change(ctx, etcd.Scratch{DataDir: data, Name: scratchName, PeerURL: scratchPeer, Log: p.Log}, Options{Now: p.Now}, p.Now,
+		func(e *etcd.Alone) error { return write(ctx, e, file) })
 }
 
 // write writes a snapshot to a new file, durably.

@@ -172,10 +172,17 @@ func (w work) unpack(ctx context.Context) error {
 const scrubLimit = 10 * time.Minute
 
 // scrub starts an etcd that only this process reaches, changes the data and ends it.
-func (w work) scrub(ctx context.Context) (report Report, err error) {
+func (w work) scrub(ctx context.Context) (Report, error) {
 	ctx, cancel := context.WithTimeout(ctx, scrubLimit)
 	defer cancel()
-	e, err := etcd.OpenScratch(ctx, etcd.Scratch{DataDir: w.data(), Name: w.Name, PeerURL: w.PeerURL, Log: w.Log})
+	return change(ctx, etcd.Scratch{DataDir: w.data(), Name: w.Name, PeerURL: w.PeerURL, Log: w.Log}, w.Options, time.Time{},
+		func(*etcd.Alone) error { return nil })
+}
+
+// change starts an etcd over data that only this process reaches, changes them as scrub does, and ends it.
+// then is called with what came of it.
+func change(ctx context.Context, over etcd.Scratch, o Options, inPlace time.Time, then func(*etcd.Alone) error) (report Report, err error) {
+	e, err := etcd.OpenScratch(ctx, over)
 	if err != nil {
 		return report, err
 	}
@@ -183,13 +190,16 @@ func (w work) scrub(ctx context.Context) (report Report, err error) {
 	if err := e.Disarm(ctx); err != nil {
 		return report, err
 	}
-	if report, err = scrub(ctx, e, w.Options, time.Time{}); err != nil {
+	if report, err = scrub(ctx, e, o, inPlace); err != nil {
 		return report, err
 	}
 	if err := e.Compact(ctx); err != nil {
 		return report, err
 	}
-	return report, e.Defragment(ctx)
+	if err := e.Defragment(ctx); err != nil {
+		return report, err
+	}
+	return report, then(e)
 }
 
 // disk has the changes that place makes. A test cuts the power between them.
