@@ -74,9 +74,9 @@ func lacksBackup(ctx context.Context, c nodeLister, now time.Time) (string, erro
 
 // takingBackup returns a function that has the site at a place take a backup, on a host; empty for
 // any control plane.
-func takingBackup(p place.Flags, streams Streams, host, reason string) func(ctx context.Context) error {
+func takingBackup(p place.Flags, streams Streams, host, gone, reason string) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
-		f := backupNowFlags{backupFlags: backupFlags{hostFlags{place: p}}, host: host, reason: reason, timeout: backupTime}
+		f := backupNowFlags{backupFlags: backupFlags{hostFlags{place: p}}, host: host, gone: gone, reason: reason, timeout: backupTime}
 		c, err := f.open(ctx)
 		if err != nil {
 			return err

@@ -16,8 +16,9 @@ import (
 type ownBackups struct {
 	// newest returns the time of the newest good one; zero for none.
 	newest func(now time.Time) state.Fact[time.Time]
-	// take has this host take one, and returns once that is good.
-	take func(ctx context.Context) error
+	// take has this host take one, and returns once that is good. gone is a control plane for which it
+	// does not wait, empty for none.
+	take func(ctx context.Context, gone string) error
 }
 
 // backupsHere returns the backups of the host on which the command runs. reason is that of
@@ -25,12 +26,12 @@ type ownBackups struct {
 func backupsHere(streams Streams, reason string) ownBackups {
 	return ownBackups{
 		newest: catalogue.Catalogue{Dir: backup.Dir}.Last,
-		take: func(ctx context.Context) error {
+		take: func(ctx context.Context, gone string) error {
 			name, err := host.Name()
 			if err != nil {
 				return err
 			}
-			return takingBackup(place.Flags{}, streams, name, reason)(ctx)
+			return takingBackup(place.Flags{}, streams, name, gone, reason)(ctx)
 		},
 	}
 }
@@ -41,7 +42,11 @@ func (r *hostReplacement) agreed(ctx context.Context, which string) error {
 	if err := r.confirm(ctx, which); err != nil {
 		return err
 	}
-	first := backupFirst{without: r.noBackup, take: r.backups.take, out: r.streams.Err}
+	gone := r.name
+	if which == "new" {
+		gone = ""
+	}
+	first := backupFirst{without: r.noBackup, take: func(ctx context.Context) error { return r.backups.take(ctx, gone) }, out: r.streams.Err}
 	return first.unless(ctx, func() (string, error) {
 		why := decide.Before(r.backups.newest(r.now()), r.now())
 		if why != "" {

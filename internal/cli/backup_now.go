@@ -18,9 +18,9 @@ import (
 // backupNowFlags holds the flags of `backup now`.
 type backupNowFlags struct {
 	backupFlags
-	host, reason   string
-	dryRun, noWait bool
-	timeout        time.Duration
+	host, gone, reason string
+	dryRun, noWait     bool
+	timeout            time.Duration
 	// follows is set if the host has to follow the configuration that stands in the API.
 	follows bool
 }
@@ -46,6 +46,7 @@ Exit codes: 0 the backup is good and lies at all targets (with --dry-run: it wou
 		Example: `  holdfast backup now
   holdfast backup now --reason 'before the move'
   holdfast backup now --host cp-2 --no-wait
+  holdfast backup now --is-gone cp-2       cp-2 burnt while it was at work
   holdfast backup now --dry-run`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -60,14 +61,19 @@ Exit codes: 0 the backup is good and lies at all targets (with --dry-run: it wou
 	timeoutFlag(cmd, &f.timeout)
 	cmd.Flags().StringVar(&f.host, "host", "", "the control plane that takes it (default: one that can)")
 	cmd.Flags().StringVar(&f.reason, "reason", "", "why you want it, for people who look at the backup later")
+	cmd.Flags().StringVar(&f.gone, "is-gone", "", "a control plane that is lost: while its node is not Ready, the backup does not wait for the work that it was at")
 	cmd.Flags().BoolVar(&f.noWait, "no-wait", false, "do not wait until the backup is there")
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "change nothing; say which host would take the backup, and what is in its way")
 	_ = cmd.RegisterFlagCompletionFunc("host", cobra.NoFileCompletions)
+	_ = cmd.RegisterFlagCompletionFunc("is-gone", cobra.NoFileCompletions)
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
 	return cmd
 }
 
 func (f *backupNowFlags) run(ctx context.Context, c client.Client, streams Streams) error {
+	if err := f.check(ctx, c); err != nil {
+		return err
+	}
 	if f.dryRun {
 		h, err := f.choose(ctx, c)
 		if err != nil {
@@ -89,12 +95,30 @@ func (f *backupNowFlags) run(ctx context.Context, c client.Client, streams Strea
 	return f.taken(streams, h)
 }
 
+// check refuses a host of --is-gone that nothing waits for: a word that is spelled wrong would change nothing.
+func (f *backupNowFlags) check(ctx context.Context, c client.Client) error {
+	if f.gone == "" {
+		return nil
+	}
+	site, err := gatherBackups(ctx, c)
+	if err != nil {
+		return err
+	}
+	switch _, is := site.Host(f.gone); {
+	case !is:
+		return &UsageError{Err: fmt.Errorf("--is-gone %q: there is no such control plane; see: holdfast host list", f.gone)}
+	case site.Ready[f.gone]:
+		return coded(command.ExitRefused, "--is-gone %s: its node is Ready, so it is not gone, and the backup gives way to its work", f.gone)
+	}
+	return nil
+}
+
 // ask asks a host for a backup, and returns it and the wish.
 func (f *backupNowFlags) ask(ctx context.Context, c client.Client) (h backup.Host, wish string, err error) {
 	if h, err = f.choose(ctx, c); err != nil {
 		return h, "", err
 	}
-	wish = backup.Ask(time.Now(), f.reason)
+	wish = backup.AskWithout(time.Now(), f.gone, f.reason)
 	return h, wish, askForBackup(ctx, c, h.Name, wish)
 }
 

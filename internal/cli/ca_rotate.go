@@ -105,7 +105,7 @@ nothing was changed; 8 not confirmed.`,
 		r := caRotation{
 			reopen:        func(ctx context.Context) (caCluster, error) { return f.client(ctx) },
 			rotateCAFlags: f, cluster: c, authority: a, streams: streams, now: time.Now, random: rand.Reader,
-			take: takingBackup(f.place, streams, "", "before ca rotate "+args[0]),
+			take: takingBackup(f.place, streams, "", "", "before ca rotate "+args[0]),
 		}
 		return r.run(cmd.Context())
 	}

@@ -74,7 +74,7 @@ changed.`,
 			if err != nil {
 				return err
 			}
-			first := backupFirst{without: withoutBackup, take: takingBackup(f.place, streams, "", "before encryption rotate"), out: streams.Err}
+			first := backupFirst{without: withoutBackup, take: takingBackup(f.place, streams, "", "", "before encryption rotate"), out: streams.Err}
 			r := keyRotation{cluster: c, rewrite: w.Rewrite, out: streams.Err, backup: first}
 			report, err := r.run(cmd.Context(), timeout)
 			if err != nil {

@@ -56,7 +56,7 @@ func (w *workerReplacement) newPlaneMember() (*planeMember, error) {
 	all := &etcd.Members{Identity: etcd.Identity{CA: state.EtcdPKIDir + "/ca.crt", Cert: state.EtcdPKIDir + "/healthcheck-client.crt", Key: state.EtcdPKIDir + "/healthcheck-client.key"}}
 	return &planeMember{
 		here: name, typed: w.gone, cluster: w.old.cluster, now: time.Now, statuses: all.Statuses,
-		backup: backupFirst{without: w.noBackup, take: takingBackup(place.Flags{}, w.streams, "", "before host replace"), out: w.streams.Err},
+		backup: backupFirst{without: w.noBackup, take: takingBackup(place.Flags{}, w.streams, "", w.old.name, "before host replace"), out: w.streams.Err},
 		members: func(ctx context.Context) (list []state.EtcdMember, err error) {
 			err = local(func(c *etcd.Client) error {
 				s, err := c.Status(ctx)

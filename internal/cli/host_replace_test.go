@@ -25,9 +25,11 @@ type replaceRun struct {
 	clock     time.Time
 	// backup is the time of this host's newest good backup, noBackups why none can be read or
 	// taken, and taken how often the command has had one taken.
-	backup    time.Time
-	noBackups error
-	taken     int
+	backup time.Time
+	// backupGone is the host for which the backup did not wait.
+	backupGone string
+	noBackups  error
+	taken      int
 }
 
 // newReplaceRun returns a run; agent is called while the command waits, with the number of
@@ -54,8 +56,8 @@ func newReplaceRun(t *testing.T, agent func(n int, r *replaceRun)) *replaceRun {
 			newest: func(time.Time) state.Fact[time.Time] {
 				return state.Fact[time.Time]{Known: r.noBackups == nil, Value: r.backup}
 			},
-			take: func(context.Context) error {
-				r.taken++
+			take: func(_ context.Context, gone string) error {
+				r.taken, r.backupGone = r.taken+1, gone
 				r.backup = r.clock
 				return r.noBackups
 			},
@@ -203,6 +205,9 @@ func TestAPlanOfThisHostBeginsOnlyWithAYoungGoodBackup(t *testing.T) {
 		err := r.run(t.Context())
 		if r.taken != c.taken || (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v, %d backups taken", name, err, r.taken)
+		}
+		if r.taken > 0 && r.backupGone != "cp-2" {
+			t.Errorf("%s: the backup does not wait for %q, want cp-2", name, r.backupGone)
 		}
 		if o, err := r.store.Order(); err != nil || (o != nil) != (c.says == "") {
 			t.Errorf("%s: the order is %v, %v", name, o, err)

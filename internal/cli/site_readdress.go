@@ -224,7 +224,7 @@ func (a *moveAccess) Nodes(ctx context.Context) ([]state.Node, error) {
 
 // backupFirst has the site take a backup for a reason, if it has no good one that is young enough.
 func (f readdressFlags) backupFirst(streams Streams, reason string) backupFirst {
-	return backupFirst{without: f.noBackup, take: takingBackup(f.place, streams, "", reason), out: streams.Err}
+	return backupFirst{without: f.noBackup, take: takingBackup(f.place, streams, "", "", reason), out: streams.Err}
 }
 
 func (a *moveAccess) hosts(ctx context.Context) (map[string][]netip.Addr, error) {

@@ -91,9 +91,18 @@ func TestWhatAHostDoesAboutItsBackups(t *testing.T) {
 			open(f)
 			f.Journal.Slot = at(t, "2026-03-09T09:00:00Z")
 			f.Schedule = schedule(t, "0 9 * * *", "")
-			f.Away = []string{"cp-2 is drained"}
+			f.Away = []Absence{{Host: "cp-2", Why: "is drained"}}
 		}, Wait, "away"},
-		{"a host is away for hours", func(f *Facts) { open(f); f.Away = []string{"cp-2 is drained"} }, Begin, BySchedule},
+		{"a lost host was at work, and a person who replaces it wants a backup", func(f *Facts) {
+			f.Asked, f.Away = ReadAsked(AskWithout(noon, "cp-2", "before host replace")), []Absence{{Host: "cp-2", Why: "is at work on its configuration"}}
+		}, Begin, "before host replace"},
+		{"the host that is lost in a person's words is Ready", func(f *Facts) {
+			f.Asked, f.Away = ReadAsked(AskWithout(noon, "cp-2", "")), []Absence{{Host: "cp-2", Why: "is drained", Ready: true}}
+		}, Wait, "away"},
+		{"another host is away besides the lost one", func(f *Facts) {
+			f.Asked, f.Away = ReadAsked(AskWithout(noon, "cp-2", "")), []Absence{{Host: "cp-2", Why: "is at work"}, {Host: "cp-3", Why: "is drained"}}
+		}, Wait, "away"},
+		{"a host is away for hours", func(f *Facts) { open(f); f.Away = []Absence{{Host: "cp-2", Why: "is drained"}} }, Begin, BySchedule},
 		{"authorities are replaced", func(f *Facts) { open(f); f.Schedule = schedule(t, "0 9 * * *", ""); f.Rotation = "etcd" }, Wait, "rotation"},
 		{"another host is at work", func(f *Facts) { open(f); f.Schedule = schedule(t, "0 9 * * *", ""); f.Busy = []string{"cp-2"} }, Wait, "busy"},
 		{"for hours", func(f *Facts) { open(f); f.Busy = []string{"cp-2"} }, Wait, "busy"},
@@ -128,8 +137,13 @@ func TestWhatAHostDoesAboutItsBackups(t *testing.T) {
 		{"a take-over begins meanwhile", func(f *Facts) { begun(f); f.Etcd.Value.TakesOver = "x" }, End, "take-over"},
 		{"a host comes back and learns", func(f *Facts) { begun(f); f.Etcd.Value.Learner = "cp-2" }, End, "learner"},
 		{"the membership changes", func(f *Facts) { begun(f); f.Etcd.Value.Members = "1" }, End, "members"},
-		{"a host gets its turn", func(f *Facts) { begun(f); f.Away = []string{"cp-1 has its turn to boot"} }, End, "away"},
-		{"one that is late is not ended by that", func(f *Facts) { begun(f); f.Journal.Begun.Late = true; f.Away = []string{"x"} }, Follow, "works"},
+		{"a host gets its turn", func(f *Facts) { begun(f); f.Away = []Absence{{Host: "cp-1", Why: "has its turn to boot"}} }, End, "away"},
+		{"one that a person asked for without a lost host goes on", func(f *Facts) {
+			begun(f)
+			f.Journal.Begun.Asked = AskWithout(noon, "cp-2", "")
+			f.Away = []Absence{{Host: "cp-2", Why: "is at work on its configuration"}}
+		}, Follow, "works"},
+		{"one that is late is not ended by that", func(f *Facts) { begun(f); f.Journal.Begun.Late = true; f.Away = []Absence{{Host: "cp-2"}} }, Follow, "works"},
 		{"a rotation ends none", func(f *Facts) { begun(f); f.Rotation = "x" }, Follow, "works"},
 		{"the disk fills", func(f *Facts) { begun(f); f.Free = state.Known(uint64(0)) }, End, "disk"},
 		{"kubelet of the site wants more free", func(f *Facts) { open(f); f.Free, f.Line = state.Known(uint64(16<<30)), 20<<30 }, Wait, "disk"},

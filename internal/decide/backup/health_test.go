@@ -258,6 +258,13 @@ func TestAWishIsReadAsItWasWritten(t *testing.T) {
 			t.Errorf("%q: %+v", text, got)
 		}
 	}
+	text := AskWithout(noon, "cp-2", "before host replace")
+	if got := ReadAsked(text); got.Text != text || !got.At.Equal(noon) || got.Gone != "cp-2" || got.Reason != "before host replace" {
+		t.Errorf("%q: %+v", text, got)
+	}
+	if got := ReadAsked(AskWithout(noon, "cp-2", "")); got.Gone != "cp-2" || got.Reason != "" {
+		t.Errorf("%+v", got)
+	}
 	if got := ReadAsked("please"); got.Text != "please" || !got.At.IsZero() || got.Reason != "please" {
 		t.Errorf("%+v", got)
 	}

@@ -33,11 +33,22 @@ type Etcd struct {
 	Members string
 }
 
+// Absence is a control plane that is away for work, or is about to be.
+type Absence struct {
+	Host string
+	// Why is a sentence without the name of the host.
+	Why string
+	// Ready is true while its Node is Ready.
+	Ready bool
+}
+
+func (a Absence) String() string { return a.Host + " " + a.Why }
+
 // Situation has the facts to which a backup gives way.
 type Situation struct {
 	Etcd state.Fact[Etcd]
-	// Away has a sentence for each control plane that is away for work, or is about to be.
-	Away []string
+	// Away has the control planes that are away for work, or are about to be.
+	Away []Absence
 	// Unread says why the site's wish could not be read since a person asked; empty if it was read.
 	Unread string
 	// Rotation names the authorities that are being replaced, empty for none.
@@ -137,19 +148,36 @@ func (s *Situation) Around(self string, nodes []state.Node, now time.Time) {
 // the clock was set.
 func within(age, limit time.Duration) bool { return age >= 0 && age < limit }
 
-// Away has a sentence for each control plane that is away for work, or is about to be. The named ones
-// count for nothing.
-func Away(nodes []state.Node, but ...string) []string {
-	var out []string
+// Away returns the control planes that are away for work, or are about to be. The named ones count for
+// nothing.
+func Away(nodes []state.Node, but ...string) []Absence {
+	var out []Absence
 	for _, n := range nodes {
 		if !n.ControlPlane() || slices.Contains(but, n.Name) {
 			continue
 		}
 		if what := away(n); what != "" {
-			out = append(out, n.Name+" "+what)
+			out = append(out, Absence{Host: n.Name, Why: what, Ready: n.Ready})
 		}
 	}
 	return out
+}
+
+// Sentences tells who is away for what; empty if nobody is.
+func Sentences(away []Absence) string {
+	var out []string
+	for _, a := range away {
+		out = append(out, a.String())
+	}
+	return strings.Join(out, "; ")
+}
+
+// withheld tells for whom this backup waits. A host that is gone says for ever at its Node what it was
+// at work on, so a backup that a person asked for because of its loss would wait for nobody. A host that
+// is Ready is not gone, whatever that person meant.
+func withheld(s Situation, b Begun) string {
+	lost := ReadAsked(b.Asked).Gone
+	return Sentences(slices.DeleteFunc(slices.Clone(s.Away), func(a Absence) bool { return lost != "" && a.Host == lost && !a.Ready }))
 }
 
 // away says for which work a control plane is away, or is about to be; empty for none. A host
@@ -227,7 +255,7 @@ var rules = []rule{
 	{id: "members", ends: true, why: func(s Situation, b Begun) string {
 		return when(s.Etcd.Known && b.Members != "" && b.Members != s.Etcd.Value.Members, "the membership changed")
 	}},
-	{id: "away", ends: true, soft: true, why: func(s Situation, _ Begun) string { return strings.Join(s.Away, "; ") }},
+	{id: "away", ends: true, soft: true, why: withheld},
 	{id: "rotation", soft: true, why: func(s Situation, _ Begun) string {
 		return when(s.Rotation != "", "authorities are being replaced: "+s.Rotation)
 	}},

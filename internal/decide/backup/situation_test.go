@@ -119,7 +119,7 @@ func TestControlPlanesThatAreAwayAreSeen(t *testing.T) {
 	} {
 		s := Situation{}
 		s.Around("cp-1", []state.Node{control("cp-1", nil), control("cp-2", c.annotations), {Name: "worker-1", Annotations: map[string]string{drain.CordonedBy: "x"}}}, noon)
-		got := strings.Join(s.Away, "; ")
+		got := Sentences(s.Away)
 		if c.want == "" && got != "" || !strings.Contains(got, c.want) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}

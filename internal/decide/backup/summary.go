@@ -25,18 +25,33 @@ const (
 	WantedOf = state.AnnotationDomain + "backup-wanted"
 )
 
-// Asked is a wish for a backup now, as it stands in the annotation: a time, a blank and the
-// reason.
+// Asked is a wish for a backup now, as it stands in the annotation: a time, a host that is gone and
+// the reason, with blanks between them. Only the time is always there.
 type Asked struct {
 	// Text is the whole wish, by which it is identified.
-	Text   string
-	At     time.Time
+	Text string
+	At   time.Time
+	// Gone is a control plane that is lost, or leaves: while it is not Ready, the backup does not wait
+	// for its work. Empty for none.
+	Gone   string
 	Reason string
 }
 
+// gone begins the part of a wish that names a host. Agents of earlier releases take it for the
+// beginning of the reason.
+const gone = "gone="
+
 // Ask returns the text of a wish that is made now.
-func Ask(now time.Time, reason string) string {
-	return strings.TrimSpace(now.UTC().Format(time.RFC3339Nano) + " " + page.OneLine(reason, maxReason))
+func Ask(now time.Time, reason string) string { return AskWithout(now, "", reason) }
+
+// AskWithout returns the text of a wish that is made now, and names a control plane that is gone; empty
+// for none.
+func AskWithout(now time.Time, host, reason string) string {
+	text := now.UTC().Format(time.RFC3339Nano)
+	if host != "" {
+		text += " " + gone + host
+	}
+	return strings.TrimSpace(text + " " + page.OneLine(reason, maxReason))
 }
 
 // ReadAsked reads a wish. If its time cannot be read, the wish counts as made now.
@@ -46,7 +61,12 @@ func ReadAsked(text string) Asked {
 	if err != nil {
 		return Asked{Text: text, Reason: page.OneLine(text, maxReason)}
 	}
-	return Asked{Text: text, At: at, Reason: page.OneLine(reason, maxReason)}
+	a := Asked{Text: text, At: at}
+	if after, is := strings.CutPrefix(reason, gone); is {
+		a.Gone, reason, _ = strings.Cut(after, " ")
+	}
+	a.Reason = page.OneLine(reason, maxReason)
+	return a
 }
 
 // The bounds of a Summary. Every change of a Summary goes to every host.

@@ -158,7 +158,7 @@ var situations = []struct {
 	{"this host takes a backup", 2, "cp-2", []func(*Facts){change(loose), func(f *Facts) { f.BacksUp.Value = true }}},
 	{"whether it takes a backup is not known", 2, "cp-2", []func(*Facts){change(loose), func(f *Facts) { f.BacksUp.Known = false }}},
 	{"another host takes a backup", 2, "cp-2", []func(*Facts){change(loose), func(f *Facts) { f.Busy = []string{"cp-1"} }}},
-	{"a host is on its way to another release", 2, "cp-2", []func(*Facts){change(loose), func(f *Facts) { f.Away = []string{"cp-1 is on its way to another release"} }}},
+	{"a host is on its way to another release", 2, "cp-2", []func(*Facts){change(loose), func(f *Facts) { f.Away = []backup.Absence{{Host: "cp-1", Why: "is on its way to another release"}} }}},
 	{"authorities are replaced", 2, "cp-2", []func(*Facts){change(loose), func(f *Facts) { f.Rotation = "etcd" }}},
 	{"a failure a minute ago", 2, "cp-2", []func(*Facts){change(loose), failures(1, time.Minute)}},
 	{"a failure an hour ago", 2, "cp-2", []func(*Facts){change(loose), failures(1, time.Hour)}},
@@ -173,7 +173,7 @@ var situations = []struct {
 
 // unwritable is what Nodes said when etcd became full.
 func unwritable(f *Facts) {
-	f.Away, f.Busy, f.Rotation = []string{"cp-1 is drained"}, []string{"cp-1"}, "etcd"
+	f.Away, f.Busy, f.Rotation = []backup.Absence{{Host: "cp-1", Why: "is drained"}}, []string{"cp-1"}, "etcd"
 }
 
 func sends(f *Facts) { f.BacksUp.Value, f.Sends = true, true }

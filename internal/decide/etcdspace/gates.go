@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/holdfast/holdfast/internal/decide/backup"
 	"github.com/holdfast/holdfast/internal/decide/page"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
@@ -47,7 +48,7 @@ var gates = []gate{
 	{id: "settling", blocks: true, why: settling},
 	{id: "backup", why: backsUp},
 	{id: "busy", said: true, why: func(f Facts) string { return when(len(f.Busy) > 0, strings.Join(f.Busy, " and ")+" takes a backup") }},
-	{id: "away", said: true, why: func(f Facts) string { return strings.Join(f.Away, "; ") }},
+	{id: "away", said: true, why: func(f Facts) string { return backup.Sentences(f.Away) }},
 	{id: "rotation", said: true, why: func(f Facts) string {
 		return when(f.Rotation != "", "authorities are being replaced: "+f.Rotation)
 	}},

@@ -3,7 +3,6 @@ package plans
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/backup"
@@ -69,7 +68,7 @@ func Busy(upgrade string, nodes []state.Node, but string) string {
 	if upgrade != "" {
 		return upgrade
 	}
-	return strings.Join(backup.Away(nodes, but), "; ")
+	return backup.Sentences(backup.Away(nodes, but))
 }
 
 // calm are the stages of plans of every kind in which a control plane may boot. The copy of each kind has
