@@ -78,7 +78,11 @@ func (m *machine) adopt(ctx context.Context) error {
 		m.log.Info("killed while no daemon ran", "host", m.host.Name)
 		return m.ended(ctx)
 	}
-	return m.watchInit(ctx)
+	if err := m.watchInit(ctx); err != nil {
+		return err
+	}
+	m.weigh(m.init, sharesOfHost) // the daemon that would have done it is gone
+	return nil
 }
 
 // Power reports whether the host is powered.
@@ -144,7 +148,23 @@ func (m *machine) boot(ctx context.Context) error {
 	if err := grantCPU(m.init.pid); err != nil {
 		m.log.Warn("no processor time of its own, or no real-time scheduling for Corosync", "host", m.host.Name, "error", err)
 	}
+	m.weigh(m.init, sharesOfBooting)
+	p := m.init
+	time.AfterFunc(bootsFor, func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if m.init == p {
+			m.weigh(p, sharesOfHost)
+		}
+	})
 	return nil
+}
+
+// weigh gives the host its weight against the other hosts. The caller holds mu.
+func (m *machine) weigh(p *initProcess, shares int) {
+	if err := weigh(p.pid, shares); err != nil {
+		m.log.Warn("no weight of its own", "host", m.host.Name, "error", err)
+	}
 }
 
 // startPatience bounds the time that podman needs to start a host.

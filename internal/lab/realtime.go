@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Corosync runs in a real-time class on a real host, and must not lose its
@@ -25,6 +26,16 @@ const (
 // it: in cgroup v1 the group of all containers competes with processes. Beside a linter and
 // tests a lab of two hosts came to a load of 90 and lost its monitors (2026-11-26).
 const sharesOfAll = 8192
+
+// A host of a site takes no processor time from another host: each has its own. Those of a lab share
+// the machine's, and one that boots takes what it gets: for 0.6 s a host that served had a third of what
+// it needed, and its programs waited 1.2 s for a processor in 0.4 s (2026-12-01, two processors). So a
+// host that boots has a small weight for a while, and then that of the others again, podman's own.
+const (
+	sharesOfHost    = 1024
+	sharesOfBooting = 128
+	bootsFor        = 90 * time.Second
+)
 
 // The clients of a test stand for machines of their own, which never wait for a processor of
 // the site's hosts. They have a group for themselves, with a weight far above that of all hosts
@@ -74,6 +85,31 @@ func grantCPU(pid int) error {
 		}
 	}
 	return nil
+}
+
+// weigh gives a host its weight against the other hosts. It does nothing where there is no cgroup v1, or
+// the host has ended.
+func weigh(pid, shares int) error {
+	groups, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cgroup"))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	_, own := containerGroup(cpuGroup(string(groups)))
+	if own == "" {
+		return nil
+	}
+	file, err := os.OpenFile(filepath.Join(cpuHierarchy, own, "cpu.shares"), os.O_WRONLY, 0) // #nosec G304 -- a file of the kernel
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(file, shares)
+	return errors.Join(err, file.Close())
 }
 
 // containerGroup returns the group that holds all of podman's containers, and

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -48,6 +49,46 @@ func TestABudgetIsRaisedAndNeverLowered(t *testing.T) {
 		err := grantBudget(file, 50)
 		if got, readErr := os.ReadFile(file); err != nil || readErr != nil || string(got) != c.want {
 			t.Errorf("from %q: %q, want %q (%v, %v)", c.has, got, c.want, err, readErr)
+		}
+	}
+}
+
+// It needs root and cgroup v1, as the machines have on which clusters are played.
+func TestAHostThatBootsHasASmallWeight(t *testing.T) {
+	if err := weigh(1<<30, sharesOfBooting); err != nil {
+		t.Errorf("a host that has ended: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(cpuHierarchy, "cpu.shares")); err != nil || os.Geteuid() != 0 {
+		if err := weigh(os.Getpid(), sharesOfBooting); err != nil && os.Geteuid() == 0 {
+			t.Errorf("a machine without cgroup v1: %v", err)
+		}
+		return
+	}
+	host := exec.Command("sleep", "60")
+	if err := host.Start(); err != nil {
+		t.Fatal(err)
+	}
+	parent := filepath.Join(cpuHierarchy, fmt.Sprintf("holdfast-test-%d", os.Getpid()))
+	own := filepath.Join(parent, "libpod-test")
+	defer func() {
+		_ = host.Process.Kill()
+		_ = host.Wait()
+		if err := errors.Join(os.Remove(own), os.Remove(parent)); err != nil {
+			t.Error(err)
+		}
+	}()
+	for _, err := range []error{os.Mkdir(parent, 0o755), os.Mkdir(own, 0o755), os.WriteFile(filepath.Join(own, "cgroup.procs"), []byte(strconv.Itoa(host.Process.Pid)), 0)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, want := range []int{sharesOfBooting, sharesOfHost} {
+		if err := weigh(host.Process.Pid, want); err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(filepath.Join(own, "cpu.shares"))
+		if got := strings.TrimSpace(string(text)); err != nil || got != strconv.Itoa(want) {
+			t.Errorf("its weight is %s, want %d (%v)", got, want, err)
 		}
 	}
 }
