@@ -20,9 +20,10 @@ import (
 )
 
 // TestHostsAreBootedUnderLoad has a person want a reboot of each host, the control
-// planes first, while a program of that host blocks shutdowns at logind. A single control plane takes the API and the routers with it: what it
-// shows is that all is back within a bound, that nobody is fenced, and that no
-// acknowledged write is lost.
+// planes first. Each waits for a program of its own that blocks shutdowns at logind, and boots
+// once that has ended. A single control plane takes the API and the routers with it: what it
+// shows is that all is back within a bound, that nobody is fenced, and that no acknowledged
+// write is lost.
 //
 // It takes about three minutes for each host.
 func TestHostsAreBootedUnderLoad(t *testing.T) {
@@ -48,7 +49,18 @@ func (tr *trial) reboot(host string) {
 		tr.Errorf("%s has booted, though nobody wanted it yet", host)
 	}
 	tr.inhibits(host)
-	tr.says(0, "host", "reboot", host, "--reason", "the test wants it")
+	wish := tr.starts("host", "reboot", host, "--reason", "the test wants it")
+	tr.Eventually(rolledWithin, host+" waits with its boot for the program", func() error {
+		if said := wish.said(); !strings.Contains(said, `blocked at logind by "`+inhibitor+`"`) {
+			return fmt.Errorf("the command says %q", said)
+		}
+		return nil
+	})
+	if tr.boot(host) != before {
+		tr.Errorf("%s has booted, though a program blocks shutdowns", host)
+	}
+	tr.On(host, "systemctl stop "+inhibitor)
+	wish.ends(0)
 	if tr.boot(host) == before {
 		tr.Errorf("%s has not booted", host)
 	}
@@ -59,21 +71,23 @@ func (tr *trial) reboot(host string) {
 	tr.asAfterPlannedBoot(host, since)
 }
 
-// inhibits has a program that is none of ours hold a lock at logind that blocks shutdowns, as
-// the update of firmware or a person may: to the boots that the agent orders it is nothing
-// (with systemd before 257). It ends with the boot or with the test.
+// inhibitor is the name of a program that is none of ours, and of its unit.
+const inhibitor = "life-inhibits"
+
+// inhibits has that program hold a lock at logind that blocks shutdowns, as the update of firmware or
+// a person may. systemd before 257 would let root pass; the agent waits all the same. It ends with the
+// test at the latest.
 func (tr *trial) inhibits(host string) {
 	tr.Helper()
-	const name = "life-inhibits"
 	tr.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(tr.Context()), time.Minute)
 		defer cancel()
-		_, _ = tr.Sh(ctx, host, "systemctl stop "+name) // after the boot there is none
+		_, _ = tr.Sh(ctx, host, "systemctl stop "+inhibitor) // after the boot there is none
 	})
-	tr.On(host, "systemd-run --quiet --collect --unit="+name+" systemd-inhibit --what=shutdown --mode=block --who="+name+" sleep 600")
+	tr.On(host, "systemd-run --quiet --collect --unit="+inhibitor+" systemd-inhibit --what=shutdown --mode=block --who="+inhibitor+" sleep 1200")
 	tr.Eventually(time.Minute, "a program of "+host+" blocks shutdowns", func() error {
 		held, err := tr.Sh(tr.Context(), host, "systemd-inhibit --list --no-legend --no-pager")
-		if err == nil && !strings.Contains(held, name) {
+		if err == nil && !strings.Contains(held, inhibitor) {
 			err = fmt.Errorf("the locks are %q", held)
 		}
 		return err

@@ -140,9 +140,12 @@ func (a *Agent) wish(ctx context.Context, r hostapply.Report, desired state.Fact
 // addSpared adds whether the cluster carries on while this host boots, and whether it has not
 // been known to for so long that the host takes pods again. It does so until the cluster has
 // carried on for a while: a peer that comes and goes is no reason to move all pods each time. A
-// host that shuts down takes none.
+// host that shuts down takes none. Where the cluster carries on it adds who else may keep the host
+// from its boot.
 func (a *Agent) addSpared(ctx context.Context, f *hostapply.Facts) {
-	f.MayBoot, f.NotSpared = a.mayBoot(ctx)
+	if f.MayBoot, f.NotSpared = a.mayBoot(ctx); state.Is(f.MayBoot, true) {
+		f.Locks = a.locks(ctx)
+	}
 	n, after := &a.needed, hostapply.NeededFor
 	if n.is {
 		after = hostapply.Settled
@@ -192,7 +195,7 @@ func (a *Agent) reboot(ctx context.Context) {
 	if down, err := a.goesDown(ctx); a.out.stay != nil || err == nil && down {
 		return
 	}
-	if why := a.depart(ctx, a.mayBoot); why != "" {
+	if why := a.depart(ctx, a.mayBootNow); why != "" {
 		return // the next step says why
 	}
 	if err := a.orderAtBoot(); err != nil {

@@ -36,6 +36,7 @@ func ThisHost() Host {
 		First:            func() (*mcfgv1.MachineConfig, error) { return hostconfig.First("/") },
 		Joined:           func() bool { return host.Exists(state.KubeletKubeconfig) },
 		Updates:          adapter.NewStore("/"),
+		Locks:            locksOfLogind,
 		Required: func(ctx context.Context) updates.Required {
 			return adapter.Required(ctx, "/", host.Run)
 		},

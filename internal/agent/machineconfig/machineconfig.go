@@ -85,6 +85,8 @@ type Host struct {
 	SurroundingUnits func(ctx context.Context) error
 	// Systemctl runs systemctl.
 	Systemctl func(ctx context.Context, args ...string) ([]byte, error)
+	// Locks returns those that programs hold at logind.
+	Locks func(ctx context.Context) ([]hostapply.Lock, error)
 	// Parameter and SetParameter are about a kernel parameter by its path below
 	// /proc/sys.
 	Parameter    func(name string) (string, error)
@@ -330,6 +332,9 @@ func (a *Agent) next(before hostapply.Journal, r hostapply.Report, acted bool, e
 	case j.Target != "":
 		out.Again = onTheWay
 		err = errors.Join(err, a.failure())
+		if r.Stage == rollout.Held && !a.Joined() {
+			err = errors.Join(err, errors.New(r.Reason)) // no node says it yet, so the log does
+		}
 	case err != nil:
 	case r.State == rollout.Working:
 		out.Again, err = onTheWay, a.failure()

@@ -26,6 +26,7 @@ import (
 	adapter "github.com/holdfast/holdfast/internal/adapter/updates"
 	"github.com/holdfast/holdfast/internal/agent/loop"
 	"github.com/holdfast/holdfast/internal/decide/drain"
+	"github.com/holdfast/holdfast/internal/decide/hostapply"
 	"github.com/holdfast/holdfast/internal/decide/rollout"
 	"github.com/holdfast/holdfast/internal/decide/updates"
 	"github.com/holdfast/holdfast/internal/model/ignition"
@@ -94,6 +95,9 @@ type world struct {
 	// has given the virtual IPs away.
 	down, deaf, gone bool
 	view             state.NetworkView
+	// locks are those that programs hold at logind, and noLogind is why it does not say them.
+	locks    []hostapply.Lock
+	noLogind error
 	// required is whether the distribution wants a reboot, packages is the version of
 	// its packages, and offered that of the repository. unit is the state of the unit that
 	// installs, and hangs: it does not end. mirror is why a repository does not answer.
@@ -216,6 +220,7 @@ func (w *world) start() {
 		},
 		Updates:     adapter.Store{Root: w.root, WriteFile: writer.Store.WriteFile},
 		Required:    func(context.Context) updates.Required { return w.required },
+		Locks:       func(context.Context) ([]hostapply.Lock, error) { return w.locks, w.noLogind },
 		Boot:        func() (string, time.Duration, error) { return fmt.Sprint(w.boot), w.now.Sub(w.bootedAt), nil },
 		CommandLine: func() (string, error) { return w.commandLine, nil },
 		Kubelet:     func(context.Context) bool { return !w.notReady && !w.unjoined },

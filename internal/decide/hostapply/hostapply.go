@@ -107,6 +107,8 @@ type Facts struct {
 	// host itself sees at this moment, and NotSpared why it would not.
 	MayBoot   state.Fact[bool]
 	NotSpared string
+	// Locks are those that programs hold at logind; none if it cannot be asked.
+	Locks []Lock
 	// Needed is true once MayBoot has not been true for NeededFor, until it has been for Settled.
 	// A host that has not booted yet takes pods then: others may be gone for days.
 	Needed bool

@@ -87,6 +87,9 @@ func anyFacts(r *rand.Rand) hostapply.Facts {
 	}
 	f.First = r.IntN(4) == 0
 	f.Needed = r.IntN(4) == 0
+	if r.IntN(4) == 0 {
+		f.Locks = []hostapply.Lock{{What: "shutdown", Mode: "block"}}
+	}
 	if f.Wish == hostapply.Turn {
 		f.Drains = true // as the caller has it
 	}
@@ -171,6 +174,7 @@ func broken(j hostapply.Journal, f hostapply.Facts, s hostapply.Step) []string {
 	rule(!strings.HasSuffix(r.Reason, ": ") && !strings.HasPrefix(r.Reason, ": "), "a reason is whole")
 	if s.Do == hostapply.Reboot {
 		rule(mayBoot, "nobody boots while the cluster may not carry on without the host")
+		rule(len(f.Locks) == 0, "nobody boots while a program blocks shutdowns")
 		rule(n.Target == "" || n.Phase == hostapply.Booting && f.ByHand == "", "it boots in its phase, and not where a person does")
 		rule(f.Drained || !f.Drains || n.Back || n.First && n.Target != "", "it is empty before it boots, but on the way back")
 		rule(f.Failed == "" || strings.HasSuffix(r.Reason, ": "+f.Failed), "why it has not booted is told")

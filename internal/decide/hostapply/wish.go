@@ -43,6 +43,9 @@ func boots(f Facts) (Do, string) {
 	if !state.Is(f.MayBoot, true) {
 		return Nothing, because("waits with its reboot: the cluster may not carry on without it", f.NotSpared)
 	}
+	if blocked := Blocked(f.Locks); blocked != "" {
+		return Nothing, "waits with its reboot: " + blocked
+	}
 	return Reboot, because("boots", f.Failed)
 }
 

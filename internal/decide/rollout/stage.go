@@ -27,7 +27,8 @@ const (
 	Applies Stage = "applies"
 	// Drains: it waits until its pods have moved.
 	Drains Stage = "drains"
-	// Held: it waits with its reboot, because the cluster may not carry on without it.
+	// Held: it waits with its reboot, because the cluster may not carry on without it, or a
+	// program on it blocks shutdowns.
 	Held Stage = "held"
 	// WaitsForBoot: a person boots it.
 	WaitsForBoot Stage = "waits-for-boot"

@@ -57,7 +57,7 @@ SystemCallErrorNumber=EPERM
 // real-time scheduling, and reads its open files and those that static pods have
 // mounted. It notices a change of the host
 // name, and asks the kernel about the clock's precision; it has no capability to
-// set the clock. Its children are systemctl, resolvconf and Pacemaker's tools,
+// set the clock. Its children are systemctl, busctl, resolvconf and Pacemaker's tools,
 // among them pcs, which is Python: memory may become code.
 //
 // It must start on a host with a full disk. PrivateTmp and PrivateDevices would
