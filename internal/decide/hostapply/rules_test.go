@@ -300,10 +300,10 @@ func atRest(j hostapply.Journal, f hostapply.Facts, s hostapply.Step, desired st
 		case f.Needed:
 		case !f.Drained:
 			want = hostapply.Drain
-		case mayBoot:
+		case mayBoot && len(f.Locks) == 0:
 			want = hostapply.Reboot
 		}
-		rule(s.Do == want, "in its turn it is emptied, and then boots if it may")
+		rule(s.Do == want, "in its turn it is emptied, and then boots if it may and nobody blocks it")
 		rule(s.Report.State == rollout.Working && !s.Report.Fulfilled, "in its turn it works")
 	}
 }
