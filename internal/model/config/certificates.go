@@ -43,3 +43,22 @@ func (c *InstallConfig) CertificateLife() time.Duration {
 	}
 	return d
 }
+
+// ShorterLife returns the life of a certificate that Holdfast makes itself: its own one, or the
+// site's period if that is shorter. A period that no site may have is one that nobody knows, and
+// shortens nothing.
+func ShorterLife(own, period time.Duration) time.Duration {
+	if period < shortestCertificate {
+		return own
+	}
+	return min(own, period)
+}
+
+// PeriodOf returns CertificateLife of the text of a configuration; zero if the text tells nothing.
+func PeriodOf(text string) time.Duration {
+	c, err := Unmarshal([]byte(text))
+	if text == "" || err != nil {
+		return 0
+	}
+	return c.CertificateLife()
+}

@@ -311,6 +311,35 @@ func BenchmarkParse(b *testing.B) {
 	}
 }
 
+// TestHowLongOwnCertificatesLive: never longer than the site's period, as far as that is known.
+func TestHowLongOwnCertificatesLive(t *testing.T) {
+	const day = 24 * time.Hour
+	for _, c := range []struct {
+		own, period, want time.Duration
+	}{
+		{120 * day, CertificateLife, 120 * day},
+		{120 * day, 90 * day, 90 * day},
+		{120 * day, 10 * time.Minute, 10 * time.Minute},
+		{CertificateLife, CertificateLife, CertificateLife},
+		{120 * day, 0, 120 * day},               // nobody knows it
+		{120 * day, 9 * time.Minute, 120 * day}, // no site may have it
+		{120 * day, -10 * time.Minute, 120 * day},
+	} {
+		if got := ShorterLife(c.own, c.period); got != c.want {
+			t.Errorf("of %s, in a site with %s: %s, want %s", c.own, c.period, got, c.want)
+		}
+	}
+	for text, want := range map[string]time.Duration{
+		"certificateValidityPeriod: 10m": 10 * time.Minute, "baseDomain: example.test": CertificateLife,
+		"certificateValidityPeriod: nonsense": CertificateLife,
+		"":                                    0, "{": 0, "colour: red": 0,
+	} {
+		if got := PeriodOf(text); got != want {
+			t.Errorf("%q: %s, want %s", text, got, want)
+		}
+	}
+}
+
 // docs/facts/findings.md#installer, D10: forms that others accept for a reason
 // are no mistake here.
 func TestWhatOtherInstallersAcceptIsAccepted(t *testing.T) {

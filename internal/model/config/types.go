@@ -47,7 +47,8 @@ type InstallConfig struct {
 	ReleaseRegistry string `json:"releaseRegistry,omitempty"`
 	// CertificateValidityPeriod is the life of the certificates that kubeadm and
 	// kube-controller-manager sign, and of those that follow them, as Go writes a
-	// duration. Empty means CertificateLife.
+	// duration. Empty means CertificateLife. What Holdfast makes for itself lives no
+	// longer (ShorterLife).
 	CertificateValidityPeriod string `json:"certificateValidityPeriod,omitempty"`
 	// EtcdQuotaGiB is the size in GiB that etcd's database may reach. Absent means etcd's own,
 	// and a file that names that one is read as one without the field; see EtcdQuota.
