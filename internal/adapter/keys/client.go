@@ -12,19 +12,27 @@ import (
 	"fmt"
 	"math/big"
 	"time"
+
+	"github.com/holdfast/holdfast/internal/model/config"
 )
 
-// ClientLifetime is the lifetime of a client's certificate for etcd or the API. Whoever
-// maintains one makes another when two thirds of it are over, forty days before its end. So
-// a certificate with less than thirty days left, about which doctor and alerts warn, is one
-// that nobody maintains.
+// ClientLifetime is the lifetime of a client's certificate for etcd or the API, where the
+// site has no shorter one. Whoever maintains one makes another when two thirds of it are
+// over, forty days before its end. So a certificate with less than thirty days left, about
+// which doctor and alerts warn, is one that nobody maintains.
 const ClientLifetime = 120 * 24 * time.Hour
+
+// ClientLife returns the life of a client's certificate in a site with this
+// certificateValidityPeriod.
+func ClientLife(period time.Duration) time.Duration {
+	return config.ShorterLife(ClientLifetime, period)
+}
 
 // Client makes a client's certificate and its key, one after the other in one PEM text. So
 // one file replaces one file, and no reader ever sees a certificate beside the key of
 // another one. The CA in the bundle that belongs to authorityKey signs it. It is valid from that
 // CA's first day on: a host whose clock is days behind takes it all the same.
-func Client(name pkix.Name, bundle, authorityKey string, now time.Time) (string, error) {
+func Client(name pkix.Name, bundle, authorityKey string, life time.Duration, now time.Time) (string, error) {
 	parent, parentKey, err := signing(bundle, authorityKey)
 	if err != nil {
 		return "", err
@@ -40,7 +48,7 @@ func Client(name pkix.Name, bundle, authorityKey string, now time.Time) (string,
 	template := &x509.Certificate{
 		SerialNumber: serial.Add(serial, big.NewInt(1)), Subject: name,
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, BasicConstraintsValid: true,
-		NotBefore: parent.NotBefore, NotAfter: earlier(now.Add(ClientLifetime), parent.NotAfter),
+		NotBefore: parent.NotBefore, NotAfter: earlier(now.Add(life), parent.NotAfter),
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), parentKey)
 	if err != nil {
@@ -55,9 +63,10 @@ func Client(name pkix.Name, bundle, authorityKey string, now time.Time) (string,
 
 // ClientServes reports whether a certificate made by Client may stay in use: it has this
 // name and these groups, the present CA has signed it, its key belongs to it, and a third of
-// its life is left, or as much as another one would have. One of which more is left than that
-// was made while the clock was ahead.
-func ClientServes(pair string, name pkix.Name, bundle, authorityKey string, now time.Time) bool {
+// a life is left, or as much as another one would have. It begins with its CA, so nothing in
+// it tells its life: that of a new one counts. One of which more is left than that was made
+// while the clock was ahead, or for a longer life.
+func ClientServes(pair string, name pkix.Name, bundle, authorityKey string, life time.Duration, now time.Time) bool {
 	parent, _, err := signing(bundle, authorityKey)
 	if err != nil {
 		return false
@@ -72,7 +81,7 @@ func ClientServes(pair string, name pkix.Name, bundle, authorityKey string, now 
 		return false
 	}
 	left, gains := cert.NotAfter.Sub(now), cert.NotAfter.Before(parent.NotAfter)
-	return !now.Before(cert.NotBefore) && left > 0 && left <= ClientLifetime+backdate && (left > ClientLifetime/3 || !gains)
+	return !now.Before(cert.NotBefore) && left > 0 && left <= life+min(backdate, life) && (left > life/3 || !gains)
 }
 
 // SigningPair returns the CA of a bundle that belongs to a key, and that key, one after the

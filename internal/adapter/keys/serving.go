@@ -11,12 +11,18 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/model/config"
 	"github.com/holdfast/holdfast/internal/model/site"
 )
 
-// ServingLifetime is the lifetime of the configuration server's certificate.
-// The server makes its own at every start.
+// ServingLifetime is the lifetime of the configuration server's certificate, where the site
+// has no shorter one. The server makes its own at every start.
 const ServingLifetime = 30 * 24 * time.Hour
+
+// ServingLife returns the life of the configuration server's certificate in a site.
+func ServingLife(s *site.Site) time.Duration {
+	return config.ShorterLife(ServingLifetime, s.Config.CertificateLife())
+}
 
 // Serving makes a certificate of the configuration server for one host, valid
 // for the API's names, the VIPs and the host's own addresses.
@@ -29,7 +35,7 @@ func Serving(s *site.Site, own []netip.Addr, now time.Time) (tls.Certificate, er
 		Subject:     pkix.Name{CommonName: s.APIName()},
 		DNSNames:    []string{s.APIName(), s.ExternalAPIName()},
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-		NotAfter:    now.Add(ServingLifetime),
+		NotAfter:    now.Add(ServingLife(s)),
 	}
 	addresses := append(append([]netip.Addr{}, s.Config.APIVIPs()...), own...)
 	if rendezvous, named := s.RendezvousIP(); named {

@@ -26,7 +26,8 @@ import (
 const adminKubeconfig = state.AdminKubeconfig
 
 // The pauses between two checks of the agent's account, after a failure and after
-// a success.
+// a success. The second is a twentieth of the shortest life that a site may choose for its
+// certificates, of which a third is left for a renewal.
 const (
 	identitySoon  = time.Second
 	identityEvery = 30 * time.Second
@@ -49,7 +50,7 @@ func openBy(kubeconfig, server string) (*kube.Client, error) {
 // identityTask keeps the account that this host's agent has in the API, also on a
 // host that an earlier release installed.
 func (r *Agent) identityTask() loop.Task {
-	keeper := identity.Keeper{Host: r.facts.NodeName, Server: "https://" + r.Site.APIEndpoint(), Now: r.Now}
+	keeper := identity.Keeper{Host: r.facts.NodeName, Server: "https://" + r.Site.APIEndpoint(), Period: r.Site.Config.CertificateLife(), Now: r.Now}
 	return loop.Task{Name: "agent account", Every: identityEvery, Retry: identitySoon, Limit: manyRequests, NotYet: notSetUp, Step: func(ctx context.Context) (loop.Result, error) {
 		return loop.Result{}, r.identify(ctx, keeper)
 	}}

@@ -9,7 +9,7 @@ import (
 )
 
 // operatorKeyEvery is the pause between two checks of the operator's certificate
-// for etcd.
+// for etcd, a twentieth of the shortest life that a site may choose.
 const operatorKeyEvery = 30 * time.Second
 
 // operatorKeyTask keeps the operator's pair, also on a host that an earlier
@@ -17,7 +17,7 @@ const operatorKeyEvery = 30 * time.Second
 // cluster that was switched off for longer than the pair lasts has another one
 // as soon as its agents run.
 func (r *Agent) operatorKeyTask() loop.Task {
-	keeper := operatorkey.New(r.Now)
+	keeper := operatorkey.New(r.Site.Config.CertificateLife(), r.Now)
 	return loop.Task{Name: "operator certificate", Every: operatorKeyEvery, Limit: aRequest, NotYet: notSetUp, Step: func(context.Context) (out loop.Result, err error) {
 		renewed, err := keeper.Keep()
 		if renewed {

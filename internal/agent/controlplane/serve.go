@@ -210,7 +210,7 @@ func (s *serving) get() (*tls.Certificate, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.Now()
-	if s.ready != nil && serves(s.ready.Leaf, now) {
+	if s.ready != nil && serves(s.ready.Leaf, keys.ServingLife(s.Site), now) {
 		return s.ready, nil
 	}
 	made, err := keys.Serving(s.Site, s.facts.Addresses, now)
@@ -221,10 +221,10 @@ func (s *serving) get() (*tls.Certificate, error) {
 	return s.ready, nil
 }
 
-// serves reports whether a certificate is valid and has a third of its life left, and no more than its life. It
+// serves reports whether a certificate is valid and has a third of a life left, and no more than a life. It
 // goes by the certificate alone: the time since it was made passes by the host's own counter, which does not
 // see a clock that is set.
-func serves(cert *x509.Certificate, now time.Time) bool {
+func serves(cert *x509.Certificate, life time.Duration, now time.Time) bool {
 	left := cert.NotAfter.Sub(now)
-	return !now.Before(cert.NotBefore) && left > keys.ServingLifetime/3 && left <= keys.ServingLifetime
+	return !now.Before(cert.NotBefore) && left > life/3 && left <= life
 }

@@ -55,6 +55,49 @@ func TestTheConfigurationServersCertificateFollowsTheClock(t *testing.T) {
 	}
 }
 
+// It lives no longer than the site's certificates, of which each agent knows the life from its own disk.
+func TestTheConfigurationServersCertificateFollowsTheSitesPeriod(t *testing.T) {
+	now := sitetest.Created
+	s := &serving{Agent: New(Options{Site: sitetest.New(t, sitetest.OneNone+"certificateValidityPeriod: 10m\n"), Log: quietLog, Now: func() time.Time { return now }})}
+	last := ""
+	for _, step := range []struct {
+		pass time.Duration
+		anew bool
+	}{
+		{0, true},
+		{6 * time.Minute, false},
+		{time.Minute, true},
+		{11 * time.Minute, true},
+		{-time.Hour, true}, // the clock was ahead
+	} {
+		now = now.Add(step.pass)
+		pair, err := s.get()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if left := pair.Leaf.NotAfter.Sub(now); left <= 0 || left > 10*time.Minute {
+			t.Errorf("after %s it lives for %s", step.pass, left)
+		}
+		if anew := pair.Leaf.SerialNumber.String() != last; anew != step.anew {
+			t.Errorf("after %s: made anew %t, want %t", step.pass, anew, step.anew)
+		}
+		last = pair.Leaf.SerialNumber.String()
+	}
+}
+
+// A loop that looks too seldom would miss the third that is left of the shortest life.
+func TestTheAgentLooksOftenEnoughForTheShortestLife(t *testing.T) {
+	shortest := keys.ClientLife(10 * time.Minute)
+	if shortest != 10*time.Minute {
+		t.Fatalf("the shortest life is %s", shortest)
+	}
+	for name, every := range map[string]time.Duration{"agent account": identityEvery, "operator certificate": operatorKeyEvery} {
+		if every > shortest/20 {
+			t.Errorf("%s looks every %s, of a life of %s", name, every, shortest)
+		}
+	}
+}
+
 // The clock was months behind when the certificate was made, and was set since: the host's own counter has
 // seen no time pass.
 func TestTheConfigurationServersCertificateFollowsAClockThatIsSet(t *testing.T) {

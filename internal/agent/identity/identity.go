@@ -35,7 +35,9 @@ type Keeper struct {
 	Root string
 	// Host is the name of the host's node, Server the API's URL.
 	Host, Server string
-	Now          func() time.Time
+	// Period is the site's certificateValidityPeriod; zero if nobody knows it.
+	Period time.Duration
+	Now    func() time.Time
 }
 
 // Has reports whether the agent of this host has an identity already.
@@ -61,8 +63,9 @@ func (k Keeper) Keep() (renewed bool, err error) {
 		return false, err
 	}
 	fresh, now, name := string(pair), k.Now(), pkix.Name{CommonName: site.AgentUser(k.Host), Organization: []string{site.AgentsGroup}}
-	if !keys.ClientServes(fresh, name, string(bundle), string(key), now) {
-		if fresh, err = keys.Client(name, string(bundle), string(key), now); err != nil {
+	life := keys.ClientLife(k.Period)
+	if !keys.ClientServes(fresh, name, string(bundle), string(key), life, now) {
+		if fresh, err = keys.Client(name, string(bundle), string(key), life, now); err != nil {
 			return false, fmt.Errorf("the agent's certificate: %w", err)
 		}
 		renewed = true

@@ -116,6 +116,22 @@ func TestTheAgentIsSomebodyOfItsOwnAndIsRenewedInTime(t *testing.T) {
 	}
 }
 
+// TestTheAgentsCertificateFollowsTheSitesPeriod: it lives no longer, and one that does is replaced.
+func TestTheAgentsCertificateFollowsTheSitesPeriod(t *testing.T) {
+	k, now, ca := newHost(t)
+	keep(t, k, true)
+	k.Period = 10 * time.Minute
+	keep(t, k, true)
+	for range 5 {
+		keep(t, k, false)
+		*now = now.Add(7 * time.Minute)
+		keep(t, k, true)
+		if cert, err := whom(t, k, ca.Cert); err != nil || cert.NotAfter.Sub(*now) != k.Period {
+			t.Errorf("it ends after %s, %v", cert.NotAfter.Sub(*now), err)
+		}
+	}
+}
+
 func TestOnlyRootReadsWhatTheAgentIs(t *testing.T) {
 	k, _, ca := newHost(t)
 	keep(t, k, true)
@@ -150,7 +166,7 @@ func TestAnotherHostsIdentityIsNotTakenOver(t *testing.T) {
 	if cert, err := whom(t, k, ca.Cert); err != nil || cert.Subject.CommonName != "holdfast:agent:cp-2" {
 		t.Errorf("%v, %v", cert.Subject, err)
 	}
-	admins, err := keys.Client(pkix.Name{CommonName: "holdfast:agent:cp-2", Organization: []string{"system:masters"}}, ca.Cert, ca.Key, k.Now())
+	admins, err := keys.Client(pkix.Name{CommonName: "holdfast:agent:cp-2", Organization: []string{"system:masters"}}, ca.Cert, ca.Key, keys.ClientLifetime, k.Now())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -275,6 +275,6 @@ func (r *run) writeCertificates(context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = operatorkey.New(r.Now).Keep() // before the operator can run here
+	_, err = operatorkey.New(r.Site.Config.CertificateLife(), r.Now).Keep() // before the operator can run here
 	return err
 }

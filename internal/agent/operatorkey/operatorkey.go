@@ -31,11 +31,15 @@ type Keeper struct {
 	// Root is empty except in tests. Owner is the operator's user.
 	Root  string
 	Owner int
-	Now   func() time.Time
+	// Period is the site's certificateValidityPeriod; zero if nobody knows it.
+	Period time.Duration
+	Now    func() time.Time
 }
 
-// New returns the Keeper of this host.
-func New(now func() time.Time) Keeper { return Keeper{Owner: operator.User, Now: now} }
+// New returns the Keeper of this host, in a site with this certificateValidityPeriod.
+func New(period time.Duration, now func() time.Time) Keeper {
+	return Keeper{Owner: operator.User, Period: period, Now: now}
+}
 
 // Keep makes the pair if none is still valid, and copies the authorities if they
 // changed. On a host without etcd's authority it returns fs.ErrNotExist.
@@ -58,9 +62,9 @@ func (k Keeper) Keep() (renewed bool, err error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return false, err
 	}
-	fresh, now := string(pair), k.Now()
-	if !keys.ClientServes(fresh, name, string(bundle), string(key), now) {
-		if fresh, err = keys.Client(name, string(bundle), string(key), now); err != nil {
+	fresh, life, now := string(pair), keys.ClientLife(k.Period), k.Now()
+	if !keys.ClientServes(fresh, name, string(bundle), string(key), life, now) {
+		if fresh, err = keys.Client(name, string(bundle), string(key), life, now); err != nil {
 			return false, fmt.Errorf("the operator's certificate for etcd: %w", err)
 		}
 		renewed = true
@@ -82,7 +86,7 @@ func (k Keeper) Follows() (bool, error) {
 		texts[i] = string(data)
 	}
 	bundle, key, own, pair := texts[0], texts[1], texts[2], texts[3]
-	return own == bundle && keys.ClientServes(pair, name, bundle, key, k.Now()), nil
+	return own == bundle && keys.ClientServes(pair, name, bundle, key, keys.ClientLife(k.Period), k.Now()), nil
 }
 
 // put writes one of the operator's files unless it is there already with the same

@@ -119,6 +119,31 @@ func TestTheOperatorHasACertificateOfItsOwnWhichIsRenewedInTime(t *testing.T) {
 	}
 }
 
+// TestTheOperatorsCertificateFollowsTheSitesPeriod: it lives no longer, and a rotation does not take
+// one that does for what Keep would leave.
+func TestTheOperatorsCertificateFollowsTheSitesPeriod(t *testing.T) {
+	h, ca := newHost(t)
+	h.put("ca.crt", ca.Cert)
+	h.put("ca.key", ca.Key)
+	h.keep(true)
+	k := Keeper{Root: h.root, Owner: owner(), Period: 10 * time.Minute, Now: func() time.Time { return h.now }}
+	if follows, err := k.Follows(); err != nil || follows {
+		t.Errorf("one of 120 days follows: %t, %v", follows, err)
+	}
+	for i := range 6 {
+		if renewed, err := k.Keep(); err != nil || !renewed {
+			t.Errorf("renewal %d: %t, %v", i, renewed, err)
+		}
+		if follows, err := k.Follows(); err != nil || !follows {
+			t.Errorf("renewal %d: %t, %v", i, follows, err)
+		}
+		if err := h.verifies(ca.Cert); err != nil {
+			t.Error(err)
+		}
+		h.now = h.now.Add(7 * time.Minute)
+	}
+}
+
 func TestTheOperatorReadsItsOwnFilesAndNobodyElseDoes(t *testing.T) {
 	h, ca := newHost(t)
 	h.put("ca.crt", ca.Cert)

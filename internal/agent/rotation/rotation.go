@@ -125,7 +125,7 @@ type calm struct {
 // New returns the Keeper of a control plane.
 func New(o Options) *Keeper {
 	k := &Keeper{Options: o, write: host.WriteFileAtomic, remove: os.Remove, end: host.EndProcess, rest: restFor, seen: make(map[rotation.Authority]sighting)}
-	k.running, k.accepts, k.operator = k.processes, accepted, operatorkey.Keeper{Root: o.Root, Now: o.Now}.Follows
+	k.running, k.accepts, k.operator = k.processes, accepted, operatorkey.Keeper{Root: o.Root, Period: o.Life, Now: o.Now}.Follows
 	k.kubernetes = thisHost(o)
 	return k
 }
