@@ -83,6 +83,7 @@ loopback address.`,
 				return err
 			}
 			lapse(log)
+			kube.FollowCertificates(s.Config.CertificateLife())
 			return runAgent(cmd.Context(), s, log, address)
 		},
 	}
