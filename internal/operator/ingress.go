@@ -41,7 +41,7 @@ func addIngress(manager ctrl.Manager) error {
 		return fmt.Errorf("set up the controller of certificates: %w", err)
 	}
 	controller := &ingress.Reconciler{
-		Client: manager.GetClient(), Plane: router.Traefik{}, Events: manager.GetEventRecorder(render.Name),
+		Client: manager.GetClient(), Live: manager.GetAPIReader(), Plane: router.Traefik{}, Events: manager.GetEventRecorder(render.Name),
 		Now: time.Now, Random: rand.Reader, Copied: copies.Copied,
 	}
 	if err := controller.SetUp(manager); err != nil {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/holdfast/holdfast/internal/model/config"
 )
 
 // Keys of the Secret with the authority of default certificates. Beside the
@@ -25,10 +27,17 @@ const (
 
 // Lifetimes, and the fractions of a lifetime after which a successor is made.
 // Between announceAt and renewAt, clients that trust the authority can learn
-// the next one.
+// the next one. LeafLifetime is for sites without a shorter certificateValidityPeriod.
 const (
 	AuthorityLifetime = 2 * 365 * 24 * time.Hour
 	LeafLifetime      = 365 * 24 * time.Hour
+	// Backdate is how much earlier than now a certificate begins, for clients whose
+	// clock is behind.
+	Backdate = time.Hour
+	// reserve is the least time before the end of a leaf at which it is renewed, as long
+	// as that is not more than a third of its life: kubelet brings a Secret to routers
+	// up to a minute and a half later.
+	reserve = 5 * time.Minute
 
 	announceAt = 0.6
 	renewAt    = 0.8
@@ -47,7 +56,12 @@ type Certificates struct {
 	Wanted string
 	// Given is that Secret's data.
 	Given map[string][]byte
+	// Period is the site's certificateValidityPeriod; zero if nobody knows it.
+	Period time.Duration
 }
+
+// Life returns the life of a certificate of ours.
+func (c Certificates) Life() time.Duration { return config.ShorterLife(LeafLifetime, c.Period) }
 
 // CertificateWork lists the steps to take, and what is wrong.
 type CertificateWork struct {
@@ -65,19 +79,19 @@ type CertificateWork struct {
 	Again time.Duration
 }
 
-// lookForCertificates is the interval of checks when nothing has changed: for so long a certificate
-// may be served that was made while this clock was ahead.
+// lookForCertificates is the longest interval of checks when nothing has changed: for so long a
+// certificate may be served that was made while this clock was ahead.
 const lookForCertificates = time.Hour
 
 // CertificatesOf decides about the certificates of one IngressController.
 func CertificatesOf(c Certificates, now time.Time) CertificateWork {
-	w := CertificateWork{Again: lookForCertificates}
+	w := CertificateWork{Again: min(lookForCertificates, c.Life()/60)}
 	authority := w.authority(c.Authority, now)
 	served, err := ParsePair(c.Served[corev1.TLSCertKey], c.Served[corev1.TLSPrivateKeyKey])
 	own := err == nil && authority != nil && served.CheckSignatureFrom(authority) == nil
 	switch c.Wanted {
 	case "":
-		w.NewLeaf = !own || !good(served, c.Domain, now)
+		w.NewLeaf = !own || !c.good(served, now)
 	case c.Name:
 		w.Problem = given(c.Served, now) // an administrator maintains the routers' own Secret
 	default:
@@ -149,7 +163,7 @@ func (c Certificates) useless(served *x509.Certificate, own bool, now time.Time)
 	case served == nil:
 		return true
 	case own:
-		return !good(served, c.Domain, now)
+		return !c.good(served, now)
 	}
 	block, _ := pem.Decode(c.Authority[PreviousCert])
 	if block != nil {
@@ -160,9 +174,13 @@ func (c Certificates) useless(served *x509.Certificate, own bool, now time.Time)
 	return now.After(served.NotAfter)
 }
 
-// good reports whether a certificate of ours may still be served.
-func good(cert *x509.Certificate, domain string, now time.Time) bool {
-	return cert.VerifyHostname("any."+domain) == nil && !past(cert, renewAt, now) && !now.Before(cert.NotBefore)
+// good reports whether a certificate of ours may still be served. Its life began when it was
+// made, which is Backdate after its beginning. One that lives longer than a new one would is
+// from before the site's period was known.
+func (c Certificates) good(cert *x509.Certificate, now time.Time) bool {
+	life, left := cert.NotAfter.Sub(cert.NotBefore)-Backdate, cert.NotAfter.Sub(now)
+	rest := max(time.Duration(float64(life)*(1-renewAt)), min(reserve, life/3), 0)
+	return cert.VerifyHostname("any."+c.Domain) == nil && life <= c.Life() && left >= rest && !now.Before(cert.NotBefore)
 }
 
 // past reports whether the given fraction of a certificate's life is over.

@@ -193,23 +193,43 @@ func TestWhenTheNextAuthorityMaySign(t *testing.T) {
 	}
 }
 
-// TestHowLongACertificateOfOursIsServed: from its beginning to four fifths of its life, for
-// the domain.
+// TestHowLongACertificateOfOursIsServed: from its beginning to four fifths of its life, or five
+// minutes before its end, or two thirds of a life of minutes; for the domain, and no longer than
+// the site's certificates live.
 func TestHowLongACertificateOfOursIsServed(t *testing.T) {
-	cert := &x509.Certificate{NotBefore: day, NotAfter: day.Add(100 * time.Hour), DNSNames: []string{"*.apps.example"}}
+	const long, short = 100 * time.Hour, 10 * time.Minute
 	for rule, c := range map[string]struct {
 		domain string
+		life   time.Duration
+		period time.Duration
 		at     time.Duration
 		want   bool
 	}{
-		"from its first moment":  {"apps.example", 0, true},
-		"not before it":          {"apps.example", -1, false},
-		"to four fifths":         {"apps.example", 80 * time.Hour, true},
-		"not longer":             {"apps.example", 80*time.Hour + 1, false},
-		"not for another domain": {"other.example", time.Hour, false},
+		"from its first moment":          {"apps.example", long, 0, -Backdate, true},
+		"not before it":                  {"apps.example", long, 0, -Backdate - 1, false},
+		"to four fifths":                 {"apps.example", long, 0, 80 * time.Hour, true},
+		"not longer":                     {"apps.example", long, 0, 80*time.Hour + 1, false},
+		"not for another domain":         {"other.example", long, 0, time.Hour, false},
+		"of a year, in its turn":         {"apps.example", LeafLifetime, LeafLifetime, part(LeafLifetime, 80), true},
+		"not one of more than a year":    {"apps.example", LeafLifetime + time.Second, 0, 0, false},
+		"a short one, at once":           {"apps.example", short, short, 0, true},
+		"a short one, to two thirds":     {"apps.example", short, short, short * 2 / 3, true},
+		"a short one, not longer":        {"apps.example", short, short, short*2/3 + 1, false},
+		"of half an hour, four fifths":   {"apps.example", 3 * short, 3 * short, 24 * time.Minute, true},
+		"of half an hour, not longer":    {"apps.example", 3 * short, 3 * short, 24*time.Minute + 1, false},
+		"five minutes before its end":    {"apps.example", 2 * short, 2 * short, 15 * time.Minute, true},
+		"not later, of 20 minutes":       {"apps.example", 2 * short, 2 * short, 15*time.Minute + 1, false},
+		"not a long one in a short site": {"apps.example", long, short, 0, false},
+		"not one that ended at birth":    {"apps.example", -time.Minute, 0, 0, false},
 	} {
-		if got := good(cert, c.domain, day.Add(c.at)); got != c.want {
+		cert := &x509.Certificate{NotBefore: day.Add(-Backdate), NotAfter: day.Add(c.life), DNSNames: []string{"*.apps.example"}}
+		if got := (Certificates{Domain: c.domain, Period: c.period}).good(cert, day.Add(c.at)); got != c.want {
 			t.Errorf("%s: %t", rule, got)
+		}
+	}
+	for period, want := range map[time.Duration]time.Duration{0: time.Hour, short: short / 60, LeafLifetime: time.Hour} {
+		if got := CertificatesOf(Certificates{Period: period}, day).Again; got != want {
+			t.Errorf("of a site with %s it looks again after %s, want %s", period, got, want)
 		}
 	}
 }

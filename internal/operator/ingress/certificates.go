@@ -88,7 +88,7 @@ func (r *Reconciler) changeAuthority(data map[string][]byte, w decide.Certificat
 }
 
 func (r *Reconciler) serveOwn(ctx context.Context, g *gathered) error {
-	made, err := newLeaf(r.Random, g.authority.Data, g.domain(), r.Now())
+	made, err := newLeaf(r.Random, g.authority.Data, g.domain(), g.certificates().Life(), r.Now())
 	if err != nil {
 		return fmt.Errorf("create the default certificate of %s: %w", g.name, err)
 	}

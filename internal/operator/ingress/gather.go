@@ -20,7 +20,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	decide "github.com/holdfast/holdfast/internal/decide/ingress"
+	"github.com/holdfast/holdfast/internal/decide/machineconfig"
 	"github.com/holdfast/holdfast/internal/decide/vips"
+	"github.com/holdfast/holdfast/internal/model/config"
 	render "github.com/holdfast/holdfast/internal/render/router"
 )
 
@@ -63,6 +65,9 @@ type gathered struct {
 	authority, served   *corev1.Secret
 	given, certs        *corev1.Secret
 	trust               *corev1.ConfigMap
+
+	// period is the site's certificateValidityPeriod; zero if nobody knows it.
+	period time.Duration
 }
 
 func (g *gathered) snapshot(now time.Time) decide.Snapshot {
@@ -81,7 +86,7 @@ func (g *gathered) snapshot(now time.Time) decide.Snapshot {
 
 // certificates returns the present state of certificates.
 func (g *gathered) certificates() decide.Certificates {
-	out := decide.Certificates{Name: decide.CertificateName(g.name), Domain: g.domain()}
+	out := decide.Certificates{Name: decide.CertificateName(g.name), Domain: g.domain(), Period: g.period}
 	if g.authority != nil {
 		out.Authority = g.authority.Data
 	}
@@ -234,6 +239,7 @@ func (r *Reconciler) gatherInputs(ctx context.Context, g *gathered) error {
 		getFrom(ctx, r.Client, decide.Namespace, decide.AuthoritySecret, &g.authority),
 		getFrom(ctx, r.Client, NamespaceManaged, trustName, &g.trust),
 		getFrom(ctx, r.Client, NamespaceManaged, PublishedCertificates, &g.certs),
+		r.gatherPeriod(ctx, g),
 	)
 	if ref := spec.DefaultCertificate; ref != nil {
 		err = errors.Join(err, get(ctx, r.Client, ref.Name, &g.given))
@@ -249,6 +255,22 @@ func (r *Reconciler) gatherInputs(ctx context.Context, g *gathered) error {
 		err = errors.Join(err, r.gatherNamespaces(ctx, g, s))
 	}
 	return err
+}
+
+// gatherPeriod reads the life that the site chose for its certificates. It never changes, so it is
+// read until it is known.
+func (r *Reconciler) gatherPeriod(ctx context.Context, g *gathered) error {
+	if r.period == 0 {
+		var install *corev1.ConfigMap
+		if err := getFrom(ctx, r.Live, machineconfig.InstallNamespace, machineconfig.InstallName, &install); err != nil {
+			return err
+		}
+		if install != nil {
+			r.period = config.PeriodOf(install.Data[machineconfig.InstallKey])
+		}
+	}
+	g.period = r.period
+	return nil
 }
 
 func (r *Reconciler) gatherNamespaces(ctx context.Context, g *gathered, wanted *metav1.LabelSelector) error {

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	decide "github.com/holdfast/holdfast/internal/decide/ingress"
+	"github.com/holdfast/holdfast/internal/decide/machineconfig"
 	render "github.com/holdfast/holdfast/internal/render/router"
 )
 
@@ -196,6 +197,45 @@ func TestHardCase16_AClockThatJumpsAndComesBack(t *testing.T) {
 	}
 }
 
+// TestCertificatesOfRoutersFollowTheSitesPeriod, once the operator can read it. What an operator made
+// that could not is replaced.
+func TestCertificatesOfRoutersFollowTheSitesPeriod(t *testing.T) {
+	c := newCluster(t)
+	install := &corev1.ConfigMap{}
+	c.get(machineconfig.InstallNamespace, machineconfig.InstallName, install)
+	before := install.Data[machineconfig.InstallKey]
+	write := func(text string) {
+		install.Data = map[string]string{machineconfig.InstallKey: text}
+		c.must(c.admin.Update(t.Context(), install))
+	}
+	defer write(before)
+	write("colour: red\n") // nobody can read it
+	c.settle()
+	first := c.certificate(decide.DefaultName)
+	if left := first.NotAfter.Sub(c.now); left != decide.LeafLifetime {
+		t.Errorf("with a period that nobody can read it lives for %s", left)
+	}
+	write(before + "certificateValidityPeriod: 10m\n")
+	c.settle()
+	last := c.certificate(decide.DefaultName)
+	if last.Equal(first) {
+		t.Fatal("one that lives for a year is served")
+	}
+	for range 5 {
+		c.now = c.now.Add(6 * time.Minute)
+		if c.settle(); !c.certificate(decide.DefaultName).Equal(last) {
+			t.Error("it is made again and again")
+		}
+		c.now = c.now.Add(time.Minute)
+		c.settle()
+		cert := c.certificate(decide.DefaultName)
+		if left := cert.NotAfter.Sub(c.now); cert.Equal(last) || left != 10*time.Minute {
+			t.Errorf("it lives for %s, anew %t", left, !cert.Equal(last))
+		}
+		last = cert
+	}
+}
+
 // TestHardCase16_AnAuthorityThatNobodyCanReadIsNotTrusted: nobody did.
 func TestHardCase16_AnAuthorityThatNobodyCanReadIsNotTrusted(t *testing.T) {
 	c := newCluster(t)
@@ -230,7 +270,7 @@ func TestHardCase16_AnOwnDefaultCertificate(t *testing.T) {
 	domain := c.controller(decide.DefaultName).Status.Domain
 	authority, err := newAuthority(c.r.Random, c.now, nil)
 	c.must(err)
-	own, err := newLeaf(c.r.Random, map[string][]byte{corev1.TLSCertKey: authority.cert, corev1.TLSPrivateKeyKey: authority.key}, domain, c.now)
+	own, err := newLeaf(c.r.Random, map[string][]byte{corev1.TLSCertKey: authority.cert, corev1.TLSPrivateKeyKey: authority.key}, domain, decide.LeafLifetime, c.now)
 	c.must(err)
 	secret.Data = map[string][]byte{corev1.TLSCertKey: own.cert, corev1.TLSPrivateKeyKey: own.key}
 	c.must(c.admin.Update(t.Context(), secret))

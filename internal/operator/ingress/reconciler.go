@@ -36,7 +36,9 @@ const (
 type Reconciler struct {
 	// Client reads through the cache.
 	Client client.Client
-	Plane  render.DataPlane
+	// Live reads what the cache does not hold.
+	Live  client.Reader
+	Plane render.DataPlane
 	// Events publishes what was done for people; nil publishes nothing.
 	Events events.EventRecorder
 	Now    func() time.Time
@@ -53,6 +55,8 @@ type Reconciler struct {
 	// lists is true if the cluster knows the kind of lists of hosts.
 	lists    bool
 	monitors monitors
+	// period is the site's certificateValidityPeriod; zero until it was read.
+	period time.Duration
 	// warned are the warnings that were given, each once; taken are the reported
 	// conflicts of hosts, by IngressController.
 	warned map[string]bool

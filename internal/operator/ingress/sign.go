@@ -18,9 +18,6 @@ import (
 	decide "github.com/holdfast/holdfast/internal/decide/ingress"
 )
 
-// backdate is for clients whose clock is behind.
-const backdate = time.Hour
-
 // pair holds a certificate and its key, in PEM.
 type pair struct{ cert, key []byte }
 
@@ -32,7 +29,7 @@ func newAuthority(random io.Reader, now time.Time, former *x509.Certificate) (pa
 	if err != nil {
 		return pair{}, err
 	}
-	from := now.Add(-backdate)
+	from := now.Add(-decide.Backdate)
 	if former != nil && former.NotBefore.Before(from) {
 		from = former.NotBefore
 	}
@@ -46,7 +43,7 @@ func newAuthority(random io.Reader, now time.Time, former *x509.Certificate) (pa
 }
 
 // newLeaf makes a certificate for a domain. It ends no later than its authority.
-func newLeaf(random io.Reader, authority map[string][]byte, domain string, now time.Time) (pair, error) {
+func newLeaf(random io.Reader, authority map[string][]byte, domain string, life time.Duration, now time.Time) (pair, error) {
 	issuer, err := decide.ParsePair(authority[corev1.TLSCertKey], authority[corev1.TLSPrivateKeyKey])
 	if err != nil {
 		return pair{}, fmt.Errorf("read Secret %s/%s: %w", decide.Namespace, decide.AuthoritySecret, err)
@@ -59,13 +56,13 @@ func newLeaf(random io.Reader, authority map[string][]byte, domain string, now t
 	if err != nil {
 		return pair{}, err
 	}
-	end := now.Add(decide.LeafLifetime)
+	end := now.Add(life)
 	if issuer.NotAfter.Before(end) {
 		end = issuer.NotAfter
 	}
 	template := &x509.Certificate{
 		SerialNumber: serial, Subject: pkix.Name{CommonName: commonName("*." + domain)},
-		DNSNames: []string{"*." + domain}, NotBefore: now.Add(-backdate), NotAfter: end, BasicConstraintsValid: true,
+		DNSNames: []string{"*." + domain}, NotBefore: now.Add(-decide.Backdate), NotAfter: end, BasicConstraintsValid: true,
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
 	return sign(template, issuer, signer)

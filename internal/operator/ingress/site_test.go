@@ -97,7 +97,7 @@ func (c *cluster) start() {
 	direct, err := client.New(cfg, client.Options{Scheme: c.admin.Scheme()})
 	c.must(err)
 	c.r = &Reconciler{
-		Client: direct, Plane: render.Traefik{}, Now: func() time.Time { return c.now }, Random: rand.Reader, gateways: true, lists: true,
+		Client: direct, Live: direct, Plane: render.Traefik{}, Now: func() time.Time { return c.now }, Random: rand.Reader, gateways: true, lists: true,
 		Copied: func() bool { return true },
 	}
 }
