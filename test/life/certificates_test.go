@@ -2,11 +2,14 @@ package life_test
 
 import (
 	"bytes"
+	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/pem"
 	"fmt"
 	"maps"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -16,7 +19,11 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/leafcert"
+	"github.com/holdfast/holdfast/internal/lab"
+	model "github.com/holdfast/holdfast/internal/model/site"
+	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/render/kubeadm"
+	"github.com/holdfast/holdfast/internal/render/operator"
 )
 
 // busyGap is the longest time without a write on a busy machine while nothing is
@@ -30,7 +37,9 @@ const restartGap = 5 * time.Second
 
 // TestCertificatesAreRenewedUnderLoad waits until every certificate of every
 // control plane, and those of all kubelets, were renewed several times, each control
-// plane in its turn. Neither an API server nor etcd is restarted for it.
+// plane in its turn. Neither an API server nor etcd is restarted for it. The same is waited for
+// of what Holdfast makes for itself: the clients of each control plane's agent and of the
+// operator, and what configuration servers and routers show.
 //
 // With five renewals and a life of ten minutes it takes 45 minutes.
 func TestCertificatesAreRenewedUnderLoad(t *testing.T) {
@@ -69,6 +78,18 @@ func (tr *trial) startsOfServers() map[string]string {
 // kubelets lists the certificates of a kubelet, which it renews itself.
 var kubelets = []string{kubeadm.KubeletCertificate, kubeadm.ServingCertificate}
 
+// owns lists the certificates of clients that the agent of a control plane makes, without a turn:
+// its own for the API, and the operator's for etcd. The agent's client of etcd is kubeadm's.
+var owns = []string{state.AgentPair, operator.EtcdFolder + "/" + operator.EtcdPair}
+
+// What is seen of a certificate that lies in no file of a host.
+const (
+	configServer = "configuration server"
+	routersShow  = "routers' default certificate"
+)
+
+const httpsPort = 443
+
 // certificates are those that files of hosts had, one after the other.
 type certificates struct {
 	tr *trial
@@ -85,14 +106,15 @@ func (tr *trial) watchCertificates() *certificates {
 		tr.Fatal(err)
 	}
 	planes, hosts := len(tr.ControlPlanes()), len(tr.Lab.Layout.Hosts)
-	if want := 10*planes + len(kubelets)*hosts; len(c.had) < want { // super-admin.conf is on the first one alone
+	// super-admin.conf is on the first one alone; each control plane has a configuration server
+	if want := (10+len(owns)+1)*planes + len(kubelets)*hosts + 1; len(c.had) < want {
 		tr.Fatalf("%d control planes and %d hosts in all have %d certificates, want at least %d: %s", planes, hosts, len(c.had), want, c)
 	}
 	return c
 }
 
-// look reads all files, and returns which of them were renewed less often than
-// wanted.
+// look reads all files, asks all servers, and returns which of their certificates were renewed
+// less often than wanted.
 func (c *certificates) look(want int) error {
 	var missing []string
 	for _, h := range c.tr.Lab.Layout.Hosts {
@@ -102,8 +124,9 @@ func (c *certificates) look(want int) error {
 		}
 		paths := kubelets
 		if h.Role.ControlPlane() {
+			paths = slices.Concat(kubelets, owns)
 			for _, leaf := range leafcert.Leaves() {
-				paths = append(slices.Clip(paths), leaf.Path)
+				paths = append(paths, leaf.Path)
 			}
 		}
 		for _, path := range paths {
@@ -116,10 +139,60 @@ func (c *certificates) look(want int) error {
 			}
 		}
 	}
+	late, err := c.lookAtServers(want)
+	if err != nil {
+		return err
+	}
+	missing = append(missing, late...)
 	if len(missing) > 0 {
 		return fmt.Errorf("%d certificates were not renewed so often, among them %s", len(missing), missing[0])
 	}
 	return nil
+}
+
+// lookAtServers asks the configuration server of each control plane, and the routers for a host that
+// no certificate is for but theirs, and returns which show one that was renewed less often than
+// wanted.
+func (c *certificates) lookAtServers(want int) (missing []string, err error) {
+	layout := c.tr.Lab.Layout
+	type server struct {
+		name string
+		at   netip.AddrPort
+		host string
+	}
+	servers := []server{{routersShow, netip.AddrPortFrom(c.tr.front(layout.IngressVIPs), httpsPort), "nobody.apps." + layout.ClusterDomain()}}
+	for _, h := range c.tr.ControlPlanes() {
+		servers = append(servers, server{h + " " + configServer, netip.AddrPortFrom(c.tr.Address(h, lab.V4), model.ConfigServerPort), ""})
+	}
+	for _, s := range servers {
+		now, err := c.tr.shown(s.at, s.host)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", s.name, err)
+		}
+		if renewals, _ := c.saw(s.name, now); renewals < want {
+			missing = append(missing, s.name)
+		}
+	}
+	return missing, nil
+}
+
+// shown returns the certificate that a server shows to a client that asks for a host.
+func (tr *trial) shown(at netip.AddrPort, host string) (*x509.Certificate, error) {
+	ctx, cancel := context.WithTimeout(tr.Context(), answeredWithin)
+	defer cancel()
+	raw, err := tr.Lab.Dial(ctx, "tcp", at.String())
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = raw.Close() }() // nothing was sent
+	conn := tls.Client(raw, &tls.Config{
+		ServerName: host, MinVersion: tls.VersionTLS12,
+		InsecureSkipVerify: true, //nolint:gosec // it is looked at, not trusted
+	})
+	if err := conn.HandshakeContext(ctx); err != nil {
+		return nil, err
+	}
+	return conn.ConnectionState().PeerCertificates[0], nil
 }
 
 // lookAt reads a file of a host, and returns how often its certificate was renewed. It is
@@ -129,19 +202,24 @@ func (c *certificates) lookAt(root, host, path string) (int, error) {
 	if err != nil || now == nil {
 		return -1, err
 	}
-	name := host + " " + path
-	list := c.had[name]
-	if len(list) == 0 || !list[len(list)-1].Equal(now) {
-		list = append(list, now)
-		c.had[name] = list
-		if len(list) > 1 && !slices.Contains(kubelets, path) {
-			c.changed[host] = append(c.changed[host], time.Now())
-		}
+	renewals, anew := c.saw(host+" "+path, now)
+	if anew && renewals > 0 && !slices.Contains(kubelets, path) && !slices.Contains(owns, path) {
+		c.changed[host] = append(c.changed[host], time.Now())
+	}
+	return renewals, nil
+}
+
+// saw notes a certificate, and returns how often it was renewed so far, and whether this one is new.
+// Of two routers one may still show the former one.
+func (c *certificates) saw(name string, now *x509.Certificate) (renewals int, anew bool) {
+	anew = !slices.ContainsFunc(c.had[name], now.Equal)
+	if anew {
+		c.had[name] = append(c.had[name], now)
 	}
 	if time.Now().After(now.NotAfter) {
 		c.tr.Errorf("%s has ended", name)
 	}
-	return len(list) - 1, nil
+	return len(c.had[name]) - 1, anew
 }
 
 // oneAfterTheOther checks that no two control planes renewed their certificates at once. A
