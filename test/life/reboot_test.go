@@ -153,6 +153,7 @@ func (tr *trial) asAfterPlannedBoot(host string, since time.Time) {
 	tr.outages(since)
 	tr.noWriteGapAbove(most)
 	tr.nobodyFenced()
+	tr.toldAsPlanned(host, since)
 }
 
 // TestHostsThatAPersonBootsUnderLoad has a person type `systemctl reboot` on each control
