@@ -138,6 +138,7 @@ func NodeOf(n *corev1.Node) state.Node {
 	out := state.Node{
 		Name: n.Name, Labels: n.Labels, Created: n.CreationTimestamp.Time, Addresses: internal(n.Status.Addresses),
 		Annotations: ownAnnotations(n), Tunnel: tunnel(n.Annotations), BootID: n.Status.NodeInfo.BootID, Silent: true,
+		Cordoned: n.Spec.Unschedulable,
 	}
 	for _, cond := range n.Status.Conditions {
 		if cond.Type == corev1.NodeReady {

@@ -20,7 +20,7 @@ func TestNodesAreReadAsState(t *testing.T) {
 		Name: "cp-1", Labels: map[string]string{"node-role.kubernetes.io/master": ""}, CreationTimestamp: metav1.NewTime(created),
 		Annotations: map[string]string{"flannel.alpha.coreos.com/public-ip": "10.96.0.11", "flannel.alpha.coreos.com/public-ipv6": "no address"},
 	}}
-	node.Status.NodeInfo.BootID = "a1"
+	node.Status.NodeInfo.BootID, node.Spec.Unschedulable = "a1", true
 	node.Status.Addresses = []corev1.NodeAddress{
 		{Type: corev1.NodeHostName, Address: "cp-1"},
 		{Type: corev1.NodeInternalIP, Address: "10.98.0.11"},
@@ -41,10 +41,20 @@ func TestNodesAreReadAsState(t *testing.T) {
 		want := []state.Node{{
 			Name: "cp-1", Labels: node.Labels, Ready: is.ready, Silent: is.silent, Created: created,
 			Addresses: []netip.Addr{netip.MustParseAddr("10.98.0.11"), netip.MustParseAddr("fd98::11")},
-			Tunnel:    []netip.Addr{netip.MustParseAddr("10.96.0.11")}, BootID: "a1",
+			Tunnel:    []netip.Addr{netip.MustParseAddr("10.96.0.11")}, BootID: "a1", Cordoned: true,
 		}}
 		if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" {
 			t.Errorf("%s: %s", status, diff)
+		}
+	}
+}
+
+// The watch reads a part of a Node alone.
+func TestACordonIsReadOfTheWatch(t *testing.T) {
+	for spec, want := range map[string]bool{`"spec":{"unschedulable":true},`: true, `"spec":{},`: false, "": false} {
+		n, err := readNode([]byte(`{"metadata":{"name":"cp-1"},` + spec + `"status":{}}`))
+		if err != nil || n.Name != "cp-1" || n.Cordoned != want {
+			t.Errorf("%s: %+v, %v", spec, n, err)
 		}
 	}
 }

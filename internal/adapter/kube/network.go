@@ -31,6 +31,9 @@ type wireNode struct {
 		Annotations map[string]string `json:"annotations"`
 		Created     time.Time         `json:"creationTimestamp"`
 	} `json:"metadata"`
+	Spec struct {
+		Unschedulable bool `json:"unschedulable"`
+	} `json:"spec"`
 	Status struct {
 		Addresses  []corev1.NodeAddress   `json:"addresses"`
 		Conditions []corev1.NodeCondition `json:"conditions"`
@@ -45,6 +48,7 @@ func readNode(object []byte) (state.Node, error) {
 	m := n.Metadata
 	return NodeOf(&corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: m.Name, Labels: m.Labels, Annotations: m.Annotations, CreationTimestamp: metav1.NewTime(m.Created)},
+		Spec:       corev1.NodeSpec{Unschedulable: n.Spec.Unschedulable},
 		Status:     corev1.NodeStatus{Addresses: n.Status.Addresses, Conditions: n.Status.Conditions},
 	}), nil
 }

@@ -35,7 +35,10 @@ func (a *Agent) Collect(to chan<- prometheus.Metric) {
 	if r.State != "" {
 		metric.Send(to).Gauge(stateOf, 1, r.Current, string(r.State), string(r.Stage))
 	}
-	h := rollout.HostOf(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: self.Name, Annotations: self.Annotations}})
+	h := rollout.HostOf(&corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: self.Name, Annotations: self.Annotations},
+		Spec:       corev1.NodeSpec{Unschedulable: self.Cordoned}, // a person may have cordoned it, which no annotation says
+	})
 	for _, t := range h.OfUpdates() {
 		desc := updatesFailed
 		if t.Kind == rollout.WantsBoot {

@@ -146,3 +146,24 @@ func TestAWishThatWaitsTooLongIsAMetric(t *testing.T) {
 		}
 	}
 }
+
+// A host that a person had cordoned before somebody wanted it empty has no annotation that says so: the
+// operator leaves that cordon alone.
+func TestAHostThatAPersonCordonedFirstIsEmptyToo(t *testing.T) {
+	w := at(t, one)
+	since := w.now.Add(-48 * time.Hour).UTC().Format(time.RFC3339)
+	maps.Copy(w.annotations, map[string]string{drain.Wanted: since, drain.Had: since})
+	for _, cordoned := range []bool{true, false} { // one that is not: nobody else takes its pods, and they stay
+		w.cordoned = cordoned
+		w.watch()
+		ch, told := make(chan prometheus.Metric, 10), false
+		w.agent.Collect(ch)
+		close(ch)
+		for m := range ch {
+			told = told || m.Desc() == hostEmpty
+		}
+		if told != cordoned {
+			t.Errorf("cordoned %t: told %t", cordoned, told)
+		}
+	}
+}

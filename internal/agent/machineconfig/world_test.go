@@ -54,6 +54,8 @@ type world struct {
 	// blocked: the operator does not get pods away. needed: the cluster does not carry
 	// on without the host.
 	away, notReady, blocked, needed bool
+	// cordoned: the node gets no new pods.
+	cordoned bool
 	// pressure is the condition in which kubelet ends pods; nil for none.
 	pressure func() corev1.NodeConditionType
 	// idle: the host is known to carry nothing of the cluster.
@@ -291,7 +293,7 @@ func (w *world) instrument(writer *hostconfig.Writer) {
 
 // watch has the agent hear its node.
 func (w *world) watch() {
-	w.agent.Nodes([]state.Node{{Name: "other"}, {Name: node, Ready: !w.notReady, Annotations: maps.Clone(w.annotations)}})
+	w.agent.Nodes([]state.Node{{Name: "other"}, {Name: node, Ready: !w.notReady, Cordoned: w.cordoned, Annotations: maps.Clone(w.annotations)}})
 }
 
 // wish gives the host a configuration.

@@ -44,8 +44,10 @@ type Node struct {
 	Ready bool
 	// Silent is true if its kubelet does not report, so that nobody knows whether the host still is. One
 	// that reports that it is not ready is not silent.
-	Silent  bool `json:",omitempty"`
-	Created time.Time
+	Silent bool `json:",omitempty"`
+	// Cordoned is true if it gets no new pods, whoever wants that.
+	Cordoned bool `json:",omitempty"`
+	Created  time.Time
 	// Absent is true for a control plane of the site whose Node the API does not
 	// have: all other fields are those that were last known.
 	Absent bool `json:",omitempty"`

@@ -120,14 +120,14 @@ func (s *Source) keep(list []state.Node) {
 }
 
 // differ reports whether two lists differ in what is worth a write to the disk.
-// Readiness and what hosts hold are not: a boot makes them old anyway.
+// Readiness, a cordon and what hosts hold are not: a boot makes them old anyway.
 func differ(a, b []state.Node) bool { return !reflect.DeepEqual(lasting(a), lasting(b)) }
 
 func lasting(list []state.Node) []state.Node {
 	out := slices.Clone(list)
 	for i, n := range list {
 		report := state.ParseAnnotation[state.VIPReport](n.Annotations[state.AnnotationVIPs]).Value
-		out[i].Ready, out[i].Silent, out[i].Annotations = false, false, map[string]string{
+		out[i].Ready, out[i].Silent, out[i].Cordoned, out[i].Annotations = false, false, false, map[string]string{
 			state.AnnotationVIPs: state.FormatAnnotation(state.VIPReport{Addresses: report.Addresses, Hardware: report.Hardware, BMCs: report.BMCs}),
 		}
 	}

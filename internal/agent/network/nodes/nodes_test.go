@@ -216,7 +216,7 @@ func TestAListThatCouldNotBeWrittenIsWrittenLater(t *testing.T) {
 
 func TestAReadyNodeIsNoReasonToWrite(t *testing.T) {
 	a := []state.Node{{Name: "a", Ready: true}}
-	if differ(a, []state.Node{{Name: "a", Silent: true}}) || !differ(a, []state.Node{{Name: "a", Addresses: []netip.Addr{netip.MustParseAddr("10.98.0.1")}}}) {
+	if differ(a, []state.Node{{Name: "a", Silent: true, Cordoned: true}}) || !differ(a, []state.Node{{Name: "a", Addresses: []netip.Addr{netip.MustParseAddr("10.98.0.1")}}}) {
 		t.Error("the wrong differences count")
 	}
 	says := func(r state.VIPReport) []state.Node {
