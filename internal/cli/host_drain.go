@@ -2,6 +2,8 @@ package cli
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -23,6 +25,10 @@ func newHostDrain(streams Streams) *cobra.Command {
 and waits until the host is empty. It says who is in the way. The wish stands until
 'holdfast host uncordon', also over reboots. As long as it stands the host counts as one
 that is away when others are given their turn. Pods of DaemonSets and of files stay.
+
+A host that is to be empty for itself, such as for a configuration, a reboot or updates, goes
+on without this command. It stays empty after that as long as the wish stands; the command
+says so.
 
 Interrupting the command leaves the wish. A drain ends neither by time nor by force. While a
 pod is in the way, run the command again to wait on; take the wish back by
@@ -47,7 +53,7 @@ failed; 2 wrong usage.`,
 			if dryRun {
 				return dryEmpty(cmd.Context(), c, streams.Out, f.output, name, time.Now())
 			}
-			if err := wantEmpty(cmd.Context(), c, name, time.Now()); err != nil {
+			if err := wantEmpty(cmd.Context(), c, name, time.Now(), streams.Err); err != nil {
 				return err
 			}
 			follow := follow{c, streams.Err, timeout, "holdfast host uncordon " + name}
@@ -65,9 +71,12 @@ failed; 2 wrong usage.`,
 	return cmd
 }
 
-// wantEmpty writes the wish, unless it stands there already.
-func wantEmpty(ctx context.Context, c client.Client, name string, now time.Time) error {
-	return changeNode(ctx, c, name, func(n *corev1.Node) error {
+// wantEmpty writes the wish, unless it stands there already. Of a host that is emptied anyway it says that the
+// wish is another one: whoever only wants to wait for that drain would have the host cordoned for good.
+func wantEmpty(ctx context.Context, c client.Client, name string, now time.Time, say io.Writer) error {
+	var own string
+	err := changeNode(ctx, c, name, func(n *corev1.Node) error {
+		own = drain.OwnWish(n)
 		if n.Annotations[drain.Wanted] != "" {
 			return nil
 		}
@@ -80,6 +89,15 @@ func wantEmpty(ctx context.Context, c client.Client, name string, now time.Time)
 		}
 		return annotate(ctx, c, n, map[string]*string{drain.Wanted: new(now.UTC().Format(time.RFC3339))}, false)
 	})
+	if err == nil && own != "" {
+		_, _ = fmt.Fprintln(say, besideOwn(name, own))
+	}
+	return err
+}
+
+// besideOwn says what a drain that somebody wants does to a host that itself is to be empty.
+func besideOwn(name, own string) string {
+	return fmt.Sprintf("%s. That goes on without 'holdfast host drain', whose wish keeps the host empty after it, too, until: holdfast host uncordon %s", own, name)
 }
 
 // nobodyTakes is the refusal of a drain whose pods nobody would take; nil if somebody would.

@@ -20,6 +20,8 @@ type dryDrain struct {
 	Host string `json:"host"`
 	// Wanted is true if somebody wants the host to be empty already.
 	Wanted bool `json:"wanted,omitempty"`
+	// Own says for what the host itself is to be empty, and what the wish would do to it.
+	Own string `json:"own,omitempty"`
 	// Moves are the pods that would move, and Stays counts those that stay.
 	Moves    []string `json:"moves"`
 	Stays    int      `json:"stays"`
@@ -48,6 +50,9 @@ func dryEmpty(ctx context.Context, c client.Reader, out io.Writer, format, name 
 		return err
 	}
 	r := dryDrain{Host: name, Wanted: wanted, Moves: append([]string{}, p.Moves...), Stays: p.Stays, InTheWay: p.InTheWay}
+	if own := drain.OwnWish(n); own != "" {
+		r.Own = besideOwn(name, own)
+	}
 	if err := r.print(out, format); err != nil {
 		return err
 	}
@@ -80,6 +85,9 @@ func (r dryDrain) print(out io.Writer, format string) error {
 	var text strings.Builder
 	if r.Wanted {
 		fmt.Fprintf(&text, "somebody wants %s to be empty already\n", r.Host)
+	}
+	if r.Own != "" {
+		text.WriteString(r.Own + "\n")
 	}
 	fmt.Fprintf(&text, "pods of %s: %d would move, %d belong to the host and stay\n", r.Host, len(r.Moves), r.Stays)
 	writeMoves(&text, format, r.Moves, r.InTheWay)

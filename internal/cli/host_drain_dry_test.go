@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/holdfast/holdfast/internal/cli/command"
+	"github.com/holdfast/holdfast/internal/decide/drain"
 	"github.com/holdfast/holdfast/internal/testkit/golden"
 )
 
@@ -38,7 +40,7 @@ func TestADryDrainSaysWhichPodsWouldMove(t *testing.T) {
 	_ = try("w-1", "text", ExitOK)
 	_ = try("w-1", "json", ExitOK)
 	_ = try("w-2", "text", command.ExitAttention)
-	if err := wantEmpty(t.Context(), c, "w-1", time.Now()); err != nil {
+	if err := wantEmpty(t.Context(), c, "w-1", time.Now(), io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	_ = try("w-1", "text", ExitOK)
@@ -54,5 +56,26 @@ func TestADryDrainSaysWhichPodsWouldMove(t *testing.T) {
 	}
 	if err := dryEmpty(t.Context(), c, &out, "text", "w-9", time.Now()); command.ExitCode(err) != ExitUsage {
 		t.Errorf("a host that is none: %v", err)
+	}
+}
+
+// Whoever waits for the boot of a configuration may type a drain, and would have the host cordoned for good.
+func TestADrainOfAHostThatIsEmptiedAnywaySaysThatItIsAnotherWish(t *testing.T) {
+	c := hostSite(t)
+	out := &bytes.Buffer{}
+	if err := wantEmpty(t.Context(), c, "w-2", time.Now(), out); err != nil || out.Len() > 0 {
+		t.Errorf("of a host that takes pods: %v, %s", err, out)
+	}
+	writesNode(t, c, "w-1", func(n *corev1.Node) { n.Annotations[drain.Desired] = drain.Before("rendered-2") })
+	const says = "w-1 itself is to be empty for rendered-2 (it takes pods again once it has that configuration; see: holdfast host show w-1). " +
+		"That goes on without 'holdfast host drain', whose wish keeps the host empty after it, too, until: holdfast host uncordon w-1\n"
+	if err := dryEmpty(t.Context(), c, out, "text", "w-1", time.Now()); err != nil || !strings.HasPrefix(out.String(), says) || nodeOf(t, c, "w-1").Annotations[drain.Wanted] != "" {
+		t.Errorf("dry: %v, %s", err, out)
+	}
+	for range 2 { // it says so of a wish that stands, too
+		out.Reset()
+		if err := wantEmpty(t.Context(), c, "w-1", time.Now(), out); err != nil || out.String() != says || nodeOf(t, c, "w-1").Annotations[drain.Wanted] == "" {
+			t.Errorf("%v, %s", err, out)
+		}
 	}
 }

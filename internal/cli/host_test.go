@@ -87,7 +87,7 @@ func nodeOf(t *testing.T, c client.Client, name string) *corev1.Node {
 func TestADrainIsAWishThatIsFollowedUntilTheHostIsEmpty(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, out := hostSite(t), &bytes.Buffer{}
-		if err := wantEmpty(t.Context(), c, "w-1", time.Now()); err != nil {
+		if err := wantEmpty(t.Context(), c, "w-1", time.Now(), io.Discard); err != nil {
 			t.Fatal(err)
 		}
 		wanted := nodeOf(t, c, "w-1").Annotations[drain.Wanted]
@@ -109,7 +109,7 @@ func TestADrainIsAWishThatIsFollowedUntilTheHostIsEmpty(t *testing.T) {
 		}
 		golden.Check(t, "host-drain.txt", out.Bytes())
 		time.Sleep(time.Hour)
-		if err := wantEmpty(t.Context(), c, "w-1", time.Now()); err != nil || nodeOf(t, c, "w-1").Annotations[drain.Wanted] != wanted {
+		if err := wantEmpty(t.Context(), c, "w-1", time.Now(), io.Discard); err != nil || nodeOf(t, c, "w-1").Annotations[drain.Wanted] != wanted {
 			t.Errorf("once more: %v", err)
 		}
 	})
@@ -135,7 +135,7 @@ func TestAWaitEndsWithoutTheWish(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			c := hostSite(t)
-			if err := wantEmpty(t.Context(), c, "w-1", time.Now()); err != nil {
+			if err := wantEmpty(t.Context(), c, "w-1", time.Now(), io.Discard); err != nil {
 				t.Fatal(err)
 			}
 			writesNode(t, c, "w-1", tt.change)
@@ -179,14 +179,14 @@ func TestWhereAllOtherHostsAreCordonedADrainIsRefused(t *testing.T) {
 	cordon("w-2", true)
 	out := &bytes.Buffer{}
 	for what, err := range map[string]error{
-		"drain": wantEmpty(t.Context(), c, "w-1", time.Now()), "dry": dryEmpty(t.Context(), c, out, "text", "w-1", time.Now()),
+		"drain": wantEmpty(t.Context(), c, "w-1", time.Now(), io.Discard), "dry": dryEmpty(t.Context(), c, out, "text", "w-1", time.Now()),
 	} {
 		if command.ExitCode(err) != command.ExitRefused || !strings.Contains(err.Error(), "w-2 is cordoned (holdfast host uncordon w-2)") || nodeOf(t, c, "w-1").Annotations[drain.Wanted] != "" {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
 	cordon("w-2", false)
-	if err := wantEmpty(t.Context(), c, "w-1", time.Now()); err != nil {
+	if err := wantEmpty(t.Context(), c, "w-1", time.Now(), io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	cordon("w-2", true)
@@ -202,11 +202,11 @@ func TestWhereNoOtherHostTakesPodsADrainIsRefused(t *testing.T) {
 			n.Spec.Taints = []corev1.Taint{{Key: "site", Effect: corev1.TaintEffectNoSchedule}}
 		})
 	}
-	err := wantEmpty(t.Context(), c, "w-1", time.Now())
+	err := wantEmpty(t.Context(), c, "w-1", time.Now(), io.Discard)
 	if command.ExitCode(err) != command.ExitRefused || nodeOf(t, c, "w-1").Annotations[drain.Wanted] != "" {
 		t.Error(err)
 	}
-	if err := wantEmpty(t.Context(), c, "w-9", time.Now()); command.ExitCode(err) != ExitUsage || !strings.Contains(err.Error(), `host "w-9": there is none; see: holdfast host list`) {
+	if err := wantEmpty(t.Context(), c, "w-9", time.Now(), io.Discard); command.ExitCode(err) != ExitUsage || !strings.Contains(err.Error(), `host "w-9": there is none; see: holdfast host list`) {
 		t.Errorf("a host that is not there: %v", err)
 	}
 }
