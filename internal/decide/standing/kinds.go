@@ -162,7 +162,7 @@ var kinds = []finding.Kind{
 	{ID: NodeLabelsLost, Title: "a Node lacks the labels of its role", Page: pageDeleted},
 	{ID: NodesMissing, Title: "the API lists fewer control planes than the site has", Page: pageDeleted},
 	{ID: ObjectsDeleted, Title: "objects of the cluster's own were deleted", Page: pageDeleted},
-	{ID: ConfigUnderWay, Title: "a host is on its way to another machine configuration, or waits on it", Page: pageHostConfig, Alerts: []string{"HoldfastDrainLate", "HoldfastConfigurationLate"}},
+	{ID: ConfigUnderWay, Title: "a host is at work on its machine configuration, or on a reboot or updates that somebody wants, or waits with it", Page: pageHostConfig, Alerts: []string{"HoldfastDrainLate", "HoldfastConfigurationLate"}},
 	{ID: ConfigSilent, Title: "the agent of a host does not answer that it was given a machine configuration", Page: pageHostConfig},
 	{ID: ConfigNeedsBoot, Title: "a host waits until a person boots it for its machine configuration", Page: pageHostConfig, Alerts: []string{"HoldfastRebootLate"}},
 	{ID: ConfigFailed, Title: "a host could not get its machine configuration, and went back", Page: pageHostConfig, Alerts: []string{"HoldfastConfigurationFailed"}},
