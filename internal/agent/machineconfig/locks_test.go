@@ -33,12 +33,13 @@ func TestAHostWhoseShutdownsAreBlockedKeepsWhatItServes(t *testing.T) {
 		w.locks = upgrading
 		wants(w)
 		w.settle(hour)
-		if w.says() != "Working "+one+": "+heldByApt || w.annotations[rollout.StageAt] != string(rollout.Held) || w.leaves() {
-			t.Errorf("%s: says %s, %d boots, orders %q", name, w.says(), w.boot, w.orders)
+		if w.says() != "Working "+one+": "+heldByApt || w.annotations[rollout.StageAt] != string(rollout.Held) || !rollout.Blocked(w.annotations) || w.leaves() {
+			t.Errorf("%s: says %s, blocked %v, %d boots, orders %q", name, w.says(), rollout.Blocked(w.annotations), w.boot, w.orders)
 		}
 		w.locks = nil
-		if w.settle(hour); w.boot != 1 || !strings.HasPrefix(w.says(), "Done ") {
-			t.Errorf("%s: nobody blocks shutdowns any more, and it says %s, %d boots", name, w.says(), w.boot)
+		w.settle(hour)
+		if _, stays := w.annotations[rollout.BlockedOf]; stays || w.boot != 1 || !strings.HasPrefix(w.says(), "Done ") {
+			t.Errorf("%s: nobody blocks shutdowns any more, and it says %s, %d boots, the mark stays %v", name, w.says(), w.boot, stays)
 		}
 	}
 }

@@ -7,8 +7,8 @@
 //
 // It owns the journal of that way (adapter/hostconfig), the request for updates
 // (adapter/updates), and the annotations currentConfig, state, reason, desiredDrain,
-// machine-config-stage, reboot-from, reboot-done, reboot-required, patch-from,
-// patch-done and patch-result of this host's node. The operator removes state, reason and
+// machine-config-stage, machine-config-blocked, reboot-from, reboot-done, reboot-required,
+// patch-from, patch-done and patch-result of this host's node. The operator removes state, reason and
 // machine-config-stage, which are about the configuration before, when it gives another one.
 // In a shutdown that a person has begun it gives the virtual IPs away and ends the API
 // server, as before a boot of its own, and it starts holdfast-leave.service again where
@@ -233,7 +233,7 @@ func (a *Agent) Nodes(list []state.Node) {
 func about(n state.Node) map[string]string {
 	out := map[string]string{}
 	for _, name := range []string{
-		rollout.CurrentConfig, rollout.DesiredConfig, rollout.StateOf, rollout.StageAt, rollout.ReasonOf, rollout.Reboot, drain.Desired, drain.Applied,
+		rollout.CurrentConfig, rollout.DesiredConfig, rollout.StateOf, rollout.StageAt, rollout.ReasonOf, rollout.BlockedOf, rollout.Reboot, drain.Desired, drain.Applied,
 		rollout.RebootWanted, rollout.RebootFrom, rollout.RebootGiven, rollout.RebootDone, rollout.RebootRequired,
 		rollout.PatchWanted, rollout.PatchFrom, rollout.PatchGiven, rollout.PatchDone, rollout.PatchResult,
 	} {
@@ -396,13 +396,16 @@ func (a *Agent) tell(ctx context.Context, r hostapply.Report, says map[string]st
 	if r.Reason != "" {
 		want[rollout.ReasonOf] = bounded(r.Reason)
 	}
+	if r.Blocked {
+		want[rollout.BlockedOf] = bounded(r.Reason)
+	}
 	a.mu.Lock()
 	a.said = r
 	node, have, heard := a.self.Name, about(a.self), a.heard
 	a.mu.Unlock()
 	values := map[string]*string{}
 	for _, name := range []string{
-		rollout.CurrentConfig, rollout.StateOf, rollout.StageAt, rollout.ReasonOf, drain.Desired, rollout.RebootFrom, rollout.RebootDone,
+		rollout.CurrentConfig, rollout.StateOf, rollout.StageAt, rollout.ReasonOf, rollout.BlockedOf, drain.Desired, rollout.RebootFrom, rollout.RebootDone,
 		rollout.RebootRequired, rollout.PatchFrom, rollout.PatchDone, rollout.PatchResult,
 	} {
 		value, wanted := want[name]

@@ -175,6 +175,8 @@ type Report struct {
 	Fulfilled bool
 	// Stage says of Reason what people and alerts tell apart.
 	Stage rollout.Stage
+	// Blocked is true if nothing but a program that blocks shutdowns keeps the host from its boot.
+	Blocked bool
 }
 
 // The bounds of a check.
@@ -343,13 +345,6 @@ func (w *way) step(do Do, reason string) Step {
 	return s
 }
 
-// waits returns a step that does nothing until somebody else has done something.
-func (w *way) waits(stage rollout.Stage, reason string) Step {
-	s := w.step(Nothing, reason)
-	s.Report.Stage = stage
-	return s
-}
-
 // noticeBoot notes a boot since the last step.
 func (w *way) noticeBoot() {
 	if w.f.Boot == w.j.Boot {
@@ -421,7 +416,9 @@ func (w *way) boot() Step {
 	case !w.j.Back && !w.j.Booted && w.f.Desired.Known && w.f.Desired.Value != "" && w.f.Desired.Value != w.j.Target:
 		return w.back(takenBack)
 	case w.f.ByHand != "":
-		return w.waits(rollout.WaitsForBoot, "needs a reboot: "+w.f.ByHand)
+		s := w.step(Nothing, "needs a reboot: "+w.f.ByHand)
+		s.Report.Stage = rollout.WaitsForBoot
+		return s
 	case w.f.Needed && w.f.Drains && !w.j.Back && !w.j.First:
 		return w.f.needed(w.step(Nothing, ""))
 	case w.f.Drains && !w.f.Drained && !w.j.Back && !w.j.First:
@@ -429,7 +426,7 @@ func (w *way) boot() Step {
 	}
 	do, reason := boots(w.f)
 	if do == Nothing {
-		return w.waits(rollout.Held, reason)
+		return w.f.held(w.step(Nothing, reason))
 	}
 	return w.step(do, reason)
 }

@@ -89,19 +89,21 @@ func TestEachBootWaitsForAProgramThatBlocksShutdowns(t *testing.T) {
 	} {
 		f := facts
 		c.change(&f)
-		if s := hostapply.Next(c.journal, f); s.Do != c.free {
-			t.Errorf("%s: nobody blocks shutdowns, and it does %q", name, s.Do)
+		if s := hostapply.Next(c.journal, f); s.Do != c.free || s.Report.Blocked {
+			t.Errorf("%s: nobody blocks shutdowns, and it does %q, blocked %v", name, s.Do, s.Report.Blocked)
 		}
 		f.Locks = locks
 		s := hostapply.Next(c.journal, f)
 		switch {
+		case s.Report.Blocked != c.held:
+			t.Errorf("%s: blocked is %v", name, s.Report.Blocked)
 		case !c.held && s.Do != c.free:
 			t.Errorf("%s: it does %q, want %q", name, s.Do, c.free)
 		case c.held && (s.Do != hostapply.Nothing || s.Report.Stage != rollout.Held || !strings.HasSuffix(s.Report.Reason, waits)):
 			t.Errorf("%s: it does %q and says %q", name, s.Do, s.Report.Reason)
 		}
 		if f.MayBoot = state.Known(false); c.held {
-			if s := hostapply.Next(c.journal, f); !strings.Contains(s.Report.Reason, "the cluster may not carry on without it") {
+			if s := hostapply.Next(c.journal, f); s.Report.Blocked || !strings.Contains(s.Report.Reason, "the cluster may not carry on without it") {
 				t.Errorf("%s: the cluster needs it, and it says %q", name, s.Report.Reason)
 			}
 		}

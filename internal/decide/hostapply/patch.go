@@ -57,7 +57,7 @@ func (f Facts) whenEmpty(step func(rollout.Stage, Do, string) Step, next func() 
 	}
 	do, reason := next()
 	if do == Nothing {
-		return step(rollout.Held, do, reason)
+		return f.held(step(rollout.Held, do, reason))
 	}
 	return step(rollout.Applies, do, reason)
 }

@@ -179,6 +179,8 @@ func broken(j hostapply.Journal, f hostapply.Facts, s hostapply.Step) []string {
 		rule(f.Drained || !f.Drains || n.Back || n.First && n.Target != "", "it is empty before it boots, but on the way back")
 		rule(f.Failed == "" || strings.HasSuffix(r.Reason, ": "+f.Failed), "why it has not booted is told")
 	}
+	rule(r.Blocked == (r.Stage == rollout.Held && mayBoot && !r.Needed), "a program alone keeps it from its boot where the cluster carries on")
+	rule(!r.Blocked || len(f.Locks) > 0 && s.Do == hostapply.Nothing, "somebody has to block it")
 	if r.Needed {
 		rule(f.Needed && !r.Drain && s.Do == hostapply.Nothing && !n.Back && (!n.First || n.Target == ""), "a host that the cluster needs takes pods before its boot, and does nothing else")
 	}

@@ -43,10 +43,24 @@ func boots(f Facts) (Do, string) {
 	if !state.Is(f.MayBoot, true) {
 		return Nothing, because("waits with its reboot: the cluster may not carry on without it", f.NotSpared)
 	}
-	if blocked := Blocked(f.Locks); blocked != "" {
+	if blocked := f.blocked(); blocked != "" {
 		return Nothing, "waits with its reboot: " + blocked
 	}
 	return Reboot, because("boots", f.Failed)
+}
+
+// blocked says which programs keep a host from its boot that may boot otherwise; empty if none does.
+func (f Facts) blocked() string {
+	if !state.Is(f.MayBoot, true) {
+		return ""
+	}
+	return Blocked(f.Locks)
+}
+
+// held has an empty host wait with what it was about to do.
+func (f Facts) held(s Step) Step {
+	s.Report.Stage, s.Report.Blocked = rollout.Held, f.blocked() != ""
+	return s
 }
 
 // takenBack is why a host goes back that was given another configuration in time.

@@ -36,7 +36,7 @@ func oldOfNodes() []string {
 		rollout.RebootReason, rollout.RebootFrom, rollout.RebootGiven, rollout.RebootWaits, rollout.RebootDone,
 		rollout.PatchReason, rollout.PatchFrom, rollout.PatchGiven, rollout.PatchWaits, rollout.PatchDone,
 		rollout.RebootRequired,
-		rollout.CurrentConfig, rollout.DesiredConfig, rollout.GivenAt, rollout.StateOf, rollout.ReasonOf, rollout.StageAt,
+		rollout.CurrentConfig, rollout.DesiredConfig, rollout.GivenAt, rollout.StateOf, rollout.ReasonOf, rollout.StageAt, rollout.BlockedOf,
 		drain.Desired, drain.Applied, drain.Began, drain.Waits, drain.Had,
 		state.AnnotationThirdPlane, state.AnnotationTwoPlanes,
 		state.AnnotationRenewal, // a host that renews nothing does not say so, and every rotation would wait for it

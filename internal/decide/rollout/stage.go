@@ -13,6 +13,18 @@ import (
 // StateOf.
 const StageAt = state.AnnotationDomain + "machine-config-stage"
 
+// BlockedOf is the annotation of a node whose host only waits, in its turn, until a program on it no longer
+// blocks shutdowns. It repeats ReasonOf: an agent of an earlier release leaves it there beside another
+// reason. A Stage of its own would do, but `holdfast status` of earlier releases ends at one that it does
+// not know.
+const BlockedOf = state.AnnotationDomain + "machine-config-blocked"
+
+// Blocked reports whether nothing but a program keeps a host from its boot. It may be so for days, and
+// everything on the host serves meanwhile.
+func Blocked(a map[string]string) bool {
+	return a[StateOf] == string(Working) && a[StageAt] == string(Held) && a[BlockedOf] != "" && a[BlockedOf] == a[ReasonOf]
+}
+
 // Stage is what a host does about its configuration, as far as people and alerts
 // tell it apart.
 type Stage string
@@ -28,7 +40,7 @@ const (
 	// Drains: it waits until its pods have moved.
 	Drains Stage = "drains"
 	// Held: it waits with its reboot, because the cluster may not carry on without it, or a
-	// program on it blocks shutdowns.
+	// program on it blocks shutdowns (Blocked).
 	Held Stage = "held"
 	// WaitsForBoot: a person boots it.
 	WaitsForBoot Stage = "waits-for-boot"
