@@ -68,3 +68,12 @@ func TestWhatIsAskedOfAHostIsToldToPrograms(t *testing.T) {
 		}
 	}
 }
+
+// A dry run asks no host, so it cannot say what is in the way of a backup that does not wait for a lost one.
+func TestADryRunOfABackupNamesNoLostHost(t *testing.T) {
+	var out bytes.Buffer
+	err := (&backupNowFlags{gone: "cp-2", dryRun: true}).run(t.Context(), hostSite(t), Streams{In: strings.NewReader(""), Out: &out, Err: io.Discard})
+	if command.ExitCode(err) != command.ExitUsage || !strings.Contains(err.Error(), "leave --dry-run or --is-gone out") || out.Len() > 0 {
+		t.Errorf("%v: %s", err, out.String())
+	}
+}

@@ -61,7 +61,7 @@ Exit codes: 0 the backup is good and lies at all targets (with --dry-run: it wou
 	timeoutFlag(cmd, &f.timeout)
 	cmd.Flags().StringVar(&f.host, "host", "", "the control plane that takes it (default: one that can)")
 	cmd.Flags().StringVar(&f.reason, "reason", "", "why you want it, for people who look at the backup later")
-	cmd.Flags().StringVar(&f.gone, "is-gone", "", "a control plane that is lost: while its node is not Ready, the backup does not wait for the work that it was at")
+	cmd.Flags().StringVar(&f.gone, "is-gone", "", "a control plane that is lost: while its node is not Ready, nothing waits for the work that it was at, nor for its etcd to catch up (not with --dry-run)")
 	cmd.Flags().BoolVar(&f.noWait, "no-wait", false, "do not wait until the backup is there")
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "change nothing; say which host would take the backup, and what is in its way")
 	_ = cmd.RegisterFlagCompletionFunc("host", cobra.NoFileCompletions)
@@ -96,9 +96,13 @@ func (f *backupNowFlags) run(ctx context.Context, c client.Client, streams Strea
 }
 
 // check refuses a host of --is-gone that nothing waits for: a word that is spelled wrong would change nothing.
+// Nobody asks a host in a dry run, and what it says by itself is about the backups that wait for the lost one.
 func (f *backupNowFlags) check(ctx context.Context, c client.Client) error {
-	if f.gone == "" {
+	switch {
+	case f.gone == "":
 		return nil
+	case f.dryRun:
+		return &UsageError{Err: fmt.Errorf("--dry-run says what is in the way of the host's own backups, which wait for %s too: leave --dry-run or --is-gone out", f.gone)}
 	}
 	site, err := gatherBackups(ctx, c)
 	if err != nil {
