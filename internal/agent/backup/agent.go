@@ -120,6 +120,7 @@ type Agent struct {
 	entries []model.Entry
 	read    time.Time // when the catalogue was read last
 	unbegun error     // why the unit was not started
+	tended  time.Time // since when something has been in the way of what is to be tended
 	told    string
 	toldBy  string // the rule of the decision that was told
 	toldAt  time.Time
@@ -182,6 +183,7 @@ func (a *Agent) step(ctx context.Context) (loop.Result, error) {
 		return loop.Result{Again: retry}, errors.Join(err, unread)
 	}
 	v := decide.Decide(facts)
+	a.tended = v.Held
 	changed, err := a.act(ctx, v, facts)
 	if v.Action == decide.TakeIn && err == nil { // the next look, a second later, decides what follows
 		v.Again = time.Second
@@ -207,7 +209,7 @@ func (a *Agent) look(ctx context.Context) (decide.Facts, error) {
 	f := decide.Facts{
 		Now: now, Host: self, Schedule: a.wish.Schedule, Journal: a.journal,
 		Asked: decide.ReadAsked(own(nodes, self)[decide.WantedOf]), Works: works,
-		Unsent: a.wish.Unsent(a.entries, now), Spent: a.retained(now).Go,
+		Unsent: a.wish.Unsent(a.entries, now), Spent: a.retained(now).Go, Held: a.tended,
 	}
 	f.Offset, f.Part = decide.PartOf(self, a.journal.ControlPlanes)
 	if f.Etcd = a.Etcd(ctx); !f.Etcd.Known || !f.Etcd.Value.Writes {

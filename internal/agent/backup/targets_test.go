@@ -6,6 +6,9 @@ import (
 	"time"
 
 	configv1alpha1 "github.com/openshift/api/config/v1alpha1"
+
+	"github.com/holdfast/holdfast/internal/decide/drain"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // TestAHostRemembersSinceWhenATargetIsConfigured: over boots, and anew for one that comes again.
@@ -55,5 +58,24 @@ func TestATargetThatWasAwayGetsTheNewestBackup(t *testing.T) {
 	w.run(time.Hour)
 	if len(w.started) != before {
 		t.Errorf("it is there, and yet %q", w.started[before:])
+	}
+}
+
+// TestATargetGetsTheNewestBackupThoughAHostIsAwayForDays: a copy waits for as long as a backup does.
+func TestATargetGetsTheNewestBackupThoughAHostIsAwayForDays(t *testing.T) {
+	w := newWorld(t)
+	w.spec = &configv1alpha1.EtcdBackupSpec{Schedule: "0 23 * * *"}
+	w.secret, w.noRoute = secretText, true
+	w.run(4 * time.Hour)
+	tries := len(w.started)
+	w.noRoute = false
+	w.others = []state.Node{{Name: "cp-3", Ready: true, Labels: map[string]string{state.LabelControlPlane: ""}, Annotations: map[string]string{drain.CordonedBy: "x"}}}
+	w.run(5 * time.Hour)
+	if s := w.summary(); len(w.started) != tries || s.Waits != "cp-3 is drained" {
+		t.Fatalf("in the first hours it began %q, and says %q", w.started[tries:], s.Waits)
+	}
+	w.run(5 * time.Hour)
+	if s := w.summary(); s.Kept[0].Copies[0].Verified.IsZero() || s.Waits != "" {
+		t.Errorf("%q, %+v", w.started[tries:], s)
 	}
 }

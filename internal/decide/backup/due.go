@@ -142,12 +142,15 @@ type Facts struct {
 	// part of each hour from then on; zero stands for all of it.
 	Offset, Part time.Duration
 	Journal      Journal
-	// Asked is the wish of a person, zero if there is none.
+	// Asked is the wish of a person, zero if there is none. It stands at the node also once it is answered.
 	Asked Asked
 	// Unsent is the id of the newest good backup if a target lacks it; Spent are the ids of
 	// backups to remove, none while etcd takes no writes.
 	Unsent string
 	Spent  []string
+	// Held is since when each look has found something to tend, and something in the way of that; zero if
+	// the last one did not.
+	Held time.Time
 	// Remains is true if the rest of a run that was cut off lies there, which may be twice the size of
 	// the database. Each run removes it first. It is unknown while a run is at work.
 	Remains state.Fact[bool]
@@ -176,6 +179,8 @@ type Verdict struct {
 	Rule, Why string
 	// Due is the time since which a backup is due; zero if none is.
 	Due time.Time
+	// Held is Facts.Held of the next look.
+	Held time.Time
 	// Begins is the run to begin.
 	Begins Begun
 	// Next is the time of the next backup; set if none is due.
@@ -184,8 +189,23 @@ type Verdict struct {
 	Again time.Duration
 }
 
+// goneFor is the time for which a wish says that a host is lost. It stands at the node until another one
+// comes, and the host that has come in the place of the lost one has turns of its own.
+const goneFor = 24 * time.Hour
+
+// gone returns the control plane that is lost by the wish at the node; empty for none. One that is Ready is
+// not gone, whatever that person meant, and of one that nobody sees it is not known. The wish counts also
+// once it is answered, for each run: what a host tends comes after the backup that was asked for.
+func (f Facts) gone() string {
+	lost := f.Asked.Gone
+	return when(f.Now.Sub(f.Asked.At).Abs() < goneFor && slices.Contains(f.NotReady, lost), lost)
+}
+
 // Decide returns what the host does now.
 func Decide(f Facts) Verdict {
+	if lost := f.gone(); lost != "" {
+		f.Situation = f.without(lost)
+	}
 	b := f.Journal.Begun
 	switch {
 	case f.Works && b == nil:
@@ -242,16 +262,21 @@ func (f Facts) wanted() Verdict {
 	if f.clockWaits() {
 		return Verdict{Action: Wait, Rule: "clock", Why: "the clock is not synchronised", Due: due, Again: time.Minute}
 	}
-	waited := time.Duration(0)
-	if !due.IsZero() {
-		waited = max(f.Now.Sub(due), 0)
+	since := due
+	if due.IsZero() {
+		since = f.held()
 	}
+	waited := max(f.Now.Sub(since), 0)
 	h := hinders(f.Situation, begins, waited)
 	if only := (Begun{Reason: Tend}); h != nil && f.clears() && hinders(f.Situation, only, waited) == nil {
 		h, begins = nil, only // on a full disk it makes room for what is due
 	}
 	if h != nil {
-		return Verdict{Action: Wait, Rule: h.ID, Why: h.Why, Due: due, Again: 20 * time.Second}
+		v := Verdict{Action: Wait, Rule: h.ID, Why: h.Why, Due: due, Again: 20 * time.Second}
+		if due.IsZero() {
+			v.Held = since
+		}
+		return v
 	}
 	if at := f.turn(begins, due); at.After(f.Now) {
 		return Verdict{Action: Rest, Rule: "not-its-part", Next: at, Again: min(at.Sub(f.Now), lookEvery)}
@@ -261,6 +286,15 @@ func (f Facts) wanted() Verdict {
 	}
 	begins.At, begins.Members, begins.Late = f.Now, f.Etcd.Value.Members, waited >= patience
 	return Verdict{Action: Begin, Rule: begins.Reason, Due: due, Begins: begins, Again: follow}
+}
+
+// held returns since when something is in the way of what is to be tended. Nothing says since when that is
+// due, and a host that is away for days is to keep no copy from a target.
+func (f Facts) held() time.Time {
+	if f.Held.IsZero() || f.Held.After(f.Now) {
+		return f.Now
+	}
+	return f.Held
 }
 
 // due returns the backup that is wanted now, and the time since which it is due; zero for none.

@@ -27,6 +27,13 @@ func TestWhatAHostDoesAboutItsBackups(t *testing.T) {
 		open(f)
 		f.Works, f.Journal.Begun = true, &Begun{ID: "x", At: noon.Add(-time.Minute), Reason: BySchedule, Members: "1, 2"}
 	}
+	// lost has a person say that a host is lost, which is at work by its Node.
+	lost := func(f *Facts, name, reason string) {
+		f.Asked, f.NotReady = ReadAsked(AskWithout(noon, name, reason)), []string{name}
+		f.Away = []Absence{{Host: name, Why: "is at work on its configuration"}}
+	}
+	answered := func(f *Facts) { lost(f, "cp-2", "before host replace"); f.Journal.Asked = f.Asked.Text }
+	unsent := func(f *Facts) { f.Unsent, f.Away = "b", []Absence{{Host: "cp-2", Why: "is drained"}} }
 	sends := func(f *Facts, lasts time.Duration) {
 		begun(f)
 		f.Sends = true
@@ -93,15 +100,34 @@ func TestWhatAHostDoesAboutItsBackups(t *testing.T) {
 			f.Schedule = schedule(t, "0 9 * * *", "")
 			f.Away = []Absence{{Host: "cp-2", Why: "is drained"}}
 		}, Wait, "away"},
-		{"a lost host was at work, and a person who replaces it wants a backup", func(f *Facts) {
-			f.Asked, f.Away = ReadAsked(AskWithout(noon, "cp-2", "before host replace")), []Absence{{Host: "cp-2", Why: "is at work on its configuration"}}
-		}, Begin, "before host replace"},
-		{"the host that is lost in a person's words is Ready", func(f *Facts) {
-			f.Asked, f.Away = ReadAsked(AskWithout(noon, "cp-2", "")), []Absence{{Host: "cp-2", Why: "is drained", Ready: true}}
-		}, Wait, "away"},
+		{"a lost host was at work, and a person who replaces it wants a backup", func(f *Facts) { lost(f, "cp-2", "before host replace") }, Begin, "before host replace"},
+		{"the host that is lost in a person's words is Ready", func(f *Facts) { lost(f, "cp-2", ""); f.NotReady = nil }, Wait, "away"},
 		{"another host is away besides the lost one", func(f *Facts) {
-			f.Asked, f.Away = ReadAsked(AskWithout(noon, "cp-2", "")), []Absence{{Host: "cp-2", Why: "is at work"}, {Host: "cp-3", Why: "is drained"}}
+			lost(f, "cp-2", "")
+			f.Away = append(f.Away, Absence{Host: "cp-3", Why: "is drained"})
 		}, Wait, "away"},
+		{"a full disk, a lost host at work, and a wish that names it", func(f *Facts) { lost(f, "cp-2", ""); fullDisk(f) }, Begin, Tend},
+		{"room is made there", func(f *Facts) {
+			lost(f, "cp-2", "")
+			fullDisk(f)
+			f.Works, f.Journal.Begun = true, &Begun{At: noon, Reason: Tend}
+		}, Follow, "works"},
+		{"a target lacks the backup of before the replacement of a lost host", func(f *Facts) { answered(f); f.Unsent = "b" }, Begin, Tend},
+		{"it is sent", func(f *Facts) { answered(f); f.Works, f.Journal.Begun = true, &Begun{ID: "b", At: noon, Reason: Tend} }, Follow, "works"},
+		{"the wish is of another day: the host that came in place of the lost one has turns of its own", func(f *Facts) {
+			lost(f, "cp-2", "")
+			f.Asked, f.Unsent = ReadAsked(AskWithout(noon.Add(-goneFor), "cp-2", "")), "b"
+			f.Journal.Asked = f.Asked.Text
+		}, Wait, "away"},
+		{"a target lacks the newest, and a host is away", unsent, Wait, "away"},
+		{"a target lacks the newest, and a host is away for a day", func(f *Facts) { unsent(f); f.Held = noon.Add(-24 * time.Hour) }, Begin, Tend},
+		{"a target lacks the newest, a host is away, and the clock was ahead", func(f *Facts) { unsent(f); f.Held = noon.Add(time.Hour) }, Wait, "away"},
+		{"the learner is the member of the lost host", func(f *Facts) { lost(f, "cp-3", "before host replace"); f.Etcd.Value.Learner = "cp-3" }, Begin, "before host replace"},
+		{"it is not known that the host of the learner is lost", func(f *Facts) {
+			lost(f, "cp-3", "")
+			f.NotReady, f.Away, f.Etcd.Value.Learner = nil, nil, "cp-3"
+		}, Wait, "learner"},
+		{"another member learns", func(f *Facts) { lost(f, "cp-3", ""); f.Etcd.Value.Learner = "cp-2" }, Wait, "learner"},
 		{"a host is away for hours", func(f *Facts) { open(f); f.Away = []Absence{{Host: "cp-2", Why: "is drained"}} }, Begin, BySchedule},
 		{"authorities are replaced", func(f *Facts) { open(f); f.Schedule = schedule(t, "0 9 * * *", ""); f.Rotation = "etcd" }, Wait, "rotation"},
 		{"another host is at work", func(f *Facts) { open(f); f.Schedule = schedule(t, "0 9 * * *", ""); f.Busy = []string{"cp-2"} }, Wait, "busy"},
@@ -140,8 +166,8 @@ func TestWhatAHostDoesAboutItsBackups(t *testing.T) {
 		{"a host gets its turn", func(f *Facts) { begun(f); f.Away = []Absence{{Host: "cp-1", Why: "has its turn to boot"}} }, End, "away"},
 		{"one that a person asked for without a lost host goes on", func(f *Facts) {
 			begun(f)
-			f.Journal.Begun.Asked = AskWithout(noon, "cp-2", "")
-			f.Away = []Absence{{Host: "cp-2", Why: "is at work on its configuration"}}
+			lost(f, "cp-2", "")
+			f.Journal.Begun.Asked, f.Etcd.Value.Learner = f.Asked.Text, "cp-2"
 		}, Follow, "works"},
 		{"one that is late is not ended by that", func(f *Facts) { begun(f); f.Journal.Begun.Late = true; f.Away = []Absence{{Host: "cp-2"}} }, Follow, "works"},
 		{"a rotation ends none", func(f *Facts) { begun(f); f.Rotation = "x" }, Follow, "works"},
@@ -186,6 +212,32 @@ func TestWhatAHostDoesAboutItsBackups(t *testing.T) {
 		if (v.Action == Wait || v.Action == End) && v.Why == "" {
 			t.Errorf("%s: no words", c.name)
 		}
+	}
+}
+
+// TestASendingWaitsForHoursAtMost: nothing says since when it is due, so each look says since when it waits.
+func TestASendingWaitsForHoursAtMost(t *testing.T) {
+	f := well(t)
+	f.Unsent, f.Away = "b", []Absence{{Host: "cp-2", Why: "is drained"}}
+	for _, at := range []time.Duration{0, time.Minute, patience - 1} {
+		f.Now = noon.Add(at)
+		v := Decide(f)
+		if f.Held = v.Held; v.Action != Wait || !v.Held.Equal(noon) || !v.Due.IsZero() {
+			t.Fatalf("after %s: %+v", at, v)
+		}
+	}
+	f.Now = noon.Add(patience)
+	v := Decide(f)
+	if v.Action != Begin || v.Begins.ID != "b" || !v.Begins.Late || !v.Held.IsZero() {
+		t.Fatalf("%+v", v)
+	}
+	f.Works, f.Journal.Begun = true, &v.Begins
+	if v := Decide(f); v.Action != Follow {
+		t.Errorf("it is ended by what it has waited for: %+v", v)
+	}
+	f.Works, f.Journal.Begun, f.Unsent, f.Asked = false, nil, "", ReadAsked(Ask(f.Now, ""))
+	if v := Decide(f); v.Action != Wait || !v.Held.IsZero() || v.Due.IsZero() {
+		t.Errorf("a backup is due: %+v", v)
 	}
 }
 

@@ -1,6 +1,7 @@
 package backup
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -38,8 +39,9 @@ type Absence struct {
 	Host string
 	// Why is a sentence without the name of the host.
 	Why string
-	// Ready is true while its Node is Ready.
-	Ready bool
+	// Blocked is true while nothing but a program on it keeps it from its boot, maybe for days: until then
+	// it serves as ever.
+	Blocked bool
 }
 
 func (a Absence) String() string { return a.Host + " " + a.Why }
@@ -47,8 +49,10 @@ func (a Absence) String() string { return a.Host + " " + a.Why }
 // Situation has the facts to which a backup gives way.
 type Situation struct {
 	Etcd state.Fact[Etcd]
-	// Away has the control planes that are away for work, or are about to be.
-	Away []Absence
+	// Away has the control planes that are away for work, or are about to be. NotReady are those whose Node
+	// is not Ready, whatever for.
+	Away     []Absence
+	NotReady []string
 	// Unread says why the site's wish could not be read since a person asked; empty if it was read.
 	Unread string
 	// Rotation names the authorities that are being replaced, empty for none.
@@ -120,13 +124,17 @@ func learner(list []state.EtcdMember) (name string, unstarted bool) {
 	return name, unstarted
 }
 
-// Around adds what the nodes show of the control planes.
+// Around adds what the nodes show of the control planes. A host that a program keeps from its boot counts
+// like one that a person is to boot: nothing that lasts for days may stop backups and defragmentations.
 func (s *Situation) Around(self string, nodes []state.Node, now time.Time) {
-	s.Away = append(s.Away, Away(nodes)...)
+	s.Away = append(s.Away, slices.DeleteFunc(Away(nodes), func(a Absence) bool { return a.Blocked })...)
 	rotations := map[string]bool{}
 	for _, n := range nodes {
 		if !n.ControlPlane() {
 			continue
+		}
+		if !n.Ready {
+			s.NotReady = append(s.NotReady, n.Name)
 		}
 		for _, a := range rotates(n) {
 			rotations[a] = true
@@ -156,8 +164,9 @@ func Away(nodes []state.Node, but ...string) []Absence {
 		if !n.ControlPlane() || slices.Contains(but, n.Name) {
 			continue
 		}
-		if what := away(n); what != "" {
-			out = append(out, Absence{Host: n.Name, Why: what, Ready: n.Ready})
+		upgrade := upgrades(n)
+		if what := cmp.Or(upgrade, away(n)); what != "" {
+			out = append(out, Absence{Host: n.Name, Why: what, Blocked: upgrade == "" && n.Ready && rollout.Blocked(n.Annotations)})
 		}
 	}
 	return out
@@ -172,24 +181,29 @@ func Sentences(away []Absence) string {
 	return strings.Join(out, "; ")
 }
 
-// withheld tells for whom this backup waits. A host that is gone says for ever at its Node what it was
-// at work on, so a backup that a person asked for because of its loss would wait for nobody. A host that
-// is Ready is not gone, whatever that person meant.
-func withheld(s Situation, b Begun) string {
-	lost := ReadAsked(b.Asked).Gone
-	return Sentences(slices.DeleteFunc(slices.Clone(s.Away), func(a Absence) bool { return lost != "" && a.Host == lost && !a.Ready }))
+// without returns the situation as it is without a host that is lost: neither what it says at its Node nor
+// its member of etcd that learns counts. It says for ever what it was at, and learns no more.
+func (s Situation) without(lost string) Situation {
+	s.Away = slices.DeleteFunc(slices.Clone(s.Away), func(a Absence) bool { return a.Host == lost })
+	if s.Etcd.Value.Learner == lost {
+		s.Etcd.Value.Learner = ""
+	}
+	return s
 }
 
-// away says for which work a control plane is away, or is about to be; empty for none. A host
+// upgrades says that a control plane is on its way to another release; empty if it is not.
+func upgrades(n state.Node) string {
+	turn, unreadTurn := annotation.Decode[annotation.Turn](n.Annotations[annotation.TurnOf])
+	said, unread := annotation.Decode[annotation.Host](n.Annotations[annotation.HostOf])
+	goes := unreadTurn == nil && turn.Wish == parachute.Go && !state.Is(said.Facts.Release, turn.To)
+	return when(goes || unread == nil && !said.Journal.Step.AtRest(), "is on its way to another release")
+}
+
+// away says for which other work a control plane is away, or is about to be; empty for none. A host
 // that was just lost shows in etcd. One that waits for a person's boot, maybe for weeks, does no
 // work: a person may boot any host at any time. It has its turn once it is wanted by a command.
 func away(n state.Node) string {
-	turn, unreadTurn := annotation.Decode[annotation.Turn](n.Annotations[annotation.TurnOf])
-	said, unread := annotation.Decode[annotation.Host](n.Annotations[annotation.HostOf])
-	wish := rollout.WishOf(n.Annotations)
-	switch {
-	case unreadTurn == nil && turn.Wish == parachute.Go && !state.Is(said.Facts.Release, turn.To), unread == nil && !said.Journal.Step.AtRest():
-		return "is on its way to another release"
+	switch wish := rollout.WishOf(n.Annotations); {
 	case wish.HasTurn():
 		return "has its turn to boot or for updates (to take that back: " + wish.Cancel(n.Name) + ")"
 	case n.Annotations[rollout.StateOf] == string(rollout.Working) && n.Annotations[rollout.StageAt] != string(rollout.WaitsForBoot):
@@ -255,7 +269,7 @@ var rules = []rule{
 	{id: "members", ends: true, why: func(s Situation, b Begun) string {
 		return when(s.Etcd.Known && b.Members != "" && b.Members != s.Etcd.Value.Members, "the membership changed")
 	}},
-	{id: "away", ends: true, soft: true, why: withheld},
+	{id: "away", ends: true, soft: true, why: func(s Situation, _ Begun) string { return Sentences(s.Away) }},
 	{id: "rotation", soft: true, why: func(s Situation, _ Begun) string {
 		return when(s.Rotation != "", "authorities are being replaced: "+s.Rotation)
 	}},

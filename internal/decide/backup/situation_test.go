@@ -97,6 +97,16 @@ func written[T annotation.Turn | annotation.Host](t *testing.T, v T) string {
 	return text
 }
 
+// blocked is what the node of a host says whose boot waits for a program, and more.
+func blocked(more ...string) map[string]string {
+	const why = "waits with its reboot: shutdowns are blocked at logind"
+	out := map[string]string{rollout.StateOf: string(rollout.Working), rollout.StageAt: string(rollout.Held), rollout.ReasonOf: why, rollout.BlockedOf: why}
+	for i := 0; i < len(more); i += 2 {
+		out[more[i]] = more[i+1]
+	}
+	return out
+}
+
 func TestControlPlanesThatAreAwayAreSeen(t *testing.T) {
 	const wish = "2026-03-10T11:00:00Z"
 	turn := annotation.Turn{Wish: parachute.Go, To: "sha256:b"}
@@ -114,6 +124,12 @@ func TestControlPlanesThatAreAwayAreSeen(t *testing.T) {
 		"a boot by hand":            {map[string]string{rollout.StateOf: string(rollout.Working), rollout.StageAt: string(rollout.WaitsForBoot)}, ""},
 		"a boot by hand, in turn":   {map[string]string{rollout.StateOf: string(rollout.Working), rollout.StageAt: string(rollout.WaitsForBoot), rollout.RebootWanted: wish, rollout.RebootFrom: wish + " boot", rollout.RebootGiven: wish + " " + wish}, "its turn to boot"},
 		"a boot by hand, drained":   {map[string]string{rollout.StateOf: string(rollout.Working), rollout.StageAt: string(rollout.WaitsForBoot), drain.CordonedBy: "x"}, "drained"},
+		"a program blocks it":       {blocked(), ""},
+		"blocked, in its turn":      {blocked(drain.CordonedBy, "x", rollout.RebootWanted, wish, rollout.RebootFrom, wish+" boot", rollout.RebootGiven, wish+" "+wish), ""},
+		"blocked, and it boots":     {blocked(rollout.StageAt, string(rollout.Applies), rollout.ReasonOf, "boots"), "at work"},
+		"held for another reason":   {blocked(rollout.ReasonOf, "waits with its reboot: the cluster may not carry on without it"), "at work"},
+		"held, by a former agent":   {blocked(rollout.BlockedOf, ""), "at work"},
+		"blocked, on its way":       {blocked(annotation.TurnOf, written(t, turn)), "on its way to another release"},
 		"drained":                   {map[string]string{drain.CordonedBy: "x"}, "drained"},
 		"what nobody can read":      {map[string]string{annotation.TurnOf: "{", annotation.HostOf: "{", Annotation: "{"}, ""},
 	} {
@@ -123,6 +139,21 @@ func TestControlPlanesThatAreAwayAreSeen(t *testing.T) {
 		if c.want == "" && got != "" || !strings.Contains(got, c.want) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
+	}
+}
+
+// TestWhatAHostThatIsNotReadySaidLastIsNotBelieved: it may have booted since.
+func TestWhatAHostThatIsNotReadySaidLastIsNotBelieved(t *testing.T) {
+	gone := control("cp-2", blocked())
+	gone.Ready = false
+	s := Situation{}
+	s.Around("cp-1", []state.Node{control("cp-1", nil), gone, {Name: "worker-1"}}, noon)
+	if got := Sentences(s.Away); got != "cp-2 is at work on its configuration" || !slices.Equal(s.NotReady, []string{"cp-2"}) {
+		t.Errorf("%q, not ready are %v", got, s.NotReady)
+	}
+	// Whoever begins a plan waits also for a host that boots as soon as a program has ended.
+	if got := Away([]state.Node{control("cp-2", blocked())}); len(got) != 1 || !got[0].Blocked {
+		t.Errorf("%+v", got)
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/backup"
+	"github.com/holdfast/holdfast/internal/decide/drain"
+	"github.com/holdfast/holdfast/internal/decide/rollout"
 	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/testkit/golden"
 )
@@ -159,6 +161,8 @@ var situations = []struct {
 	{"whether it takes a backup is not known", 2, "cp-2", []func(*Facts){change(loose), func(f *Facts) { f.BacksUp.Known = false }}},
 	{"another host takes a backup", 2, "cp-2", []func(*Facts){change(loose), func(f *Facts) { f.Busy = []string{"cp-1"} }}},
 	{"a host is on its way to another release", 2, "cp-2", []func(*Facts){change(loose), func(f *Facts) { f.Away = []backup.Absence{{Host: "cp-1", Why: "is on its way to another release"}} }}},
+	{"a host boots", 2, "cp-2", []func(*Facts){change(loose), boots(rollout.Applies)}},
+	{"a program keeps a host from its boot", 2, "cp-2", []func(*Facts){change(loose), boots(rollout.Held)}},
 	{"authorities are replaced", 2, "cp-2", []func(*Facts){change(loose), func(f *Facts) { f.Rotation = "etcd" }}},
 	{"a failure a minute ago", 2, "cp-2", []func(*Facts){change(loose), failures(1, time.Minute)}},
 	{"a failure an hour ago", 2, "cp-2", []func(*Facts){change(loose), failures(1, time.Hour)}},
@@ -174,6 +178,17 @@ var situations = []struct {
 // unwritable is what Nodes said when etcd became full.
 func unwritable(f *Facts) {
 	f.Away, f.Busy, f.Rotation = []backup.Absence{{Host: "cp-1", Why: "is drained"}}, []string{"cp-1"}, "etcd"
+}
+
+// boots has cp-1 in its turn, drained; with the stage Held a program blocks its boot.
+func boots(stage rollout.Stage) func(f *Facts) {
+	const wish, why = "2026-03-10T11:00:00Z", "waits with its reboot: shutdowns are blocked at logind"
+	return func(f *Facts) {
+		f.Around(f.Self, []state.Node{{Name: "cp-1", Ready: true, Labels: map[string]string{state.LabelControlPlane: ""}, Annotations: map[string]string{
+			rollout.StateOf: string(rollout.Working), rollout.StageAt: string(stage), rollout.ReasonOf: why, rollout.BlockedOf: why, drain.CordonedBy: "x",
+			rollout.RebootWanted: wish, rollout.RebootFrom: wish + " boot", rollout.RebootGiven: wish + " " + wish,
+		}}}, time.Date(2026, 3, 10, 12, 0, 0, 0, time.UTC))
+	}
 }
 
 func sends(f *Facts) { f.BacksUp.Value, f.Sends = true, true }

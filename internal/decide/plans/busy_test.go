@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/holdfast/holdfast/internal/decide/drain"
+	"github.com/holdfast/holdfast/internal/decide/rollout"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -24,6 +25,14 @@ func TestWhatElseChangesHosts(t *testing.T) {
 		if got := Busy(c.upgrade, nodes, c.but); got != c.want {
 			t.Errorf("%q", got)
 		}
+	}
+	blocked := node("cp-2", true)
+	blocked.Ready = true
+	for name, value := range map[string]string{rollout.StateOf: string(rollout.Working), rollout.StageAt: string(rollout.Held), rollout.ReasonOf: "x", rollout.BlockedOf: "x"} {
+		blocked.Annotations[name] = value
+	}
+	if got := Busy("", []state.Node{blocked}, ""); got != "cp-2 is at work on its configuration" {
+		t.Errorf("it boots once a program has ended: %q", got)
 	}
 	if got := Busy("", nodes[2:], ""); got != "" {
 		t.Errorf("a worker: %q", got)

@@ -62,7 +62,8 @@ func Work(l Lock, moves, work state.Fact[string]) replace.Gate {
 }
 
 // Busy says what else changes hosts now: an upgrade, by its words, or the work for which a control plane is
-// away, or is about to be. Whoever boots in the middle of a plan may stop the writes of the site. but is a
+// away, or is about to be. Whoever boots in the middle of a plan may stop the writes of the site, so one that
+// waits until a program lets it boot counts too: it has its turn, and boots as soon as that ends. but is a
 // host that is lost, or goes and is emptied for that; empty for none.
 func Busy(upgrade string, nodes []state.Node, but string) string {
 	if upgrade != "" {
