@@ -189,23 +189,9 @@ type Verdict struct {
 	Again time.Duration
 }
 
-// goneFor is the time for which a wish says that a host is lost. It stands at the node until another one
-// comes, and the host that has come in the place of the lost one has turns of its own.
-const goneFor = 24 * time.Hour
-
-// gone returns the control plane that is lost by the wish at the node; empty for none. One that is Ready is
-// not gone, whatever that person meant, and of one that nobody sees it is not known. The wish counts also
-// once it is answered, for each run: what a host tends comes after the backup that was asked for.
-func (f Facts) gone() string {
-	lost := f.Asked.Gone
-	return when(f.Now.Sub(f.Asked.At).Abs() < goneFor && slices.Contains(f.NotReady, lost), lost)
-}
-
 // Decide returns what the host does now.
 func Decide(f Facts) Verdict {
-	if lost := f.gone(); lost != "" {
-		f.Situation = f.without(lost)
-	}
+	f = f.withoutLost()
 	b := f.Journal.Begun
 	switch {
 	case f.Works && b == nil:

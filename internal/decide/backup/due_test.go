@@ -127,6 +127,7 @@ func TestWhatAHostDoesAboutItsBackups(t *testing.T) {
 			lost(f, "cp-3", "")
 			f.NotReady, f.Away, f.Etcd.Value.Learner = nil, nil, "cp-3"
 		}, Wait, "learner"},
+		{"the machine learns that came in the place of the lost one", func(f *Facts) { answered(f); f.Unsent, f.Etcd.Value.Learner = "b", "cp-2" }, Wait, "learner"},
 		{"another member learns", func(f *Facts) { lost(f, "cp-3", ""); f.Etcd.Value.Learner = "cp-2" }, Wait, "learner"},
 		{"a host is away for hours", func(f *Facts) { open(f); f.Away = []Absence{{Host: "cp-2", Why: "is drained"}} }, Begin, BySchedule},
 		{"authorities are replaced", func(f *Facts) { open(f); f.Schedule = schedule(t, "0 9 * * *", ""); f.Rotation = "etcd" }, Wait, "rotation"},

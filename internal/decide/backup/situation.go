@@ -181,14 +181,31 @@ func Sentences(away []Absence) string {
 	return strings.Join(out, "; ")
 }
 
-// without returns the situation as it is without a host that is lost: neither what it says at its Node nor
-// its member of etcd that learns counts. It says for ever what it was at, and learns no more.
-func (s Situation) without(lost string) Situation {
-	s.Away = slices.DeleteFunc(slices.Clone(s.Away), func(a Absence) bool { return a.Host == lost })
-	if s.Etcd.Value.Learner == lost {
-		s.Etcd.Value.Learner = ""
+// goneFor is the time for which a wish says that a host is lost. It stands at the node until another one
+// comes, and the host that has come in the place of the lost one has turns of its own.
+const goneFor = 24 * time.Hour
+
+// gone returns the control plane that is lost by the wish at the node; empty for none. One that is Ready is
+// not gone, whatever that person meant, and of one that nobody sees it is not known. The wish counts also
+// once it is answered, for each run: what a host tends comes after the backup that was asked for.
+func (f Facts) gone() string {
+	lost := f.Asked.Gone
+	return when(f.Now.Sub(f.Asked.At).Abs() < goneFor && slices.Contains(f.NotReady, lost), lost)
+}
+
+// withoutLost returns the facts as they are without a host that is lost: it says for ever at its Node what it
+// was at, and its member learns no more. Once the wish is answered, a member of its name may be the one of the
+// machine that comes in its place.
+func (f Facts) withoutLost() Facts {
+	lost := f.gone()
+	if lost == "" {
+		return f
 	}
-	return s
+	f.Away = slices.DeleteFunc(slices.Clone(f.Away), func(a Absence) bool { return a.Host == lost })
+	if f.Etcd.Value.Learner == lost && f.Asked.Text != f.Journal.Asked {
+		f.Etcd.Value.Learner = ""
+	}
+	return f
 }
 
 // upgrades says that a control plane is on its way to another release; empty if it is not.
