@@ -115,6 +115,28 @@ func TestASiteThatIsSentBackIsWhereItWas(t *testing.T) {
 	}
 }
 
+// TestARollbackOutlivesTheReplacementOfAllHosts: both control planes are replaced in the soak, nobody
+// returns, and the wish of the rollback, which still stands, begins nothing.
+func TestARollbackOutlivesTheReplacementOfAllHosts(t *testing.T) {
+	w := newWorld(t, 2, 0)
+	w.begins()
+	w.until("it soaks", func() bool { return strings.Contains(w.condition("Progressing"), string(cluster.Proving)) })
+	for _, h := range w.hosts { // other machines, installed with the new release
+		h.journal, h.whole = parachute.Journal{}, []string{newImage}
+		w.says(h)
+	}
+	w.wish(oldImage)
+	w.until("it is back", func() bool { return !w.record().Started && w.everywhere(oldImage) })
+	for range 20 {
+		must(t, w.round())
+		if r := w.record(); r.Started {
+			t.Fatalf("an upgrade begins that nobody wants: %+v", r)
+		}
+	}
+	w.wish(newImage)
+	w.until("a person wants it again", func() bool { return w.record().Started && w.record().To == newImage })
+}
+
 // TestAHostThatWasCutOffHasASecondTurn: it boots before its switch, and is not well for a while.
 // Nobody begins meanwhile, and then it has its turn once more.
 func TestAHostThatWasCutOffHasASecondTurn(t *testing.T) {

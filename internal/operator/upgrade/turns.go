@@ -70,7 +70,7 @@ func wanted(g *gathered, next cluster.Step, host string, had annotation.Turn) (t
 	for _, h := range g.survey.Site.Hosts {
 		raise = raise || rec.NoWayBack && h.Name == host && state.Is(h.Raised, true)
 	}
-	turn, err = annotation.Encode(annotation.Turn{Wish: of.Wish, Upgrade: of.Upgrade, From: of.From, To: of.To, Attempt: of.Attempt, Closed: rec.NoWayBack, Raise: raise, Kubelet: now && next.Kubelet || begun && had.Kubelet})
+	turn, err = annotation.Encode(annotation.Turn{Wish: of.Wish, Upgrade: of.Upgrade, From: of.From, To: of.To, Attempt: of.Attempt, Back: of.Back, Closed: rec.NoWayBack, Raise: raise, Kubelet: now && next.Kubelet || begun && had.Kubelet})
 	if err != nil {
 		return "", "", err
 	}

@@ -141,11 +141,14 @@ type Turn struct {
 	// Attempt is which attempt of the host the turn is for. An operator of a release of before leaves
 	// it out, and a host decides alone then.
 	Attempt int `json:"attempt,omitempty"`
+	// Back is true if the site goes back, and the host goes to the old release as to any other. An
+	// operator of a release of before leaves it out.
+	Back bool `json:"back,omitempty"`
 }
 
 // Of returns the turn as a host decides from it.
 func (t Turn) Of() parachute.Turn {
-	return parachute.Turn{Wish: t.Wish, Upgrade: t.Upgrade, From: t.From, To: t.To, Raise: t.Raise && t.Closed, Kubelet: t.Kubelet, Attempt: t.Attempt}
+	return parachute.Turn{Wish: t.Wish, Upgrade: t.Upgrade, From: t.From, To: t.To, Raise: t.Raise && t.Closed, Kubelet: t.Kubelet, Attempt: t.Attempt, Back: t.Back}
 }
 
 // Fetch is which releases are to lie on a host, and where they are to be had.

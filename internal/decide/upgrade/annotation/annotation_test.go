@@ -94,3 +94,16 @@ func TestARecordIsReadAsItWasWritten(t *testing.T) {
 		t.Errorf("%v\n%s", err, diff)
 	}
 }
+
+// TestAHostDecidesFromTheTurnThatWasWritten.
+func TestAHostDecidesFromTheTurnThatWasWritten(t *testing.T) {
+	text, err := annotation.Encode(annotation.Turn{Wish: parachute.Go, Upgrade: "u", From: "b", To: "a", Closed: true, Raise: true, Kubelet: true, Attempt: 2, Back: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := annotation.Decode[annotation.Turn](text)
+	want := parachute.Turn{Wish: parachute.Go, Upgrade: "u", From: "b", To: "a", Raise: true, Kubelet: true, Attempt: 2, Back: true}
+	if err != nil || got.Of() != want {
+		t.Errorf("%+v, %v", got.Of(), err)
+	}
+}

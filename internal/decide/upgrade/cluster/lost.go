@@ -49,7 +49,7 @@ func (s Site) TurnOf(host string) parachute.Turn {
 	t := s.Record.Turn(host)
 	i := slices.IndexFunc(s.Hosts, func(h Host) bool { return h.Name == host })
 	if i >= 0 && t.Wish == parachute.GoBack && s.Hosts[i].installed(s.Record) {
-		t.Wish, t.From, t.To = parachute.Go, t.To, t.From
+		t.Wish, t.From, t.To, t.Back = parachute.Go, t.To, t.From, true
 	}
 	return t
 }

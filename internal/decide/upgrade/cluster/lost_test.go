@@ -15,7 +15,7 @@ func TestAHostThatWasInstalledWithTheNewReleaseGoesToTheOldOneAsToAnyOther(t *te
 	forward.Returning = false
 	closed.NoWayBack = true
 	plain := parachute.Turn{Wish: parachute.GoBack, Upgrade: "u1", From: "R1", To: "R2"}
-	turned := parachute.Turn{Wish: parachute.Go, Upgrade: "u1", From: "R2", To: "R1"}
+	turned := parachute.Turn{Wish: parachute.Go, Upgrade: "u1", From: "R2", To: "R1", Back: true}
 	for what, c := range map[string]struct {
 		record Record
 		host   Host

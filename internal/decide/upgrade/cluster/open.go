@@ -15,7 +15,7 @@ import (
 //
 // A journal without an upgrade's id leads nowhere: a host whose journal was torn, perhaps months after the
 // commit, made it from its releases. Neither does the way on which a host that was installed with the new
-// release went to the old one: others returned from there.
+// release went to the old one: its journal says that the site went back, or that of another host does.
 func (s Site) Open() Record {
 	if s.Record.Started || s.Running == "" {
 		return Record{}
@@ -26,7 +26,7 @@ func (s Site) Open() Record {
 		if !j.Step.AtRest() || !state.Is(h.Running, s.Running) {
 			return Record{}
 		}
-		if of.From == "" && j.Upgrade != "" && j.From != s.Running && h.open(j.From, s.Running) {
+		if of.From == "" && j.Upgrade != "" && !j.Back && j.From != s.Running && h.open(j.From, s.Running) {
 			of = j
 		}
 	}
@@ -51,7 +51,12 @@ func (h Host) closed(from, to string) bool {
 	return h.Journal.Closed && h.Journal.From == from && h.Journal.To == to
 }
 
-// returned reports whether a host went back to one release from another.
-func (h Host) returned(from, to string) bool {
-	return h.Journal.Step == parachute.Returned && h.Journal.From == from && h.Journal.To == to
+// returned reports whether a host went back with its site to one release from another: it returned, or
+// went there as to any other.
+func (h Host) returned(to, from string) bool {
+	j := h.Journal
+	if j.Back {
+		return j.Step == parachute.Accepted && j.From == from && j.To == to
+	}
+	return j.Step == parachute.Returned && j.From == to && j.To == from
 }

@@ -53,6 +53,9 @@ func TestAnUpgradeWhoseRecordIsGoneIsTakenUpByOneWord(t *testing.T) {
 		"a host returned in an earlier upgrade": {func(s *Site) {
 			s.Hosts[4].Journal = parachute.Journal{Upgrade: "u0", From: "R2", To: "R3", Step: parachute.Returned}
 		}, true, false},
+		"a replaced host did not get to the old release, and the site went on": {func(s *Site) {
+			s.Hosts[4].Journal = parachute.Journal{Upgrade: "u1", From: "R2", To: "R1", Step: parachute.Returned, Back: true}
+		}, true, false},
 		"a host is at work":          {func(s *Site) { s.Hosts[4].Journal.Step = parachute.Proving }, false, false},
 		"a host runs the old one":    {func(s *Site) { s.Hosts[4].Running = state.Known("R1") }, false, false},
 		"nobody knows what one runs": {func(s *Site) { s.Hosts[4].Running = state.Fact[string]{} }, false, false},
@@ -154,4 +157,58 @@ func TestARollbackWithAReplacedHostIsNoUpgradeTheOtherWayRound(t *testing.T) {
 	if step := Next(s); step.Do != Rest || s.Open().Started {
 		t.Errorf("cp-1 returned, cp-2 accepted exchanged: %+v", step)
 	}
+}
+
+// TestARollbackIsRememberedThoughNobodyReturned: both control planes were replaced in the soak, so they
+// went to the old release as to any other. Their journals looked like those of an upgrade whose record is
+// gone, and the wish of the rollback, which still stands, began it.
+func TestARollbackIsRememberedThoughNobodyReturned(t *testing.T) {
+	s := aSite(2)
+	s.Hosts = s.Hosts[:2]
+	for i := range s.Hosts {
+		s.Hosts[i].Journal = parachute.Journal{} // another machine, installed with R2
+	}
+	s.Wish = Wish{Release: "R1", Upgrade: "u2", Start: true}
+	for range 20 {
+		if s.Record = Next(s).Record; !s.Record.Started {
+			break
+		}
+		for i := range s.Hosts {
+			goes(s, &s.Hosts[i])
+		}
+	}
+	s.Running = "R1"
+	for what, change := range map[string]func(*Site){
+		"both say that the site went back":                     func(*Site) {},
+		"a release of before has left that out on one of them": func(s *Site) { s.Hosts[0].Journal.Back = false },
+		"one was replaced since":                               func(s *Site) { s.Hosts[0].Journal = parachute.Journal{} },
+		"both were replaced since":                             func(s *Site) { s.Hosts[0].Journal, s.Hosts[1].Journal = parachute.Journal{}, parachute.Journal{} },
+		"etcd was restored from before, without the wish":      func(s *Site) { s.Wish = Wish{Upgrade: "u9"} },
+	} {
+		c := s
+		c.Hosts = slices.Clone(s.Hosts)
+		change(&c)
+		if step := Next(c); c.Record.Started || c.Open().Started || step.Do != Rest || step.Why != "the site runs its release" {
+			t.Errorf("%s: %+v", what, step)
+		}
+	}
+	s.Wish = Wish{Release: "R2", Upgrade: "u3", Start: true}
+	if r := Next(s).Record; !r.Started || r.Upgrade != "u3" || r.From != "R1" || r.To != "R2" {
+		t.Errorf("a person wants the newer release again: %+v", r)
+	}
+	s.Wish.Release, s.Hosts[0].Journal.Back, s.Hosts[1].Journal.Back = "R1", false, false
+	if !s.Open().Started {
+		t.Error("without what the journals say nothing tells it from an upgrade: this test shows nothing")
+	}
+}
+
+// goes has a host that has its turn go all the way by its own decisions.
+func goes(s Site, h *Host) {
+	turn := s.TurnOf(h.Name)
+	if turn.Wish != parachute.Go || state.Is(h.Running, turn.To) {
+		return
+	}
+	f := parachute.Facts{Kind: parachute.OfTwo, Turn: state.Known(turn), Boot: "b1", Running: h.Running.Value, PeerServes: state.Known(true), Daemons: true}
+	h.Journal = parachute.Next(h.Journal, f, s.Now).Journal
+	h.Journal.Step, h.Running = parachute.Accepted, state.Known(turn.To)
 }

@@ -139,3 +139,24 @@ func TestTheTimeThatWasLostApartIsGivenBack(t *testing.T) {
 		t.Errorf("it is apart once more: %+v", anew)
 	}
 }
+
+// TestATornJournalKeepsThatTheSiteWentBack while the turn still says so, and only of a host that has
+// switched on that way.
+func TestATornJournalKeepsThatTheSiteWentBack(t *testing.T) {
+	for what, c := range map[string]struct {
+		change func(*Facts)
+		back   bool
+	}{
+		"it went to the old release as to any other": {func(f *Facts) { f.Turn.Value.Back = true }, true},
+		"it has not switched":                        {func(f *Facts) { f.Turn.Value.Back, f.Turn.Value.To = true, "other" }, false},
+		"the site goes forward":                      {func(*Facts) {}, false},
+		"nobody knows the turn":                      {func(f *Facts) { f.Turn = state.Fact[Turn]{} }, false},
+	} {
+		_, f := at(Accepted)
+		f.Unreadable = true
+		c.change(&f)
+		if j := Next(Journal{}, f, noon).Journal; j.Step != Accepted || j.Back != c.back {
+			t.Errorf("%s: %+v", what, j)
+		}
+	}
+}

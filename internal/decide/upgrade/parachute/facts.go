@@ -31,6 +31,9 @@ type Turn struct {
 	// Attempt is which attempt of the host the turn is for; 0 if nobody says it. The next one waits
 	// for the next turn: the cluster asks all that it asks before any host begins.
 	Attempt int
+	// Back is true if the site goes back, and this host, which was installed with its new release, goes
+	// to the old one as to any other.
+	Back bool
 }
 
 // Facts is what a host knows when it decides.

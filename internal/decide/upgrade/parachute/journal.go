@@ -85,6 +85,9 @@ type Journal struct {
 	// Person is true if an administrator takes the host back. The parachute, which does not ask
 	// the API, knows it from here. A release that does not know it leaves it out.
 	Person bool `json:"person,omitempty"`
+	// Back is that of the turn. It is all that is left of a rollback on a site whose hosts were all
+	// replaced: none of them returned. A release that does not know it leaves it out.
+	Back bool `json:"back,omitempty"`
 	// Failed is true if the new release did not prove itself here. It is false if
 	// the way was only cut off. Why is the reason of the return.
 	Failed bool   `json:"failed,omitempty"`

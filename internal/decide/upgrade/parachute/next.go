@@ -109,6 +109,7 @@ func (d decision) unreadable() (Action, bool) {
 	}
 	const why = "the journal of the upgrade cannot be read"
 	d.j = Journal{Upgrade: d.f.Turn.Value.Upgrade, From: d.f.Previous, To: d.f.Running, Step: Proving, Since: d.now, Switched: d.now, Deadline: d.now, Boot: d.f.Boot, Attempts: MaxAttempts}
+	d.j.Back = d.f.Turn.Value.Back && d.f.Turn.Value.To == d.f.Running // it has switched on that way
 	if d.f.Previous == "" || d.f.Previous == d.f.Running {
 		d.j.From = d.f.Running
 		return d.to(Returned, Hold, why+"; the host stays on its release")
@@ -441,7 +442,7 @@ func (d decision) begin() (Action, bool) {
 			return Action{}, false
 		}
 	}
-	return Action{Act: DoPrepare, Journal: Journal{Upgrade: turn.Value.Upgrade, From: turn.Value.From, To: turn.Value.To, Step: Prepare, Since: d.now, Attempts: attempts, Boot: d.f.Boot}, Why: "leadership and VIPs go to other hosts"}, true
+	return Action{Act: DoPrepare, Journal: Journal{Upgrade: turn.Value.Upgrade, From: turn.Value.From, To: turn.Value.To, Step: Prepare, Since: d.now, Attempts: attempts, Boot: d.f.Boot, Back: turn.Value.Back}, Why: "leadership and VIPs go to other hosts"}, true
 }
 
 // stays says why a host with its turn does not begin. It looks again and again.
