@@ -250,7 +250,8 @@ func newDeleted(s *site.Site, net *hostnet.Network, view func() state.NetworkVie
 		kubeconfig = state.AgentKubeconfig
 	}
 	return deleted.New(deleted.Options{
-		Kind: decide.Kind{ControlPlane: s.Role.ControlPlane(), Pacemaker: pair, Three: s.Topology().ControlPlanes > 2, Encrypts: s.Identity.Encrypts()}, Now: time.Now, View: view,
+		Kind:           decide.Kind{ControlPlane: s.Role.ControlPlane(), Pacemaker: pair, Three: s.Topology().ControlPlanes > 2, Encrypts: s.Identity.Encrypts()},
+		EncryptionRoot: s.Identity.EncryptionRoot, Now: time.Now, View: view,
 		Installed: func() bool { return host.Exists(install.CompletePath) }, EtcdRuns: deleted.EtcdRuns,
 		// while a plan changes the control planes, Corosync's files and the CIB change on purpose
 		Pair: func() bool { return pair && records.Files{}.HasRecord() && !replacement.ThisStore().Busy() },

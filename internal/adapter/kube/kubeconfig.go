@@ -22,6 +22,12 @@ func ClientPair(kubeconfig []byte) (cert, key []byte, err error) {
 	return user.ClientCertificateData, user.ClientKeyData, nil
 }
 
+// Usable reports whether the current context of a kubeconfig has a cluster and a user.
+func Usable(kubeconfig []byte) bool {
+	cfg, err := clientcmd.Load(kubeconfig)
+	return err == nil && clientcmd.ConfirmUsable(*cfg, "") == nil
+}
+
 // WithClientCertificate returns a kubeconfig with another certificate of its
 // current user, for the key that it contains. Everything else stays.
 func WithClientCertificate(kubeconfig, cert []byte) ([]byte, error) {

@@ -45,7 +45,10 @@ type Options struct {
 	// Root is put before every path; it is empty on a real host.
 	Root string
 	Kind deleted.Kind
-	Now  func() time.Time
+	// EncryptionRoot is what the keys of the API server's file are derived from; empty without such keys.
+	EncryptionRoot []byte
+
+	Now func() time.Time
 	// View returns the view of the network, which names the other hosts.
 	View func() state.NetworkView
 	// Installed reports whether the host is installed, Pair whether it is one of two
@@ -70,7 +73,7 @@ type Keeper struct {
 
 // New returns the keeper of this host.
 func New(o Options) *Keeper {
-	return &Keeper{Options: o, store: &Store{Root: o.Root, Now: o.Now}, gone: map[string]time.Time{}, put: map[string][]time.Time{}}
+	return &Keeper{Options: o, store: &Store{Root: o.Root, Now: o.Now, EncryptionRoot: o.EncryptionRoot}, gone: map[string]time.Time{}, put: map[string][]time.Time{}}
 }
 
 // Task looks again and again.
@@ -187,7 +190,7 @@ func (k *Keeper) keep(in deleted.Input) error {
 	var errs []error
 	for _, f := range in.Files {
 		if !f.Missing() && f.Back {
-			errs = append(errs, present(k.store.Keep(f.Path, goodFor(f.Path))))
+			errs = append(errs, present(k.store.Keep(f.Path, k.store.goodFor(f.Path))))
 		}
 	}
 	if in.Pair != nil {

@@ -38,7 +38,7 @@ func newRig(t *testing.T) *rig {
 	r := &rig{t: t, now: time.Now().Add(time.Hour)}
 	kind := deleted.Kind{ControlPlane: true, Pacemaker: true}
 	r.Keeper = New(Options{
-		Root: t.TempDir(), Kind: kind, Now: func() time.Time { return r.now },
+		Root: t.TempDir(), Kind: kind, EncryptionRoot: []byte("root"), Now: func() time.Time { return r.now },
 		Installed: func() bool { return true }, Pair: func() bool { return true },
 		View: func() state.NetworkView {
 			cp := map[string]string{state.LabelControlPlane: ""}
@@ -57,10 +57,7 @@ func newRig(t *testing.T) *rig {
 		},
 	})
 	for _, s := range deleted.Specs(kind) {
-		r.file(s.Path, "content of "+s.Path)
-	}
-	for _, name := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler"} {
-		r.file("/etc/kubernetes/manifests/"+name+".yaml", strings.ReplaceAll(pod, "kube-scheduler", name))
+		r.file(s.Path, whole(t, s.Path))
 	}
 	r.file(corosync.Path, pairConf)
 	r.file(twonode.CorosyncKey, "key")
@@ -155,7 +152,7 @@ func TestAFileThatIsEmptyIsPutBackAndSoIsOneWithAFolderInItsPlace(t *testing.T) 
 	}
 	said := r.looks(10 * time.Second)
 	for _, p := range []string{conf, crt} {
-		if got, err := os.ReadFile(filepath.Join(r.Root, p)); err != nil || string(got) != "content of "+p || !strings.Contains(said, p) {
+		if got, err := os.ReadFile(filepath.Join(r.Root, p)); err != nil || string(got) != whole(t, p) || !strings.Contains(said, p) {
 			t.Errorf("%s: %v %q, said %q", p, err, got, said)
 		}
 	}

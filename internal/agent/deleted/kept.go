@@ -8,10 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
-
-	"sigs.k8s.io/yaml"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/agent/twonode"
@@ -35,6 +32,8 @@ type Store struct {
 	// Root is put before every path; it is empty on a real host.
 	Root string
 	Now  func() time.Time
+	// EncryptionRoot is what the keys of encryption.yaml are derived from; empty on a site without.
+	EncryptionRoot []byte
 
 	seen map[string]seen // the version that was copied last
 }
@@ -82,8 +81,8 @@ func (s *Store) Keep(p string, good func([]byte) bool) error {
 	if err != nil {
 		return err
 	}
-	if len(data) == 0 || good != nil && !good(data) {
-		return nil
+	if len(bytes.Trim(data, "\x00")) == 0 || good != nil && !good(data) {
+		return nil // a power cut may also leave zeros in a file
 	}
 	if have, err := os.ReadFile(s.copyOf(p)); err != nil || !bytes.Equal(have, data) {
 		if err := s.mkdir(filepath.Dir(s.copyOf(p))); err != nil {
@@ -143,22 +142,6 @@ func (s *Store) Put(p string) error {
 		return fmt.Errorf("put %s back: %w", p, err)
 	}
 	return nil
-}
-
-// goodFor returns the check of Keep for a path: a static manifest must hold a pod.
-func goodFor(p string) func([]byte) bool {
-	if !strings.HasPrefix(p, "/etc/kubernetes/manifests/") {
-		return nil
-	}
-	return func(data []byte) bool {
-		var pod struct {
-			Kind     string `json:"kind"`
-			Metadata struct {
-				Name string `json:"name"`
-			} `json:"metadata"`
-		}
-		return yaml.Unmarshal(data, &pod) == nil && pod.Kind == "Pod" && pod.Metadata.Name != ""
-	}
 }
 
 // KeepCorosync copies Corosync's key and configuration, if both are there and make this
