@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/holdfast/holdfast/internal/cli/command"
 	"github.com/holdfast/holdfast/internal/decide/removal"
@@ -41,6 +42,10 @@ the removal back before the Node is deleted, interrupt it, then: holdfast host u
 
 A worker that was given as off and came back is emptied first, if you leave --is-off out.
 
+With --is-off NAME the command also shuts out a name of which the cluster knows nothing: after
+a restore only you know whom you took out after the backup. 'holdfast host add' lets a host of
+that name in again.
+
 A control plane is not removed by this command; it says what to do instead.
 
 Exit codes: 0 the host is out of the cluster (with --dry-run: nothing is in the way);
@@ -71,10 +76,15 @@ done at the timeout; 7 refused, nothing was changed; 8 not confirmed, nothing wa
 	return cmd
 }
 
-// mistake refuses a statement about another host.
+// mistake refuses a statement about another host, or about a name that no host can have.
 func (f *removeFlags) mistake(name string) error {
-	if f.isOff != "" && f.isOff != name {
+	switch faults := validation.IsDNS1123Subdomain(name); {
+	case f.isOff == "":
+		return nil
+	case f.isOff != name:
 		return fmt.Errorf("--is-off %s: must be the name of the host to remove, %s", f.isOff, name)
+	case len(faults) > 0: // its entry would shut nobody out
+		return fmt.Errorf("--is-off %s: no host has such a name: %s", f.isOff, strings.Join(faults, "; "))
 	}
 	return nil
 }
@@ -107,7 +117,7 @@ func (r *hostRemoval) run(ctx context.Context) error {
 	report := removalReport{Host: r.name, Steps: p.Steps, Moves: p.Moves, InTheWay: p.InTheWay, Lost: p.Lost, After: p.After}
 	switch step := removal.Next(f); step.Action {
 	case removal.Unknown:
-		return &UsageError{Err: fmt.Errorf("host %q: there is none; see: holdfast host list", r.name)}
+		return &UsageError{Err: fmt.Errorf("host %q: there is none; see: holdfast host list. Was it taken out after the backup from which this site was restored? To shut it out: holdfast host remove %[1]s --is-off %[1]s", r.name)}
 	case removal.Done:
 		report.Steps, report.Removed, report.Bound = []string{}, true, step.Bound
 		return r.print(report)

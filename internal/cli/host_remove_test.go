@@ -363,10 +363,57 @@ func TestADryRunOfARemovalIsApproved(t *testing.T) {
 }
 
 func TestAStatementAboutAnotherHostIsAMistake(t *testing.T) {
-	f := removeFlags{isOff: "w-2"}
-	if err := f.mistake("w-1"); err == nil {
-		t.Error("it counts")
+	for is, of := range map[string]string{"w-2": "w-1", "W-3": "W-3", "w 3": "w 3"} {
+		f := removeFlags{isOff: is}
+		if err := f.mistake(of); err == nil {
+			t.Errorf("%s counts for %s", is, of)
+		}
 	}
+	f := removeFlags{isOff: "w-3.site.example"}
+	if err := f.mistake("w-3.site.example"); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestANameOfWhichNothingIsKnownIsShutOutByAPersonAlone: after a restore nobody else knows whom somebody
+// took out after the backup.
+func TestANameOfWhichNothingIsKnownIsShutOutByAPersonAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, out := hostSite(t), &bytes.Buffer{}
+		run := func(change func(*hostRemoval)) error {
+			r := removes(c, out)
+			r.name, r.isOff, r.streams.In = "w-9", "w-9", strings.NewReader("w-9\n")
+			change(r)
+			return r.run(t.Context())
+		}
+		listed := func() retired.List {
+			list, err := readRetired(t.Context(), c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return list.Value
+		}
+		for what, change := range map[string]func(*hostRemoval){
+			"nobody says that it is off": func(r *hostRemoval) { r.isOff = "" },
+			"a dry run":                  func(r *hostRemoval) { r.dryRun = true },
+			"another name is typed":      func(r *hostRemoval) { r.streams.In = strings.NewReader("w-8\n") },
+		} {
+			if err := run(change); len(listed()) > 0 {
+				t.Errorf("%s: it is shut out, %v", what, err)
+			}
+		}
+		if !strings.Contains(out.String(), "the cluster knows nothing of that name") {
+			t.Errorf("nobody is told: %s", out)
+		}
+		for range 2 { // the second time it is out already
+			if err := run(func(*hostRemoval) {}); err != nil {
+				t.Error(err)
+			}
+			if h, is := listed().Of("w-9"); !is || !h.Open() || !h.Off || listed().Out("w-9", "uid", "machine") == "" {
+				t.Errorf("%+v", h)
+			}
+		}
+	})
 }
 
 func TestOneOfTwoControlPlanesIsNotRemovedEvenIfItsNodeIsGone(t *testing.T) {

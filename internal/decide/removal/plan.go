@@ -32,6 +32,10 @@ func Foresee(f Facts) Plan {
 		out.Moves, out.InTheWay = p.Moves, p.InTheWay
 		out.Steps = append(out.Steps, fmt.Sprintf("move the pods of %s to other hosts (%d), with respect for disruption budgets", f.Name, len(p.Moves)))
 	}
+	if f.unheard() {
+		out.Steps = []string{"write in ConfigMap kube-system/holdfast-retired that " + f.Name + " was taken out, though the cluster knows nothing of that name: compare how it is written. No host of that name comes in until a person gives it again (holdfast host add)"}
+		return out
+	}
 	if !marked {
 		out.Steps = append(out.Steps, "write in ConfigMap kube-system/holdfast-retired that "+f.Name+" was taken out; until the name is given again nothing makes its Node again")
 	}

@@ -99,7 +99,7 @@ const (
 	Delete Action = "delete"
 	Sweep  Action = "sweep"
 	Done   Action = "done"
-	// Unknown means that nothing has that name.
+	// Unknown means that nothing has that name, and that no person wants it shut out.
 	Unknown Action = "unknown"
 )
 
@@ -139,7 +139,7 @@ const DetachLimit = 8 * time.Minute
 func Next(f Facts) Step {
 	entry, marked := f.entry()
 	switch {
-	case f.Node == nil && !marked && f.left().none():
+	case f.unheard() && !f.shutsOut():
 		return Step{Action: Unknown, Says: "there is no host of that name"}
 	case f.empties():
 		return f.emptied()
@@ -157,6 +157,20 @@ func Next(f Facts) Step {
 		return Step{Action: Sweep, Says: "deletes what is left under the name " + f.Name, Left: left}
 	}
 	return Step{Action: Done, Says: f.Name + " is out of the cluster", Bound: left.Bound}
+}
+
+// unheard reports whether the cluster knows nothing of the name but perhaps that it was given again.
+func (f Facts) unheard() bool {
+	_, marked := f.entry()
+	return f.Node == nil && !marked && f.left().none()
+}
+
+// shutsOut reports whether a person may shut out a name of which nothing is known. After a restore
+// nobody else knows who was taken out after the backup, and the certificate of such a host opens the
+// site: its kubelet makes its Node. A name that was given again lately may be that of a host on its way.
+func (f Facts) shutsOut() bool {
+	h, listed := f.Retired.Value.Of(f.Name)
+	return f.Off && !f.Replaces && (!listed || f.Now.Sub(h.Again) >= young)
 }
 
 // empties reports whether the host is emptied before anything else. That is so, too, if its entry was

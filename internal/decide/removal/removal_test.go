@@ -64,6 +64,11 @@ func returned(f *Facts) {
 	f.Retired.Value[0].Off = true
 }
 
+// unheard is a name of which the cluster knows nothing, as after a restore.
+func unheard(f *Facts) { f.Node, f.Pods, f.Lease, f.Seen = nil, nil, false, time.Time{} }
+
+func isOff(f *Facts) { f.Off = true }
+
 func drained(f *Facts) {
 	f.Node.Annotations[drain.Wanted], f.Node.Annotations[drain.Had] = "a", "a"
 	f.Pods = f.Pods[1:]
@@ -97,7 +102,12 @@ func TestTheNextStepFollowsFromTheFactsAlone(t *testing.T) {
 			f.Retired.Value[0].Again, f.Node = now, nil
 		}), Mark},
 		{"a name that only has pods is written down too", worker().with(func(f *Facts) { f.Node = nil }), Mark},
-		{"nothing of that name is there", worker().with(func(f *Facts) { f.Node, f.Pods, f.Lease = nil, nil, false }), Unknown},
+		{"nothing of that name is there", worker().with(unheard), Unknown},
+		{"a person shuts that name out", worker().with(unheard).with(isOff), Mark},
+		{"and is done then", worker().with(unheard).with(isOff).with(marked), Done},
+		{"a replacement needs a host", worker().with(unheard).with(isOff).with(func(f *Facts) { f.Replaces = true }), Unknown},
+		{"the name was given again just now, so a host is on its way", worker().with(unheard).with(isOff).with(marked).with(func(f *Facts) { f.Retired.Value[0].Again = now.Add(-time.Hour) }), Unknown},
+		{"it was given again long ago", worker().with(unheard).with(isOff).with(marked).with(func(f *Facts) { f.Retired.Value[0].Again = now.Add(-young) }), Mark},
 	} {
 		if got := Next(c.facts); got.Action != c.want || got.Says == "" {
 			t.Errorf("%s: %+v, want %s", c.sentence, got, c.want)
@@ -273,6 +283,7 @@ func TestThePlanIsApproved(t *testing.T) {
 		{"a worker that is empty and written down", worker().with(drained).with(marked)},
 		{"a worker that is off", off()},
 		{"a worker that came back after it was given as off", worker().with(returned)},
+		{"a name of which nothing is known", worker().with(unheard).with(isOff)},
 	} {
 		p := Foresee(c.facts)
 		text.WriteString("# " + c.sentence + "\n")
