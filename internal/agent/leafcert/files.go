@@ -23,20 +23,20 @@ import (
 const dialLimit = 2 * time.Second
 
 // files returns the leaf certificates of this host. An error is about files that
-// cannot be read; the others are returned beside it.
-func (k *Keeper) files() (out []leafcert.File, err error) {
+// cannot be read, which unread names; the others are returned beside it.
+func (k *Keeper) files() (out []leafcert.File, unread []string, err error) {
 	var errs []error
 	for _, l := range leafcert.Leaves() {
 		f, err := k.file(l)
 		switch {
 		case errors.Is(err, fs.ErrNotExist): // not every host has every file
 		case err != nil:
-			errs = append(errs, fmt.Errorf("%s: %w", l.Path, err))
+			unread, errs = append(unread, l.Path), append(errs, fmt.Errorf("%s: %w", l.Path, err))
 		default:
 			out = append(out, f)
 		}
 	}
-	return out, errors.Join(errs...)
+	return out, unread, errors.Join(errs...)
 }
 
 func (k *Keeper) file(l leafcert.Leaf) (leafcert.File, error) {

@@ -90,6 +90,8 @@ type Keeper struct {
 	waits   string
 	renewed counts
 	late    moments
+	// broken says since when a file is of no use, as far as this agent has seen.
+	broken map[string]time.Time
 }
 
 // New returns the Keeper of a control plane.
@@ -219,8 +221,9 @@ func (k *Keeper) publish(ctx context.Context, r state.CertificateRenewal) error 
 // asks the API only if the API may still say that this host renews or waits, or if
 // something is to be done that concerns other hosts.
 func (k *Keeper) gather(ctx context.Context) (leafcert.Host, error) {
-	files, err := k.files()
-	h := leafcert.Host{Name: k.Node, Now: k.Now(), Life: k.Life, Files: files, ControlPlanes: k.ControlPlanes}
+	files, unread, err := k.files()
+	h := leafcert.Host{Name: k.Node, Now: k.Now(), Life: k.Life, Files: files, Unread: unread, Broken: k.broken, ControlPlanes: k.ControlPlanes}
+	k.broken = h.BrokenSince()
 	k.late.set(h.Late())
 	if later, _ := h.Ahead(); len(later) > 0 {
 		accepted, unknown := Accepted(k.Root, h.Now, k.Synchronised)

@@ -37,18 +37,28 @@ func TestUntilACertificateIsLateItWaitsForAHostThatIsAway(t *testing.T) {
 	}
 }
 
-// TestATornCertificateIsLateAtOnce, so that no time is told; and each other one has its own.
-func TestATornCertificateIsLateAtOnce(t *testing.T) {
+// TestAFileThatIsOfNoUseIsLateSinceItWasSeen: a torn one, and one that cannot be read. Each other one
+// has its own time.
+func TestAFileThatIsOfNoUseIsLateSinceItWasSeen(t *testing.T) {
 	torn, young, old := leaf("apiserver.crt", year), leaf("etcd/peer.crt", 300*day), leaf("etcd/server.crt", 20*day)
 	torn.Torn = true
 	h := host(2, torn, young, old)
 	h.Cluster = state.Fact[leafcert.Cluster]{}
+	h.Unread = []string{"damaged.crt"}
 	late := h.Late()
-	if len(late) != 2 || !late[young.Path].Equal(young.Ends.Add(-year/6)) || !late[old.Path].Equal(old.Ends.Add(-year/6)) {
+	if len(late) != 4 || !late[torn.Path].Equal(noon) || !late["damaged.crt"].Equal(noon) || !late[young.Path].Equal(young.Ends.Add(-year/6)) || !late[old.Path].Equal(old.Ends.Add(-year/6)) {
 		t.Errorf("%v", late)
 	}
 	if s := leafcert.Decide(h); s.Kind != leafcert.Work || len(s.Renew) != 2 {
 		t.Errorf("it waits for nobody: %+v", s)
+	}
+	h.Broken, h.Now = h.BrokenSince(), noon.Add(time.Hour)
+	if late := h.Late(); len(h.Broken) != 2 || !late[torn.Path].Equal(noon) || !late["damaged.crt"].Equal(noon) {
+		t.Errorf("an hour later: %v", late)
+	}
+	h.Files[0].Torn, h.Unread = false, nil
+	if late := h.Late(); len(h.BrokenSince()) > 0 || len(late) != 3 || !late[torn.Path].Equal(torn.Ends.Add(-year/6)) {
+		t.Errorf("once they are whole: %v", late)
 	}
 	h.Files = nil
 	if late := h.Late(); len(late) != 0 {

@@ -1,6 +1,7 @@
 package leafcert
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -58,8 +59,11 @@ type Host struct {
 	Now  time.Time
 	// Life is the life of a new certificate.
 	Life time.Duration
-	// Files are those that the host has.
-	Files []File
+	// Files are those that the host has. Unread are the paths of others that are there and cannot be
+	// read, and Broken says since when a file was known to be of no use at the last look.
+	Files  []File
+	Unread []string
+	Broken map[string]time.Time
 	// ControlPlanes is the number with which the site was installed.
 	ControlPlanes int
 	// Cluster is unknown while the API does not answer.
@@ -216,12 +220,28 @@ func (h Host) isDue(f File) bool {
 func (h Host) mustBe(f File) bool { return f.Torn || h.ahead(f) || h.left(f) <= h.life(f)/6 }
 
 // Late returns for each file the time from which on it is renewed whoever is away. One
-// that has not been renewed soon after needs a person.
+// that has not been renewed soon after needs a person. A file that is of no use is late since that
+// was first seen.
 func (h Host) Late() map[string]time.Time {
-	out := map[string]time.Time{}
+	out := h.BrokenSince()
 	for _, f := range h.Files {
 		if !f.Torn {
 			out[f.Path] = f.Ends.Add(-h.life(f) / 6)
+		}
+	}
+	return out
+}
+
+// BrokenSince returns the files that are there and of no use, each with the time at which that was
+// first seen: those that cannot be read, and those whose certificate does not belong to the key.
+func (h Host) BrokenSince() map[string]time.Time {
+	out := map[string]time.Time{}
+	for _, path := range h.Unread {
+		out[path] = cmp.Or(h.Broken[path], h.Now)
+	}
+	for _, f := range h.Files {
+		if f.Torn {
+			out[f.Path] = cmp.Or(h.Broken[f.Path], h.Now)
 		}
 	}
 	return out
