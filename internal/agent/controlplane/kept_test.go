@@ -3,9 +3,16 @@ package controlplane
 import (
 	"context"
 	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/holdfast/holdfast/internal/decide/upgrade/parts"
 )
 
 // mapStore is an API with ConfigMaps.
@@ -73,6 +80,37 @@ func TestAConfigMapThatSomebodyChangedStaysAsItIs(t *testing.T) {
 		api["kube-system/kube-proxy"] = map[string]string{"mode": mode}
 		if err := k.step(t.Context(), api); err != nil || api["kube-system/kube-proxy"]["mode"] != mode {
 			t.Errorf("%v %v", err, api)
+		}
+	}
+}
+
+// TestTheRunbookTakesKubeadmsConfigurationOutOfItsCopy runs the command of the page, also on a copy from
+// a site that was upgraded: then the arguments of the release are beside the configuration.
+func TestTheRunbookTakesKubeadmsConfigurationOutOfItsCopy(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/runbook/leaf-certificates.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := regexp.MustCompile(`(?m)^sudo (sed '.*') (/var/lib/holdfast/objects/\S+) \|`).FindStringSubmatch(string(page))
+	if command == nil {
+		t.Fatal("the page has no such command")
+	}
+	const conf = "apiServer:\n  extraArgs:\n  - name: a\n    value: \"1\"\nkind: ClusterConfiguration\nkubernetesVersion: v1.36.3\n"
+	for what, data := range map[string]map[string]string{
+		"of an installation": {parts.KubeadmKey: conf},
+		"after an upgrade":   {parts.KubeadmKey: conf, parts.ArgumentsKey: `{"kube-apiserver":{"a":"1"}}`},
+	} {
+		k := &keptMaps{dir: t.TempDir()}
+		if err := k.keep("kube-system.kubeadm-config", &keptMap{}, data); err != nil {
+			t.Fatal(err)
+		}
+		file := k.path("kube-system.kubeadm-config")
+		if filepath.Base(file) != filepath.Base(command[2]) {
+			t.Fatalf("the page reads %s, and the copy is %s", command[2], file)
+		}
+		out, err := exec.CommandContext(t.Context(), "sh", "-c", command[1]+" "+file).Output()
+		if err != nil || strings.TrimSpace(string(out)) != strings.TrimSpace(conf) {
+			t.Errorf("%s: %v\n%s", what, err, out)
 		}
 	}
 }

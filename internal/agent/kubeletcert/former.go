@@ -146,7 +146,7 @@ func (k *Keeper) toFormer(was string, like func(*x509.Certificate) bool) (did st
 	}
 	to, ok := newest(all, like, k.Now())
 	if !ok {
-		return "", fmt.Errorf("the certificate of kubelet %s, and %s has %w: install this host anew, by holdfast host replace NAME --is-gone NAME, once it is off (docs/runbook/expired-worker.md)",
+		return "", fmt.Errorf("the certificate of kubelet %s, and %s has %w: install this host anew, by holdfast host replace NAME --is-gone NAME --join-file NAME.ign, once it is off (docs/runbook/expired-worker.md)",
 			was, filepath.Dir(link), errNoFormer)
 	}
 	if err := relink(link, to.path); err != nil {

@@ -124,7 +124,7 @@ func TestAKubeletWithoutAnyFormerCertificateIsToldOf(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.run("cannot be read: " + w.link())
-	w.run("has no former one to go back to: install this host anew, by holdfast host replace NAME --is-gone NAME, once it is off")
+	w.run("has no former one to go back to: install this host anew, by holdfast host replace NAME --is-gone NAME --join-file NAME.ign, once it is off")
 	w.run("While its Node is ready, leave it running")
 	w.Running = func() (string, error) { return "", nil }
 	if _, err := w.step(t.Context()); err == nil || strings.Contains(err.Error(), "leave it running") {

@@ -99,7 +99,7 @@ func (x Expired) time(now time.Time) error {
 // this certificate has a newer one, so this one is a copy.
 func Renew(s Site, x Expired, nodes []state.Node, out retired.List, seen, now time.Time) (Verdict, error) {
 	if err := s.Name(state.RoleWorker, x.Node, controlPlanes(nodes)); err != nil {
-		return Verdict{}, refuse("%s is no worker: a control plane renews its certificates itself (docs/runbook/twonode-certificates.md)", x.Node)
+		return Verdict{}, refuse("%s is no worker: a control plane renews its certificates itself (docs/runbook/leaf-certificates.md)", x.Node)
 	}
 	if h, listed := out.Of(x.Node); listed && h.Open() {
 		return Verdict{}, refuse("%s was %s: it gets no certificate; wipe the host (holdfast-agent wipe)", x.Node, h)
@@ -128,7 +128,7 @@ func Renew(s Site, x Expired, nodes []state.Node, out retired.List, seen, now ti
 
 // anew tells a person how a worker that gets no certificate comes back.
 func anew(node string) string {
-	return "if this host is yours, switch it off, and install it anew by: holdfast host replace " + node + " --is-gone " + node + " (docs/runbook/expired-worker.md)"
+	return "if this host is yours, switch it off, and install it anew by: holdfast host replace " + node + " --is-gone " + node + " --join-file " + node + ".ign (docs/runbook/expired-worker.md)"
 }
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
