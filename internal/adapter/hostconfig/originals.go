@@ -157,7 +157,7 @@ func (o originals) record(d plan.Desired, seen plan.Observed) (bool, error) {
 		case said && o.Resting[name]:
 			delete(o.Resting, name)
 			added = true
-			if word := seen.Units[name].Enabled; word != "masked" { // a mask hides what is below
+			if word := seen.Units[name].Enabled; word != maskedWord { // a mask hides what is below
 				o.Rested[name] = word
 			}
 		case !known && !said:
@@ -171,12 +171,7 @@ func (o originals) record(d plan.Desired, seen plan.Observed) (bool, error) {
 // before returns the steps that put back what a configuration no longer sets. They
 // come first: a unit is disabled while systemctl can read its file.
 func (o originals) before(d plan.Desired, seen plan.Observed) []plan.Step {
-	var steps []plan.Step
-	for _, u := range o.released(d) {
-		if on(seen.Units[u].Enabled) && !on(o.word(d, u)) {
-			steps = append(steps, plan.Step{ID: "disable:" + u, Action: &plan.Disable{Unit: u}})
-		}
-	}
+	steps := o.disables(d, seen)
 	set := touched(d)
 	for _, p := range slices.Sorted(maps.Keys(o.Paths)) {
 		if !set[p] && !o.Paths[p].is(seen.Nodes[p]) {
@@ -184,6 +179,28 @@ func (o originals) before(d plan.Desired, seen plan.Observed) []plan.Step {
 		}
 	}
 	return steps
+}
+
+// disables returns the steps that disable units which get back that they are not enabled.
+func (o originals) disables(d plan.Desired, seen plan.Observed) []plan.Step {
+	var steps []plan.Step
+	for _, u := range o.released(d) {
+		if on(seen.Units[u].Enabled) && !on(o.word(d, u)) {
+			steps = append(steps, plan.Step{ID: "disable:" + u, Action: &plan.Disable{Unit: u}})
+		}
+	}
+	return steps
+}
+
+// hides reports whether only a mask was seen of a unit, and the configuration does not have the mask: without it the
+// unit may turn out to be enabled.
+func hides(d plan.Desired, seen plan.Observed) bool {
+	for name, u := range seen.Units {
+		if u.Enabled == maskedWord && !masked(d, name) {
+			return true
+		}
+	}
+	return false
 }
 
 // restored returns what will be observed once the steps of before were taken.
@@ -235,6 +252,9 @@ func (o originals) word(d plan.Desired, name string) string {
 func masked(d plan.Desired, name string) bool {
 	return slices.ContainsFunc(d.Units, func(u plan.Unit) bool { return u.Name == name && u.Masked != nil && *u.Masked })
 }
+
+// maskedWord is the word of systemctl for a unit with a mask, whether the unit is enabled below that or not.
+const maskedWord = "masked"
 
 // on reports whether a unit starts at boot, by the word of systemctl.
 func on(word string) bool {

@@ -2,6 +2,7 @@ package hostconfig
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/coreos/ignition/v2/config/v3_5/types"
@@ -133,6 +134,60 @@ func TestAMaskedUnitGetsItsWordBackWithoutTheMask(t *testing.T) {
 		m.has(t, next.config, new(spec).unit(next.unit))
 		if err := m.write(t); err != nil || m.enabled["old.service"] != next.want {
 			t.Errorf("%s: enabled %v: %v", next.config, m.enabled, err)
+		}
+	}
+}
+
+// TestAUnitThatAMaskHidIsDisabledWithoutTheMask, also if the run that takes the mask away is cut at any effect:
+// systemctl says only of a unit that it is masked.
+func TestAUnitThatAMaskHidIsDisabledWithoutTheMask(t *testing.T) {
+	const own, vendor = "old.service", "vendor.service" // the first one is enabled without a configuration
+	text := new("[Service]\n[Install]\nWantedBy=multi-user.target\n")
+	unit := func(u types.Unit) *spec { return new(spec).file("/etc/motd", "ours\n").unit(u) }
+	for name, c := range map[string]struct {
+		unit string
+		// had are the configurations before, and is the one that takes the mask away; nil for none.
+		had []*spec
+		is  *spec
+	}{
+		"another one says that it is disabled": {own, []*spec{unit(types.Unit{Name: own, Mask: new(true)})}, unit(types.Unit{Name: own, Enabled: new(false)})},
+		"the same, and that it has no mask":    {own, []*spec{unit(types.Unit{Name: own, Mask: new(true)})}, unit(types.Unit{Name: own, Enabled: new(false), Mask: new(false)})},
+		"the same, with its file":              {own, []*spec{unit(types.Unit{Name: own, Mask: new(true)})}, unit(types.Unit{Name: own, Enabled: new(false), Contents: text})},
+		"no other one says anything": {
+			vendor, []*spec{unit(types.Unit{Name: vendor, Enabled: new(true)}), unit(types.Unit{Name: vendor, Enabled: new(false), Mask: new(true)})}, nil,
+		},
+	} {
+		start := func() *machine {
+			m := newMachine(t)
+			for i, s := range c.had {
+				m.has(t, fmt.Sprintf("rendered-worker-%d", i), s)
+				if err := m.write(t); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if !m.enabled[c.unit] || m.word(c.unit) != "masked" {
+				t.Fatalf("%s: it is %s, and enabled below that: %v", name, m.word(c.unit), m.enabled)
+			}
+			if m.has(t, "", nil); c.is != nil {
+				m.has(t, "rendered-worker-9", c.is)
+			}
+			m.Effects = 0
+			return m
+		}
+		whole := start()
+		if err := whole.write(t); err != nil || whole.word(c.unit) != "disabled" {
+			t.Errorf("%s: it is %s: %v", name, whole.word(c.unit), err)
+		}
+		for cut := range 2 * whole.Effects {
+			m := start()
+			m.At, m.After = 1+cut/2, cut%2 == 1
+			if err := m.write(t); !errors.Is(err, powercut.Err) {
+				t.Fatalf("%s, cut at %d: %v", name, m.At, err)
+			}
+			m.Dead, m.At = false, 0
+			if err := m.write(t); err != nil || m.word(c.unit) != "disabled" {
+				t.Errorf("%s, cut %d: it is %s: %v", name, cut, m.word(c.unit), err)
+			}
 		}
 	}
 }

@@ -69,6 +69,9 @@ func (w Writer) write(ctx context.Context, cfg machineconfig.Config) error {
 	if err := w.Files.Take(ctx, slices.Concat(o.before(d, seen), p.Steps, o.after(d, seen))); err != nil {
 		return err
 	}
+	if err := w.disableHidden(ctx, o, d, seen); err != nil {
+		return err
+	}
 	if err := w.setArguments(ctx, &o, cfg.KernelArguments); err != nil {
 		return fmt.Errorf("kernel arguments: %w", err)
 	}
@@ -76,6 +79,25 @@ func (w Writer) write(ctx context.Context, cfg machineconfig.Config) error {
 		return w.Store.putOriginals(o)
 	}
 	return nil
+}
+
+// disableHidden disables what is to be disabled and was enabled below a mask that is gone now. A run that was cut
+// before that sees it without the mask.
+func (w Writer) disableHidden(ctx context.Context, o originals, d plan.Desired, seen plan.Observed) error {
+	if !hides(d, seen) {
+		return nil
+	}
+	now, err := w.Files.Observe(ctx, o.look(d))
+	if err != nil {
+		return err
+	}
+	steps := o.disables(d, now)
+	for _, u := range d.Units {
+		if u.Enabled != nil && !*u.Enabled && !masked(d, u.Name) && on(now.Units[u.Name].Enabled) {
+			steps = append(steps, plan.Step{ID: "disable:" + u.Name, Action: &plan.Disable{Unit: u.Name}})
+		}
+	}
+	return w.Files.Take(ctx, steps)
 }
 
 // keysOf marks the keys of a machine configuration in authorized_keys.

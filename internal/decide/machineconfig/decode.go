@@ -155,6 +155,7 @@ func (d *decoder) file(field string, f *types.File) {
 		return
 	}
 	d.sysctl(field+".contents", f.Path, data)
+	d.manager(field+".contents", f.Path, data)
 	d.mirrors(field+".contents", f.Path, data)
 	if own != nil && d.merged {
 		own(d, field+".contents", data)

@@ -12,10 +12,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coreos/ignition/v2/config/v3_5/types"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	kubelet "k8s.io/kubelet/config/v1beta1"
 
+	"github.com/holdfast/holdfast/internal/model/ignition"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -23,19 +25,44 @@ import (
 // them over those that kubeadm writes.
 const KubeletPath = state.KubeletFolder + "50-machine-config.conf"
 
-// Kubelet returns the settings of kubelet that a configuration has, to compare them with those of another one;
-// empty for none.
+// withoutPressure are the settings that make no host short of memory or of process ids.
+var withoutPressure = []string{
+	"allowedUnsafeSysctls", "containerLogMaxFiles", "containerLogMaxSize", "containerLogMaxWorkers", "containerLogMonitorInterval", "eventBurst", "eventRecordQPS",
+	"kubeAPIBurst", "kubeAPIQPS", "logging", "registryBurst", "registryPullQPS", "streamingConnectionIdleTimeout",
+}
+
+// Kubelet returns the settings of kubelet in a configuration that may make a host short of memory or of process ids,
+// in one form, to compare them with those of another one; empty for none.
 func (c Config) Kubelet() string {
 	for _, f := range c.Ignition.Storage.Files {
 		if f.Path == KubeletPath && f.Contents.Source != nil {
-			return *f.Contents.Source
+			return pressing(f)
 		}
 	}
 	return ""
 }
 
-// KubeletOf returns the settings of kubelet in rendered configurations, by their names. One that cannot be read is
-// not there.
+// pressing returns those settings in a file. One that cannot be read is returned as it is, and differs from others.
+func pressing(f types.File) string {
+	data, err := ignition.Contents(f.Contents)
+	if err != nil {
+		return *f.Contents.Source
+	}
+	fields, err := parseKubelet(data)
+	if err != nil {
+		return *f.Contents.Source
+	}
+	maps.DeleteFunc(fields, func(name string, _ json.RawMessage) bool { return slices.Contains(withoutPressure, name) })
+	if len(fields) == 0 {
+		return ""
+	}
+	if data, err = fields.file(); err != nil {
+		return *f.Contents.Source
+	}
+	return string(data)
+}
+
+// KubeletOf returns what Kubelet does of rendered configurations, by their names. One that cannot be read is not there.
 func KubeletOf(list []mcfgv1.MachineConfig) map[string]string {
 	out := map[string]string{}
 	for _, mc := range list {

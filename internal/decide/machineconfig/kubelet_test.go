@@ -81,11 +81,37 @@ func TestSettingsOfKubeletAreFoundByTheNamesOfConfigurations(t *testing.T) {
 	odd := *master.Object()
 	odd.Name, odd.Spec.Config.Raw = "rendered-odd", []byte(`{`)
 	got := machineconfig.KubeletOf([]mcfgv1.MachineConfig{*worker.Object(), *master.Object(), odd, made(t, "50-site", "")})
-	if len(got) != 2 || got[worker.Name] != ignition.DataURL([]byte(settings+"\n")) || got[worker.Name] != worker.Config.Kubelet() {
+	if len(got) != 2 || got[worker.Name] != settings+"\n" || got[worker.Name] != worker.Config.Kubelet() {
 		t.Errorf("it is %v", got)
 	}
 	if is, known := got[master.Name]; !known || is != "" {
 		t.Errorf("of control planes it is %q, %t", is, known)
+	}
+}
+
+// TestOnlySettingsThatMayMakeAHostShortAreCompared: a host that its own pods keep short of memory stops no
+// configuration that only changes how kubelet logs.
+func TestOnlySettingsThatMayMakeAHostShortAreCompared(t *testing.T) {
+	of := func(fields string) string {
+		_, r := kubeletOf(t, kubeletSite(t, kubeletConfig("a", "worker", fields)), "worker")
+		return r.Config.Kubelet()
+	}
+	const soft = `evictionSoft: {memory.available: 1Gi}, evictionSoftGracePeriod: {memory.available: 1m}`
+	had := of(`kubeletConfig: {` + soft + `}`)
+	for fields, same := range map[string]bool{
+		`logLevel: 4, kubeletConfig: {` + soft + `, containerLogMaxSize: 20Mi, containerLogMaxFiles: 3, eventBurst: 3, registryPullQPS: 9, kubeAPIQPS: 70, streamingConnectionIdleTimeout: 2m}`: true,
+		`kubeletConfig: {evictionSoft: {memory.available: 2Gi}, evictionSoftGracePeriod: {memory.available: 1m}}`:                                                                               false,
+		`kubeletConfig: {` + soft + `, evictionHard: {memory.available: 500Mi}}`:                                                                                                                false,
+		`kubeletConfig: {` + soft + `, systemReserved: {memory: 1Gi}}`:                                                                                                                          false,
+		`kubeletConfig: {` + soft + `, maxPods: 50}`:                                                                                                                                            false,
+		`kubeletConfig: {` + soft + `, podPidsLimit: 50}`:                                                                                                                                       false,
+	} {
+		if got := of(fields); (got == had) != same {
+			t.Errorf("%s: it compares %s with %s", fields, got, had)
+		}
+	}
+	if got := of(`logLevel: 4`); got != "" {
+		t.Errorf("how kubelet logs is compared: %s", got)
 	}
 }
 

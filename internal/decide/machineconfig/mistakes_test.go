@@ -145,6 +145,52 @@ func TestTheUnitsOfTheWayBackAreNoMachineConfigs(t *testing.T) {
 	}
 }
 
+// TestSystemdItselfKeepsWhatUnitsOfOursNeed: what it runs before it reads units, and what it sets for all of them,
+// holds for those by which a host goes back from its configuration.
+func TestSystemdItselfKeepsWhatUnitsOfOursNeed(t *testing.T) {
+	file := func(path, text string) string {
+		return mistakes(t, made(t, "50-site", withFiles(`{path: "`+path+`", contents: {source: "`+ignition.DataURL([]byte(text))+`"}}`)))
+	}
+	for _, folder := range []string{"/etc/systemd/", "/usr/local/lib/systemd/"} {
+		for _, kind := range []string{"system-generators/", "system-environment-generators/"} {
+			if why := file(folder+kind+"site", "#!/bin/sh\nhush\n"); !strings.Contains(why, "storage.files.0.contents: systemd runs "+folder+kind+"site before it reads units") || strings.Contains(why, "hush") {
+				t.Errorf("%s%s: %q", folder, kind, why)
+			}
+			if why := file(folder+kind+"systemd-gpt-auto-generator", ""); why != "" {
+				t.Errorf("an empty file, which takes one of the distribution away, is refused: %s", why)
+			}
+		}
+		for _, path := range []string{"system.conf", "system.conf.d/50-site.conf"} {
+			for text, want := range map[string]string{
+				"[Manager]\nDefaultEnvironment=TOKEN=hush\n": `line 2: "DefaultEnvironment" of [Manager] may not be set`,
+				"[Manager]\n# a\nDefaultTimeoutStartSec=1\n": `line 3: "DefaultTimeoutStartSec" of [Manager] may not be set`,
+				"DumpCore=no\n": `line 1: "DumpCore" of [] may not be set`,
+				"[Manager]\nCapabilityBoundingSet=CAP_KILL\n":         `"CapabilityBoundingSet" of [Manager]`,
+				"[Manager]\nDefaultLimitNOFILE=64\n":                  "DefaultLimitNOFILE has no numbers of at least 1024",
+				"[Manager]\nDefaultLimitNOFILE=1024:\n":               "DefaultLimitNOFILE has no numbers",
+				"[Manager]\nDefaultTasksMax=15%\n":                    "DefaultTasksMax is not infinity",
+				"[Manager]\nRuntimeWatchdogSec=1\n":                   "RuntimeWatchdogSec is neither off",
+				"[Manager]\nRuntimeWatchdogSec=500ms\n":               "RuntimeWatchdogSec is neither off",
+				"[Manager]\nRebootWatchdogSec=0min\n":                 "RebootWatchdogSec is neither off",
+				"[Manager]\nDumpCore=no \\\nDefaultLimitNPROC=hush\n": "line 2: each setting is on one line",
+			} {
+				if why := file(folder+path, text); !strings.Contains(why, "storage.files.0.contents: ") || !strings.Contains(why, want) || strings.Contains(why, "hush") {
+					t.Errorf("%s%s, %q: %q, want %q", folder, path, text, why, want)
+				}
+			}
+			const fine = "# of the site\n[Manager]\nDefaultLimitNOFILE = 1024:infinity\nDefaultLimitCORE=0\nDefaultTasksMax=infinity\nRuntimeWatchdogSec=30s\nRebootWatchdogSec=10min\nKExecWatchdogSec=off\nLogLevel=notice\nDefaultMemoryAccounting=yes\n"
+			if why := file(folder+path, fine); why != "" {
+				t.Errorf("%s%s: %s", folder, path, why)
+			}
+		}
+	}
+	for _, path := range []string{"/etc/systemd/system.conf.d/README", "/etc/systemd/journald.conf.d/50-site.conf", "/etc/systemd/user.conf", "/etc/systemd/user-generators/site", "/opt/system.conf"} {
+		if why := file(path, "[Manager]\nDefaultEnvironment=A=1\n"); why != "" {
+			t.Errorf("systemd reads %s for no unit of ours: %s", path, why)
+		}
+	}
+}
+
 func TestTheMistakesOfAllMachineConfigsAreNamedAtOnce(t *testing.T) {
 	a, b, c := spec(t, `{fips: true}`), spec(t, `{kernelArguments: [quiet, "a b"]}`), spec(t, `{config: {ignition: {version: 2.2.0}}}`)
 	a.Name, b.Name, c.Name = "10-a", "20-b", "30-c"

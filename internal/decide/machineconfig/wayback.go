@@ -70,29 +70,39 @@ func (d *decoder) agent(field string, u *types.Unit) {
 	}
 }
 
-// wrongForTheAgent returns what a drop-in of the agent may not say. It reads line by line and refuses what
-// continues on the next one: about those systemd and parsers do not agree.
+// wrongForTheAgent returns what a drop-in of the agent may not say.
 func wrongForTheAgent(text string) []string {
+	return wrongLines(text, func(section, name, value string) string {
+		switch {
+		case !slices.Contains(agentSettings[section], name):
+			return fmt.Sprintf("%q of [%s] may not be set: this unit takes a host back from its configuration, so a drop-in sets only %s", name, section, allowedForTheAgent())
+		case name == writable && !harmlessPaths(value):
+			return fmt.Sprintf("each path of %s begins with \"-/\": the agent would not start without one that is not there", writable)
+		}
+		return ""
+	})
+}
+
+// wrongLines returns what is wrong with a file that systemd reads, by its lines. It reads line by line and refuses
+// what continues on the next one: about those systemd and parsers do not agree. judge says why a setting may not
+// stand there; empty if it may.
+func wrongLines(text string, judge func(section, name, value string) string) []string {
 	var out []string
 	section := ""
 	for i, line := range strings.Split(text, "\n") {
 		line = strings.Trim(line, " \t")
-		wrong := func(format string, args ...any) {
-			out = append(out, fmt.Sprintf("line %d: ", i+1)+fmt.Sprintf(format, args...))
-		}
-		name, value, _ := strings.Cut(line, "=")
-		name, value = strings.TrimRight(name, " \t"), strings.TrimLeft(value, " \t")
+		at := fmt.Sprintf("line %d: ", i+1)
 		switch {
 		case strings.ContainsAny(line, "\r\x00") || strings.HasSuffix(line, `\`):
-			wrong("each setting is on one line, which ends with a line feed")
-			return out // what follows may be part of a secret
+			return append(out, at+"each setting is on one line, which ends with a line feed") // what follows may be part of a secret
 		case line == "" || line[0] == '#' || line[0] == ';':
 		case line[0] == '[':
 			section = strings.Trim(line, "[]")
-		case !slices.Contains(agentSettings[section], name):
-			wrong("%q of [%s] may not be set: this unit takes a host back from its configuration, so a drop-in sets only %s", name, section, allowedForTheAgent())
-		case name == writable && !harmlessPaths(value):
-			wrong("each path of %s begins with \"-/\": the agent would not start without one that is not there", writable)
+		default:
+			name, value, _ := strings.Cut(line, "=")
+			if why := judge(section, strings.TrimRight(name, " \t"), strings.TrimLeft(value, " \t")); why != "" {
+				out = append(out, at+why)
+			}
 		}
 	}
 	return out

@@ -144,14 +144,14 @@ func (t turn) without(pressures func(Host) bool) turn {
 	return t
 }
 
-// suspect reports whether the target may be why a host is under pressure: the host was given it, and it changes
-// kubelet's settings, as a candidate shows. A host may be short of memory for years, and no other configuration
+// suspect reports whether the target may be why a host is under pressure: the host was given it, and it changes such
+// settings of kubelet, as a candidate shows. A host may be short of memory for years, and no other configuration
 // waits for it.
 func (t turn) suspect(h Host, candidates []Host) bool {
 	return h.Desired == t.pool.Target && slices.ContainsFunc(candidates, func(c Host) bool { return !t.sameKubelet(c) })
 }
 
-// sameKubelet reports whether the target is known to leave kubelet's settings of a host as they are.
+// sameKubelet reports whether the target is known to leave those settings of a host as they are.
 func (t turn) sameKubelet(h Host) bool {
 	is, known := t.site.Kubelet[t.pool.Target]
 	was, knew := t.site.Kubelet[h.Current]

@@ -124,7 +124,8 @@ type Site struct {
 	// ControlPlanes is the number with which the site was installed. A node that
 	// somebody deleted is still one of them.
 	ControlPlanes int
-	// Kubelet has the settings of kubelet in a configuration, by its name. What is not there is unknown.
+	// Kubelet has the settings of kubelet in a configuration that may make a host short of memory or of process ids, by
+	// its name. What is not there is unknown.
 	Kubelet map[string]string
 	// Spares has what is known of each control plane, by its node.
 	Spares map[string]Spare
