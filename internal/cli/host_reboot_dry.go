@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/holdfast/holdfast/internal/cli/command"
+	"github.com/holdfast/holdfast/internal/decide/machineconfig"
 	"github.com/holdfast/holdfast/internal/decide/plans"
 	"github.com/holdfast/holdfast/internal/decide/replace"
 	"github.com/holdfast/holdfast/internal/decide/rollout"
@@ -96,6 +98,10 @@ func rolloutSite(ctx context.Context, c client.Reader, nodes []corev1.Node, now 
 		p.Target = pools.Items[i].Spec.Configuration.Name
 		site.Pools = append(site.Pools, p)
 	}
+	var err error
+	if site.Kubelet, err = kubeletSettings(ctx, c, site.Hosts); err != nil {
+		return site, err
+	}
 	installed, err := clusterConfig(ctx, c)
 	if err != nil {
 		return site, err
@@ -117,6 +123,19 @@ func rolloutSite(ctx context.Context, c client.Reader, nodes []corev1.Node, now 
 	site.Plan = plans.Changes(lock.Data)
 	site.Spares, err = spares(ctx, c, now)
 	return site, err
+}
+
+// kubeletSettings reads the settings of kubelet in configurations, as the operator does: they count while a host is
+// short of memory or of process ids.
+func kubeletSettings(ctx context.Context, c client.Reader, hosts []rollout.Host) (map[string]string, error) {
+	if !slices.ContainsFunc(hosts, func(h rollout.Host) bool { return h.Pressed }) {
+		return nil, nil //nolint:nilnil // nobody needs them
+	}
+	var all mcfgv1.MachineConfigList
+	if err := c.List(ctx, &all); err != nil {
+		return nil, fmt.Errorf("list MachineConfigs: %w", err)
+	}
+	return machineconfig.KubeletOf(all.Items), nil
 }
 
 // spares says which control planes can be spared: by Pacemaker's status, or by the
