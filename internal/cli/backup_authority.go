@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -37,6 +38,10 @@ refuses it: name a file that you have kept, and not one from the target. A kubec
 one, and so is /etc/kubernetes/pki/ca.crt of a control plane. After 'ca rotate kubernetes-ca', older
 backups have the former CA; the file may hold both certificates, but none whose key somebody else
 may have.`
+
+// ownWords follows authorityWords in the help of the commands that only look into a backup.
+const ownWords = `Without --authority the command compares the backup with the CA that this machine has of its site
+($KUBECONFIG, else a host's /etc/kubernetes/pki/ca.crt, else ~/.kube/config), and warns of another one.`
 
 // origin is what a backup says of the site that it is of.
 type origin struct {
@@ -87,9 +92,21 @@ func (f *authorityFlag) known() ([]string, error) {
 	if f.authority == "" {
 		return nil, nil
 	}
-	data, err := os.ReadFile(f.authority)
+	known, err := authoritiesIn(f.authority)
 	if err != nil {
 		return nil, &UsageError{Err: fmt.Errorf("--authority: %w", err)}
+	}
+	if len(known) == 0 {
+		return nil, &UsageError{Err: errors.New("--authority: " + f.authority + " has no certificate: name a ca.crt, or a kubeconfig that contains one")}
+	}
+	return known, nil
+}
+
+// authoritiesIn returns the fingerprints of the certificates in a file, or of those in a kubeconfig.
+func authoritiesIn(file string) ([]string, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
 	}
 	known := fingerprints(data)
 	if len(known) == 0 {
@@ -97,10 +114,46 @@ func (f *authorityFlag) known() ([]string, error) {
 			known = fingerprints(inside)
 		}
 	}
-	if len(known) == 0 {
-		return nil, &UsageError{Err: errors.New("--authority: " + f.authority + " has no certificate: name a ca.crt, or a kubeconfig that contains one")}
-	}
 	return known, nil
+}
+
+// hostAuthority is the Kubernetes CA of a control plane, and of a worker. Tests set it.
+var hostAuthority = leafcert.KubernetesCA + ".crt"
+
+// ownAuthorities returns the fingerprints of the Kubernetes CA that this machine has of its site, and their file; both
+// empty if it has none. The files are those by which commands find their cluster; kubeconfig is the one that a person
+// named, empty for none. Beside a named one no other counts: it may be of another site.
+func ownAuthorities(kubeconfig string) ([]string, string) {
+	files := []string{hostAuthority, kube.HomeKubeconfig}
+	if named := cmp.Or(kubeconfig, os.Getenv("KUBECONFIG")); named != "" {
+		files = []string{named}
+	}
+	for _, file := range files {
+		if known, err := authoritiesIn(file); err == nil && len(known) > 0 {
+			return known, file
+		}
+	}
+	return nil, ""
+}
+
+// judge says in one line of which site a backup is. It refuses one that is not of --authority, as compare does. Without
+// the flag it compares the backup with what this machine has of its site, and returns of what a person is warned.
+func (o origin) judge(id string, known []string, kubeconfig string) (line, warning string, err error) {
+	if known != nil {
+		return o.tell(known), "", o.compare(id, known)
+	}
+	own, file := ownAuthorities(kubeconfig)
+	switch {
+	case o.Authority == "":
+		return o.tell(nil), fmt.Sprintf("nothing proves that %s is of your site: it has no Kubernetes CA with its key, which each backup of a site has", id), nil
+	case file == "":
+		return o.tell(nil), fmt.Sprintf("nobody has compared whose backup %s is: name the Kubernetes CA of your site with --authority before you trust what is in it", id), nil
+	case slices.Contains(own, o.Authority):
+		return o.line() + ", as " + file + " says", "", nil
+	}
+	return o.line() + ", which " + file + " does not have",
+		fmt.Sprintf("%s is not of the site of %s: its Kubernetes CA has the SHA-256 %s. If it is of another site of yours, or from before the CA was replaced, name a ca.crt or a kubeconfig of that with --authority; else trust nothing of it",
+			id, file, o.Authority), nil
 }
 
 // compare refuses a backup that has not the key of any known CA. Without the flag it refuses none.
@@ -119,13 +172,16 @@ func (o origin) compare(id string, known []string) error {
 // tell says of which site a backup is, in one line. What a backup says may be forged, also to look like
 // another line.
 func (o origin) tell(known []string) string {
+	if known == nil {
+		return o.line() + "; whether it is of your site was not compared (--authority)"
+	}
+	return o.line() + ", as --authority says"
+}
+
+func (o origin) line() string {
 	ca := "no Kubernetes CA with its key"
 	if o.Authority != "" {
 		ca = "Kubernetes CA with SHA-256 " + o.Authority
 	}
-	line := fmt.Sprintf("%s, cluster id %q", ca, o.ClusterID)
-	if known == nil {
-		return line + "; whether it is of your site was not compared (--authority)"
-	}
-	return line + ", as --authority says"
+	return fmt.Sprintf("%s, cluster id %q", ca, o.ClusterID)
 }

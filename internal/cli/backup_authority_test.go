@@ -13,7 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/adapter/backup/archive"
 	"github.com/holdfast/holdfast/internal/adapter/keys"
+	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/cli/command"
 	"github.com/holdfast/holdfast/internal/install/installer"
 	model "github.com/holdfast/holdfast/internal/model/backup"
@@ -96,6 +98,73 @@ func TestABackupThatSomebodyElseMadeIsRefused(t *testing.T) {
 		if code, out, errs := runLine(t, "backup", "verify", "--authority", wrong, backupWith(t, own)); code != command.ExitUsage || !strings.Contains(errs, "--authority") {
 			t.Errorf("%s: exit code %d: %s%s", wrong, code, out, errs)
 		}
+	}
+}
+
+// What is taken out of somebody else's backup, a person applies: a look into it compares whose it is with what this
+// machine has of its site, and says so.
+func TestALookIntoABackupSaysWhoseItIs(t *testing.T) {
+	dir := t.TempDir()
+	own := sitetest.New(t, sitetest.TwoDual).Identity.KubernetesCA
+	foreign, err := keys.Generate(time.Now(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	crt := filepath.Join(dir, "ca.crt")
+	if err := os.WriteFile(crt, []byte(own.Cert), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	host, home := hostAuthority, kube.HomeKubeconfig
+	t.Cleanup(func() { hostAuthority, kube.HomeKubeconfig = host, home })
+	t.Setenv("KUBECONFIG", "")
+	kube.HomeKubeconfig = filepath.Join(dir, "none")
+	for name, c := range map[string]struct {
+		ca              site.KeyPair
+		host, authority string
+		says, warns     string
+		refused         bool
+	}{
+		"of the site":                         {own, "none", crt, "as --authority says", "", false},
+		"of somebody else, and it is named":   {foreign.KubernetesCA, "none", crt, "is not of the site of --authority", "", true},
+		"of the site, on one of its hosts":    {own, crt, "", "as " + crt + " says", "", false},
+		"of somebody else, on a host":         {foreign.KubernetesCA, crt, "", "which " + crt + " does not have", "is not of the site of " + crt, false},
+		"with the certificate, and no key":    {site.KeyPair{Cert: own.Cert}, crt, "", "no Kubernetes CA with its key", "nothing proves that", false},
+		"this machine knows nothing of sites": {own, "none", "", "was not compared (--authority)", "nobody has compared whose backup", false},
+	} {
+		hostAuthority = filepath.Join(dir, "none")
+		if c.host == crt {
+			hostAuthority = crt
+		}
+		file := backupOfShop(t, archive.File{Path: "/etc/kubernetes/pki/ca.crt", Mode: 0o644, Data: []byte(c.ca.Cert)}, archive.File{Path: "/etc/kubernetes/pki/ca.key", Mode: 0o600, Data: []byte(c.ca.Key)})
+		for _, line := range []string{"inspect", "extract configmap/prices -o " + filepath.Join(t.TempDir(), "to"), "extract configmap/prices -o -", "diff " + file, "inspect configmap/prices"} {
+			verb, args, _ := strings.Cut(line, " ")
+			words := append([]string{"backup", verb, file, "--scratch", t.TempDir()}, strings.Fields(args)...)
+			if c.authority != "" {
+				words = append(words, "--authority", c.authority)
+			}
+			code, out, errs := runLine(t, words...)
+			if want := map[bool]int{false: command.ExitOK, true: command.ExitRefused}[c.refused]; code != want || c.refused && out != "" {
+				t.Errorf("%s: %s: exit code %d, want %d: %s%s", name, line, code, want, out, errs)
+			}
+			if line != "inspect configmap/prices" && !strings.Contains(out+errs, c.says) {
+				t.Errorf("%s: %s does not say %q: %s%s", name, line, c.says, out, errs)
+			}
+			if warned := strings.Contains(errs, "warning: "); warned != (c.warns != "") || !strings.Contains(errs, c.warns) {
+				t.Errorf("%s: %s warns %v, want %q: %s", name, line, warned, c.warns, errs)
+			}
+			if strings.Contains(out+errs, "PRIVATE KEY") {
+				t.Errorf("%s: %s prints a key", name, line)
+			}
+		}
+	}
+	hostAuthority = filepath.Join(dir, "none")
+	t.Setenv("KUBECONFIG", crt)
+	if known, file := ownAuthorities(""); file != crt || len(known) != 1 {
+		t.Errorf("by $KUBECONFIG it is compared with %q", file)
+	}
+	hostAuthority = crt
+	if known, file := ownAuthorities(filepath.Join(dir, "none")); known != nil || file != "" {
+		t.Errorf("beside a kubeconfig that is named and not there, %s counts: %q", file, known)
 	}
 }
 

@@ -43,7 +43,8 @@ Kubernetes makes, such as the pods of a Deployment (--all compares these, too). 
 defaults when it reads an object, so after an upgrade of Kubernetes a new default is a difference.
 
 Exit codes: 0 nothing differs; 3 something differs; 6 nothing differs, and something could not be
-compared; 1 the backup is damaged, or the API does not answer; 2 wrong usage.`,
+compared; 1 the backup is damaged, or the API does not answer; 2 wrong usage; 7 refused: a backup is
+not of the site of --authority.`,
 		Example: `  holdfast backup diff backup.tar
   holdfast backup diff backup.tar -n shop -o wide
   holdfast backup diff monday.tar.age tuesday.tar.age --identity owner.key
@@ -67,8 +68,10 @@ compared; 1 the backup is damaged, or the API does not answer; 2 wrong usage.`,
 
 // backupDiffed is what `backup diff` prints.
 type backupDiffed struct {
-	From        string                `json:"from"`
-	To          string                `json:"to"`
+	From string `json:"from"`
+	To   string `json:"to"`
+	// Authorities say of which site each backup is.
+	Authorities []string              `json:"authorities"`
 	Differences []objects.Difference  `json:"differences"`
 	NotCompared []objects.NotCompared `json:"notCompared,omitempty"`
 	// Unread are keys of the backups that could not be read.
@@ -85,18 +88,20 @@ func (f *backupDiffFlags) run(ctx context.Context, streams Streams, args []strin
 			return err
 		}
 	}
+	f.cluster = f.place.Kubeconfig
 	c := objects.Compare{Selector: objects.Selector{Namespace: f.namespace, Wants: wants}, Status: f.status, All: f.all}
 	before, err := f.read(ctx, streams, args[0], &c)
 	if err != nil {
 		return err
 	}
-	out := backupDiffed{From: before.of, Unread: before.unread}
+	out := backupDiffed{From: before.of, Authorities: []string{before.authority}, Unread: before.unread}
 	if len(args) == 2 {
 		after, err := f.read(ctx, streams, args[1], &c)
 		if err != nil {
 			return err
 		}
 		out.To, out.Unread = after.of, append(out.Unread, after.unread...)
+		out.Authorities = append(out.Authorities, after.authority)
 		out.Differences = c.Diff(before.objects, after.objects)
 	} else if err := f.living(ctx, c, before.objects, &out); err != nil {
 		return err
@@ -116,20 +121,20 @@ func wantsOf(resources []string) (out []objects.Want, err error) {
 
 // comparedBackup has what is compared of a backup.
 type comparedBackup struct {
-	of      string
-	objects []objects.Object
-	unread  []objects.Unread
+	of, authority string
+	objects       []objects.Object
+	unread        []objects.Unread
 }
 
 // read reads what is compared of a backup, and learns the names of its custom resources.
 func (f *backupDiffFlags) read(ctx context.Context, streams Streams, file string, c *objects.Compare) (out comparedBackup, err error) {
-	b, err := f.open(ctx, streams, file)
+	b, err := f.openKnown(ctx, streams, file)
 	if err != nil {
 		return out, err
 	}
 	c.Names = b.names
 	found, err := b.readAndClose(ctx, c.Takes)
-	return comparedBackup{b.of(), found.Objects, unreadIn(found.Unread, f.namespace)}, err
+	return comparedBackup{b.of(), b.authority, found.Objects, unreadIn(found.Unread, f.namespace)}, err
 }
 
 // living compares with the living cluster.
@@ -220,6 +225,9 @@ const mostValue = 100
 
 func (d backupDiffed) text(out io.Writer, wide bool) error {
 	_, _ = fmt.Fprintf(out, "from %s\nto   %s\n", d.From, d.To)
+	for _, line := range d.Authorities {
+		_, _ = fmt.Fprintf(out, "authority: %s\n", line)
+	}
 	counts := map[objects.Change]int{objects.Added: 0, objects.Removed: 0, objects.Changed: 0}
 	for i, one := range d.Differences {
 		counts[one.Change]++

@@ -51,8 +51,8 @@ If it is gone, --new-volumes lets each claim get an empty one.
 
 Exit codes: 0 written; 3 written, but some keys could not be read, objects lack fields that this
 build does not know, or Secrets were left out; 1 there is no such object, or the backup is
-damaged; 2 wrong usage.`,
-		Example: `  holdfast backup extract 20261125T031700Z-cp-1.tar.age --identity owner.key -n shop -o shop-objects
+damaged; 2 wrong usage; 7 refused: it is not of the site of --authority.`,
+		Example: `  holdfast backup extract 20261125T031700Z-cp-1.tar.age --identity owner.key --authority ca.crt -n shop -o shop-objects
   kubectl create -f shop-objects
   holdfast backup extract backup.tar deployments,configmaps -n shop -o shop-objects
   holdfast backup extract backup.tar configmap/prices -n shop -o - | kubectl replace -f -
@@ -86,7 +86,7 @@ func (f *backupExtractFlags) run(ctx context.Context, streams Streams, file stri
 	if err := errors.Join(mistakes...); err != nil {
 		return &UsageError{Err: err}
 	}
-	b, err := f.open(ctx, streams, file)
+	b, err := f.openKnown(ctx, streams, file)
 	if err != nil {
 		return err
 	}
@@ -196,7 +196,7 @@ func manifestName(number int, o objects.Object) string {
 
 // tell says what was written, what was not, and what to type next.
 func (f *backupExtractFlags) tell(out io.Writer, b *openedBackup, x objects.Extracted) {
-	_, _ = fmt.Fprintf(out, "%s\n%d objects are written", b.of(), len(x.Objects))
+	_, _ = fmt.Fprintf(out, "%s\nits authority: %s\n%d objects are written", b.of(), b.authority, len(x.Objects))
 	if x.Secrets {
 		_, _ = fmt.Fprint(out, ", Secrets among them")
 	}

@@ -60,8 +60,8 @@ func TestALookIntoABackupLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-// backupOfShop returns the file of a backup whose database has one ConfigMap.
-func backupOfShop(t *testing.T) string {
+// backupOfShop returns the file of a backup with files of a host, whose database has one ConfigMap.
+func backupOfShop(t *testing.T, files ...archive.File) string {
 	t.Helper()
 	dir := t.TempDir()
 	snapshot := filepath.Join(dir, "snapshot")
@@ -89,7 +89,7 @@ func backupOfShop(t *testing.T) string {
 	taken := time.Date(2026, 11, 25, 3, 17, 0, 0, time.UTC)
 	e := model.Entry{Format: model.Format, ID: model.NewID("cp-1", taken), Site: "shop.example.com", Host: "cp-1", Taken: taken, Database: model.Database{Revision: 5}}
 	var tar bytes.Buffer
-	if err := archive.Write(t.Context(), &tar, e, snapshot, nil); err != nil {
+	if err := archive.Write(t.Context(), &tar, e, snapshot, files); err != nil {
 		t.Fatal(err)
 	}
 	file := filepath.Join(dir, e.ID+model.ArchiveSuffix)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -28,7 +29,9 @@ func newBackupFetch(streams Streams) *cobra.Command {
 		Short: "Copy a backup from a target into a file, and go on after a broken connection",
 		Long: `Copies one backup from a bucket or an SFTP server into a file, and compares it with the catalogue
 at the target. It needs no site. What it has so far lies beside the file, with the suffix .part:
-after a cut the same command goes on there. The file stays encrypted.
+after a cut the same command goes on there. The file stays encrypted, so the command cannot see whose
+backup it is, and warns of that: whoever can write to the target could have put it there. 'backup
+verify' with --authority compares it.
 
 The account is in the configuration of backups, --targets, or for a bucket in AWS_ENDPOINT_URL,
 AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY. 'holdfast backup list --from' shows what there is.
@@ -68,7 +71,8 @@ func (f *backupFetchFlags) run(ctx context.Context, streams Streams, url string)
 	if err := f.fetch(ctx, streams, p, file); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(streams.Out, "%s is the one that the catalogue describes. To open it: holdfast backup verify %s --identity KEY\n", file, file)
+	_, err = fmt.Fprintf(streams.Out, "%s is the one that the catalogue describes. To open it: holdfast backup verify %s --identity KEY --authority FILE\n", file, file)
+	warnOfOrigin(streams.Err, file)
 	return err
 }
 
@@ -86,5 +90,11 @@ func (f *backupFetchFlags) there(ctx context.Context, streams Streams, p model.P
 		return fmt.Errorf("%s is there and is another file: name a new one with --file", file)
 	}
 	_, err = fmt.Fprintf(streams.Out, "%s is there already, and is the one that the catalogue describes\n", file)
+	warnOfOrigin(streams.Err, file)
 	return err
+}
+
+// warnOfOrigin says that nobody knows yet of which site a fetched backup is: the catalogue at the target proves nothing.
+func warnOfOrigin(errs io.Writer, file string) {
+	_, _ = fmt.Fprintf(errs, "warning: nobody has compared whose backup %s is: 'holdfast backup verify' with --authority does\n", file)
 }

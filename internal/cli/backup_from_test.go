@@ -117,8 +117,8 @@ func TestABackupOfATargetIsListedFetchedComparedAndOpenedWithoutASite(t *testing
 		{"restore --scratch SCRATCH --targets TARGETS --identity KEY --dry-run --dir store --from " + other, command.ExitFailed, []string{"is not what the catalogue at the target says"}},
 		{"backup verify --scratch SCRATCH --targets TARGETS --identity KEY s3://shop-1/all/shop.example.com/cp-1/20261126T031700Z-cp-1.tar.age", command.ExitFailed, []string{"the entry beside s3://shop-1/", "it is not there"}},
 		{"backup inspect --scratch SCRATCH --targets TARGETS --identity KEY " + other, command.ExitFailed, []string{"is not what the catalogue at the target says"}},
-		{"backup fetch --targets TARGETS " + url, command.ExitOK, []string{id + ".tar.age is the one that the catalogue describes"}},
-		{"backup fetch --targets TARGETS " + url, command.ExitOK, []string{"is there already"}},
+		{"backup fetch --targets TARGETS " + url, command.ExitOK, []string{id + ".tar.age is the one that the catalogue describes", "warning: nobody has compared whose backup", "--authority FILE"}},
+		{"backup fetch --targets TARGETS " + url, command.ExitOK, []string{"is there already", "warning: nobody has compared whose backup"}},
 		{"backup fetch --targets TARGETS -f KEY " + url, command.ExitFailed, []string{"is another file"}},
 		{"backup verify --identity KEY --etcdutl /none " + id + ".tar.age", command.ExitAttention, []string{"was not restored here"}},
 	} {

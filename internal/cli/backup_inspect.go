@@ -42,7 +42,8 @@ Keys that cannot be read are counted and named. A build of another Kubernetes ve
 know all fields of an object: then it says so at that object.
 
 Exit codes: 0 everything was read; 3 some keys could not be read, or have fields that this build
-does not know; 1 there is no such object, or the backup is damaged; 2 wrong usage.`,
+does not know; 1 there is no such object, or the backup is damaged; 2 wrong usage; 7 refused: it is
+not of the site of --authority.`,
 		Example: `  holdfast backup inspect 20261125T031700Z-cp-1.tar.age --identity owner.key
   holdfast backup inspect backup.tar -n shop
   holdfast backup inspect backup.tar deployments,configmaps -n shop
@@ -65,7 +66,7 @@ func (f *backupInspectFlags) run(ctx context.Context, streams Streams, file stri
 	if err != nil {
 		return &UsageError{Err: err}
 	}
-	b, err := f.open(ctx, streams, file)
+	b, err := f.openKnown(ctx, streams, file)
 	if err != nil {
 		return err
 	}
@@ -77,8 +78,11 @@ func (f *backupInspectFlags) run(ctx context.Context, streams Streams, file stri
 
 // inspected is what `backup inspect` prints about a whole backup.
 type inspected struct {
-	ID       string           `json:"id"`
-	Entry    model.Entry      `json:"entry"`
+	ID    string      `json:"id"`
+	Entry model.Entry `json:"entry"`
+	origin
+	// told says of which site it is.
+	told     string
 	Database contents.Stats   `json:"database"`
 	Counts   []objects.Count  `json:"counts"`
 	Objects  int              `json:"objects"`
@@ -93,7 +97,7 @@ type inspected struct {
 }
 
 func (f *backupInspectFlags) summarize(ctx context.Context, streams Streams, b *openedBackup) error {
-	out := inspected{ID: b.ID, Entry: b.Entry, Database: b.Stats()}
+	out := inspected{ID: b.ID, Entry: b.Entry, origin: b.origin, told: b.authority, Database: b.Stats()}
 	var counter objects.Counter
 	found, err := b.readAndClose(ctx, func(o objects.Object) bool {
 		if f.namespace == "" || o.Namespace == f.namespace {
@@ -130,8 +134,8 @@ func count(is bool) int {
 // print prints the summary for people.
 func (i inspected) print(out io.Writer, namespace string, wide bool) error {
 	e, d := i.Entry, i.Database
-	_, _ = fmt.Fprintf(out, "backup %s of %s, site %s\n  taken      %s (%s)\n  of         Holdfast %s, Kubernetes %s, etcd %s\n  good       %s\n",
-		e.ID, e.Host, e.Site, timestamp(e.Taken), orDash(e.Reason), orDash(e.Release.Version), orDash(e.Release.Kubernetes), orDash(e.Release.Etcd), strings.TrimSuffix(yesNo(e.Good)+": "+e.Why(), ": "))
+	_, _ = fmt.Fprintf(out, "backup %s of %s, site %s\n  taken      %s (%s)\n  of         Holdfast %s, Kubernetes %s, etcd %s\n  good       %s\n  authority  %s\n",
+		e.ID, e.Host, e.Site, timestamp(e.Taken), orDash(e.Reason), orDash(e.Release.Version), orDash(e.Release.Kubernetes), orDash(e.Release.Etcd), strings.TrimSuffix(yesNo(e.Good)+": "+e.Why(), ": "), i.told)
 	_, _ = fmt.Fprintf(out, "  revision   %d; changes before %d are forgotten\n  database   %s, with %d keys in %s and %d revisions\n",
 		d.Revision, d.Compacted, bytesOf(d.Size), d.Keys, bytesOf(d.Values), d.Revisions)
 	where := ""

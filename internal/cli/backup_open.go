@@ -22,12 +22,16 @@ import (
 // lookFlags holds the flags of the commands that look into a backup.
 type lookFlags struct {
 	fromFlags
+	authorityFlag
 	identity, scratch, namespace string
+	// cluster is the kubeconfig of the cluster with which a backup is compared; empty if none is named.
+	cluster string
 }
 
 func (f *lookFlags) register(cmd *cobra.Command) {
 	f.fromFlags.register(cmd)
-	cmd.Long = strings.Replace(cmd.Long, "\n\nExit codes:", "\n\n"+fromWords+"\n\nExit codes:", 1)
+	f.authorityFlag.register(cmd)
+	cmd.Long = strings.Replace(cmd.Long, "\n\nExit codes:", "\n\n"+strings.Join([]string{fromWords, authorityWords, ownWords}, "\n\n")+"\n\nExit codes:", 1)
 	cmd.Flags().StringVar(&f.identity, "identity", "", "file with private keys of age, as age-keygen writes it")
 	cmd.Flags().StringVar(&f.scratch, "scratch", "", "folder on a disk with room for the database (default: the folder for temporary files)")
 	cmd.Flags().StringVarP(&f.namespace, "namespace", "n", "", "objects of this namespace alone")
@@ -53,10 +57,29 @@ type openedBackup struct {
 	keys  contents.Keys
 	names objects.Names
 	dir   string
+	// origin is of which site the backup is.
+	origin origin
+	// authority says so in a line, and warning, which goes to errs, why it may be of another one; empty for none.
+	authority, warning string
+	errs               io.Writer
 }
 
-// open compares a whole backup with its digests, and opens its snapshot. The caller closes it.
-func (f *lookFlags) open(ctx context.Context, streams Streams, from string) (b *openedBackup, err error) {
+// openKnown opens a backup as open does, and refuses one that is not of the site of --authority.
+func (f *lookFlags) openKnown(ctx context.Context, streams Streams, from string) (*openedBackup, error) {
+	known, err := f.known()
+	if err != nil {
+		return nil, err
+	}
+	return f.open(ctx, streams, from, func(b *openedBackup) (err error) {
+		b.errs = streams.Err
+		b.authority, b.warning, err = b.origin.judge(b.ID, known, f.cluster)
+		return err
+	})
+}
+
+// open compares a whole backup with its digests, and opens its snapshot once somebody accepts its origin. The caller
+// closes it.
+func (f *lookFlags) open(ctx context.Context, streams Streams, from string, accept func(*openedBackup) error) (b *openedBackup, err error) {
 	identity, err := ageKeys(f.identity)
 	if err != nil {
 		return nil, err
@@ -79,7 +102,7 @@ func (f *lookFlags) open(ctx context.Context, streams Streams, from string) (b *
 	files := map[string][]byte{}
 	into := snapshotInto(dir)
 	b.Manifest, err = archive.OpenFile(ctx, file, identity, func(m archive.Member, from io.Reader) (err error) {
-		if slices.Contains(contents.KeyFiles(), m.Path) {
+		if slices.Contains(contents.KeyFiles(), m.Path) || slices.Contains(originPaths, m.Path) {
 			files[m.Path], err = io.ReadAll(io.LimitReader(from, maxHostFile))
 			return err
 		}
@@ -89,6 +112,10 @@ func (f *lookFlags) open(ctx context.Context, streams Streams, from string) (b *
 		return nil, &UsageError{Err: err}
 	}
 	if err != nil {
+		return nil, err
+	}
+	b.origin = originOf(files)
+	if err = accept(b); err != nil {
 		return nil, err
 	}
 	if b.keys, err = contents.KeysOf(files); err != nil {
@@ -107,7 +134,11 @@ func (f *lookFlags) open(ctx context.Context, streams Streams, from string) (b *
 // something is printed: whoever reads that may end the program.
 func (b *openedBackup) readAndClose(ctx context.Context, fits func(objects.Object) bool) (contents.Found, error) {
 	found, err := b.Read(ctx, b.keys, fits)
-	return found, errors.Join(err, b.Close())
+	err = errors.Join(err, b.Close())
+	if b.warning != "" {
+		_, _ = fmt.Fprintf(b.errs, "warning: %s\n", b.warning)
+	}
+	return found, err
 }
 
 // Close closes the snapshot and removes it.

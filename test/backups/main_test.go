@@ -7,6 +7,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,6 +21,7 @@ import (
 	"github.com/holdfast/holdfast/internal/render/apiserver"
 	"github.com/holdfast/holdfast/internal/testkit/apitest"
 	"github.com/holdfast/holdfast/internal/testkit/builttest"
+	"github.com/holdfast/holdfast/internal/testkit/sitetest"
 )
 
 var server *apitest.API
@@ -33,9 +35,10 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// run runs one command line of holdfast.
+// run runs one command line of holdfast about a backup, with the authority that lies beside the file.
 func run(t *testing.T, line ...string) (code int, out, errs string) {
 	t.Helper()
+	line = append(slices.Clone(line), "--authority", filepath.Join(filepath.Dir(line[2]), "ca.crt"))
 	var stdout, stderr bytes.Buffer
 	code = cli.Run(t.Context(), cli.Streams{In: strings.NewReader(""), Out: &stdout, Err: &stderr}, line)
 	return code, stdout.String(), stderr.String()
@@ -68,7 +71,15 @@ func take(t *testing.T, api *apitest.API, at time.Time, keys ...int) string {
 	if site, err = yaml.YAMLToJSON(site); err != nil {
 		t.Fatal(err)
 	}
-	files := []archive.File{{Path: "/etc/holdfast/site.json", Mode: 0o600, Data: site}}
+	ca := sitetest.New(t, sitetest.TwoDual).Identity.KubernetesCA
+	if err := os.WriteFile(filepath.Join(dir, "ca.crt"), []byte(ca.Cert), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	files := []archive.File{
+		{Path: "/etc/holdfast/site.json", Mode: 0o600, Data: site},
+		{Path: "/etc/kubernetes/pki/ca.crt", Mode: 0o644, Data: []byte(ca.Cert)},
+		{Path: "/etc/kubernetes/pki/ca.key", Mode: 0o600, Data: []byte(ca.Key)},
+	}
 	if len(keys) > 0 {
 		f, err := apiserver.Encryption(apitest.Root, keys)
 		if err != nil {
