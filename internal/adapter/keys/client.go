@@ -18,8 +18,9 @@ import (
 
 // ClientLifetime is the lifetime of a client's certificate for etcd or the API, where the
 // site has no shorter one. Whoever maintains one makes another when two thirds of it are
-// over, forty days before its end. So a certificate with less than thirty days left, about
-// which doctor and alerts warn, is one that nobody maintains.
+// over, forty days before its end. So a certificate with less than thirty days left, of
+// which doctor warns, is one that nobody maintains. With twenty days left, a sixth of the
+// life, an alert says that it is late.
 const ClientLifetime = 120 * 24 * time.Hour
 
 // ClientLife returns the life of a client's certificate in a site with this

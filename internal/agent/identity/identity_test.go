@@ -97,7 +97,7 @@ func TestTheAgentIsSomebodyOfItsOwnAndIsRenewedInTime(t *testing.T) {
 		t.Errorf("it is %s", cert.Subject)
 	}
 	if left := keys.ClientLifetime / 3; left <= 30*24*time.Hour {
-		t.Errorf("doctor and alerts warn of every certificate: it is renewed with %s left", left)
+		t.Errorf("doctor warns of every certificate: it is renewed with %s left", left)
 	}
 	keep(t, k, false)
 	*now = now.Add(keys.ClientLifetime*2/3 - 2*time.Hour)

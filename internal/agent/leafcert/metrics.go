@@ -65,4 +65,7 @@ func (k *Keeper) Collect(out chan<- prometheus.Metric) {
 	for file, at := range k.late.all() {
 		metric.Send(out).Time(lateFrom, at, file)
 	}
+	for file, at := range k.own() {
+		metric.Send(out).Time(lateFrom, at, file)
+	}
 }

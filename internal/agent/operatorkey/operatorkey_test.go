@@ -99,7 +99,7 @@ func TestTheOperatorHasACertificateOfItsOwnWhichIsRenewedInTime(t *testing.T) {
 		t.Error(err)
 	}
 	if left := keys.ClientLifetime / 3; left <= 30*24*time.Hour {
-		t.Errorf("doctor and alerts warn of every pair: it is renewed with %s left", left)
+		t.Errorf("doctor warns of every pair: it is renewed with %s left", left)
 	}
 	first := h.own(operator.EtcdPair)
 	for range 3 {

@@ -15,7 +15,7 @@ const CertificateLife = 365 * 24 * time.Hour
 const shortestCertificate = 10 * time.Minute
 
 // warnedCertificate is the life at which a certificate is renewed just before
-// doctor and alerts warn of it, thirty days before its end.
+// doctor warns of it, thirty days before its end.
 const warnedCertificate = 90 * 24 * time.Hour
 
 // certificateValidityPeriod checks the life of certificates.

@@ -30,7 +30,7 @@ func Warnings(c *InstallConfig) []string {
 			"add the @sha256:DIGEST that 'holdfast release inspect' shows")
 	}
 	if c.CertificateLife() < warnedCertificate {
-		out = append(out, "certificateValidityPeriod: is shorter than 90 days (2160h): a host that is off for longer than it comes back with expired certificates, and doctor and alerts always warn, since less than 30 days are left before a certificate is renewed")
+		out = append(out, "certificateValidityPeriod: is shorter than 90 days (2160h): a host that is off for longer than it comes back with expired certificates, and doctor warns before each renewal, since less than 30 days are left by then; below 21 days (504h) the alert HoldfastCertificateEnds fires before each, too")
 	}
 	if c.ControlPlane.Fencing == nil && c.EtcdQuota() > defragmented {
 		out = append(out, fmt.Sprintf("etcdQuotaGiB: is more than %d: kubelet runs etcd on %s, and ends one that is mute for as long as a defragmentation of more may take; "+
