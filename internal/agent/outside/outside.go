@@ -44,6 +44,11 @@ const answerSize = 64 << 10
 // errOwn reports a connection that never left this host.
 var errOwn = errors.New("the virtual IP is this host's own")
 
+// errUnknown reports that the API server does not know who asks, which says nothing of writes. It
+// judges each request by the certificate that its connection began with: one that is kept outlives
+// kubelet's.
+var errUnknown = errors.New("the API does not know this host's account")
+
 // Options holds the inputs of a host's probe.
 type Options struct {
 	// View returns what the host knows of its network.
@@ -106,7 +111,7 @@ func (p *Probe) attempt(ctx context.Context) decide.Attempt {
 		p.drop()
 	}
 	a.VIP, a.Ended = vip.String(), p.Now()
-	a.Outside, a.OK = got.asked && !errors.Is(err, errOwn), err == nil
+	a.Outside, a.OK = got.asked && !errors.Is(err, errOwn) && !errors.Is(err, errUnknown), err == nil
 	if !got.date.IsZero() {
 		a.Ahead = got.date.Sub(a.Ended)
 	}
@@ -161,7 +166,11 @@ func (p *Probe) ask(ctx context.Context, node string, vip netip.Addr, write bool
 		got.date = date
 	}
 	_, err = io.Copy(io.Discard, io.LimitReader(response.Body, answerSize))
-	if err = errors.Join(err, response.Body.Close()); err == nil && response.StatusCode != http.StatusOK {
+	err = errors.Join(err, response.Body.Close())
+	switch {
+	case response.StatusCode == http.StatusUnauthorized:
+		err = errUnknown
+	case err == nil && response.StatusCode != http.StatusOK:
 		err = fmt.Errorf("the API answers %s", response.Status)
 	}
 	return got, err

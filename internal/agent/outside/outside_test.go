@@ -32,6 +32,8 @@ type api struct {
 	state  string
 	asked  []string
 	lease  string // the annotation
+	// last is the connection of the last request, ended one whose client's certificate has ended.
+	last, ended string
 }
 
 // serve starts an api at an address of the loopback network.
@@ -68,7 +70,10 @@ func trusting(s *httptest.Server) func() (*tls.Config, error) {
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.mu.Lock()
 	is := a.state
-	a.asked = append(a.asked, r.Method)
+	a.asked, a.last = append(a.asked, r.Method), r.RemoteAddr
+	if a.last == a.ended {
+		is = "knows-nobody"
+	}
 	a.mu.Unlock()
 	switch {
 	case r.URL.Path != "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/worker-1":
@@ -81,6 +86,8 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	case is == "is-overloaded":
 		w.WriteHeader(http.StatusServiceUnavailable)
+	case is == "knows-nobody":
+		w.WriteHeader(http.StatusUnauthorized)
 	case r.Method == http.MethodPatch:
 		var patch struct {
 			Metadata struct{ Annotations map[string]string }
@@ -221,6 +228,41 @@ func TestAServerThatIsNotTheClustersIsNoAnswer(t *testing.T) {
 	w.Step(t.Context())
 	if len(w.known.Gaps) != 1 {
 		t.Errorf("%+v", w.known)
+	}
+}
+
+// TestAnAccountThatIsNotKnownIsNoOutage: the API server answers 401 on a connection that outlived the
+// certificate with which it began, and to all of a host whose certificate has ended.
+func TestAnAccountThatIsNotKnownIsNoOutage(t *testing.T) {
+	a := serve(t, "127.0.0.5")
+	w := a.worker()
+	w.Step(t.Context())
+	a.mu.Lock()
+	began := a.last
+	a.ended = began
+	a.mu.Unlock()
+	for i, kept := range []bool{true, false} {
+		w.after(decide.Quiet).Step(t.Context())
+		a.mu.Lock()
+		last := a.last
+		a.mu.Unlock()
+		if w.known.Writes(w.Now()) || (last == began) != kept {
+			t.Errorf("%d: by %s, and it began with %s; taken for an outage: %t", i, last, began, w.known.Writes(w.Now()))
+		}
+	}
+	a.is("hangs")
+	if w.after(decide.Quiet).Step(t.Context()); !w.known.Writes(w.Now()) {
+		t.Error("an outage afterwards is not noticed")
+	}
+	a.is("knows-nobody")
+	for range 3 {
+		if w.after(decide.Quiet).Step(t.Context()); w.known.Writes(w.Now()) {
+			t.Error("what nobody knows is taken for an outage")
+		}
+	}
+	a.is("well")
+	if w.after(decide.Quiet).Step(t.Context()); len(w.known.Gaps) != 0 {
+		t.Errorf("%+v", w.known.Gaps)
 	}
 }
 

@@ -50,8 +50,8 @@ type Gap struct {
 type Attempt struct {
 	Began, Ended time.Time
 	VIP          string
-	// Outside is false if the machine had the VIP itself or could not ask: such
-	// an attempt proves nothing.
+	// Outside is false if the machine had the VIP itself or could not ask, also
+	// because the API does not know its account: such an attempt proves nothing.
 	Outside bool
 	// OK reports whether the answer granted the request, Write whether the
 	// request was a write.
