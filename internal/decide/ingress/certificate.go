@@ -80,8 +80,11 @@ type CertificateWork struct {
 }
 
 // lookForCertificates is the longest interval of checks when nothing has changed: for so long a
-// certificate may be served that was made while this clock was ahead.
-const lookForCertificates = time.Hour
+// certificate may be served that was made while this clock was ahead. lookOften is the shortest one.
+const (
+	lookForCertificates = time.Hour
+	lookOften           = 10 * time.Second
+)
 
 // CertificatesOf decides about the certificates of one IngressController.
 func CertificatesOf(c Certificates, now time.Time) CertificateWork {
@@ -89,6 +92,9 @@ func CertificatesOf(c Certificates, now time.Time) CertificateWork {
 	authority := w.authority(c.Authority, now)
 	served, err := ParsePair(c.Served[corev1.TLSCertKey], c.Served[corev1.TLSPrivateKeyKey])
 	own := err == nil && authority != nil && served.CheckSignatureFrom(authority) == nil
+	if own { // a short one ends soon, also while nobody knows the period
+		w.Again = min(w.Again, max(lifeOf(served)/60, lookOften))
+	}
 	switch c.Wanted {
 	case "":
 		w.NewLeaf = !own || !c.good(served, now)
@@ -174,11 +180,16 @@ func (c Certificates) useless(served *x509.Certificate, own bool, now time.Time)
 	return now.After(served.NotAfter)
 }
 
-// good reports whether a certificate of ours may still be served. Its life began when it was
-// made, which is Backdate after its beginning. One that lives longer than a new one would is
-// from before the site's period was known.
+// lifeOf returns the life of a certificate of ours. It began when that was made, which is
+// Backdate after its beginning.
+func lifeOf(cert *x509.Certificate) time.Duration {
+	return cert.NotAfter.Sub(cert.NotBefore) - Backdate
+}
+
+// good reports whether a certificate of ours may still be served. One that lives longer than a
+// new one would is from before the site's period was known.
 func (c Certificates) good(cert *x509.Certificate, now time.Time) bool {
-	life, left := cert.NotAfter.Sub(cert.NotBefore)-Backdate, cert.NotAfter.Sub(now)
+	life, left := lifeOf(cert), cert.NotAfter.Sub(now)
 	rest := max(time.Duration(float64(life)*(1-renewAt)), min(reserve, life/3), 0)
 	return cert.VerifyHostname("any."+c.Domain) == nil && life <= c.Life() && left >= rest && !now.Before(cert.NotBefore)
 }

@@ -234,6 +234,19 @@ func TestHowLongACertificateOfOursIsServed(t *testing.T) {
 	}
 }
 
+// TestAShortCertificateIsLookedAtInTime, also while nobody knows that the site's are short.
+func TestAShortCertificateIsLookedAtInTime(t *testing.T) {
+	ca := issue(t, day.Add(-Backdate), AuthorityLifetime, nil)
+	for life, want := range map[time.Duration]time.Duration{
+		LeafLifetime: time.Hour, 30 * time.Hour: 30 * time.Minute, time.Hour: time.Minute, 10 * time.Minute: 10 * time.Second, time.Minute: 10 * time.Second, -time.Minute: 10 * time.Second,
+	} {
+		leaf := issue(t, day.Add(-Backdate), Backdate+life, ca, "*.apps.example")
+		if got := CertificatesOf(Certificates{Domain: "apps.example", Authority: ca.data, Served: leaf.data}, day).Again; got != want {
+			t.Errorf("of one that lives for %s it looks again after %s, want %s", life, got, want)
+		}
+	}
+}
+
 // TestWhenAnAuthorityIsReplaced has the steps of its life, to the moment.
 func TestWhenAnAuthorityIsReplaced(t *testing.T) {
 	const life = 100 * time.Hour

@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	decide "github.com/holdfast/holdfast/internal/decide/ingress"
 	"github.com/holdfast/holdfast/internal/decide/machineconfig"
@@ -239,8 +240,8 @@ func (r *Reconciler) gatherInputs(ctx context.Context, g *gathered) error {
 		getFrom(ctx, r.Client, decide.Namespace, decide.AuthoritySecret, &g.authority),
 		getFrom(ctx, r.Client, NamespaceManaged, trustName, &g.trust),
 		getFrom(ctx, r.Client, NamespaceManaged, PublishedCertificates, &g.certs),
-		r.gatherPeriod(ctx, g),
 	)
+	g.period = r.knownPeriod(ctx)
 	if ref := spec.DefaultCertificate; ref != nil {
 		err = errors.Join(err, get(ctx, r.Client, ref.Name, &g.given))
 	}
@@ -257,20 +258,23 @@ func (r *Reconciler) gatherInputs(ctx context.Context, g *gathered) error {
 	return err
 }
 
-// gatherPeriod reads the life that the site chose for its certificates. It never changes, so it is
-// read until it is known.
-func (r *Reconciler) gatherPeriod(ctx context.Context, g *gathered) error {
-	if r.period == 0 {
-		var install *corev1.ConfigMap
-		if err := getFrom(ctx, r.Live, machineconfig.InstallNamespace, machineconfig.InstallName, &install); err != nil {
-			return err
-		}
-		if install != nil {
-			r.period = config.PeriodOf(install.Data[machineconfig.InstallKey])
-		}
+// knownPeriod returns the life that the site chose for its certificates; zero if nobody knows it. It
+// never changes, so it is read until it is known. Only that life hangs on it: an operator that cannot
+// read it does all the rest.
+func (r *Reconciler) knownPeriod(ctx context.Context) time.Duration {
+	if r.period > 0 {
+		return r.period
 	}
-	g.period = r.period
-	return nil
+	var install *corev1.ConfigMap
+	err := getFrom(ctx, r.Live, machineconfig.InstallNamespace, machineconfig.InstallName, &install)
+	if err != nil && !r.periodUnread {
+		log.FromContext(ctx).Error(err, "until certificateValidityPeriod can be read, a new default certificate lives for a year")
+	}
+	r.periodUnread = err != nil
+	if install != nil {
+		r.period = config.PeriodOf(install.Data[machineconfig.InstallKey])
+	}
+	return r.period
 }
 
 func (r *Reconciler) gatherNamespaces(ctx context.Context, g *gathered, wanted *metav1.LabelSelector) error {

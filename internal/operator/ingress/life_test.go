@@ -2,16 +2,22 @@ package ingress
 
 import (
 	"bytes"
+	"context"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
+	"log/slog"
 	"os"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	operatorv1 "github.com/openshift/api/operator/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	decide "github.com/holdfast/holdfast/internal/decide/ingress"
 	"github.com/holdfast/holdfast/internal/decide/machineconfig"
@@ -197,17 +203,70 @@ func TestHardCase16_AClockThatJumpsAndComesBack(t *testing.T) {
 	}
 }
 
+// installConfig returns what replaces the configuration that the cluster was installed by, and its text.
+func (c *cluster) installConfig() (write func(text string), before string) {
+	c.t.Helper()
+	install := &corev1.ConfigMap{}
+	c.get(machineconfig.InstallNamespace, machineconfig.InstallName, install)
+	return func(text string) {
+		install.Data = map[string]string{machineconfig.InstallKey: text}
+		c.must(c.admin.Update(c.t.Context(), install))
+	}, install.Data[machineconfig.InstallKey]
+}
+
+// refused is a reader of the API that may read nothing.
+type refused struct{ client.Reader }
+
+func (refused) Get(_ context.Context, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+	return apierrors.NewForbidden(corev1.Resource("configmaps"), key.Name, errors.New("somebody deleted the Role"))
+}
+
+// TestAnOperatorThatMayNotReadThePeriodDoesTheRest: it deletes, and renews. Once it may read it, what it
+// made is replaced. That it may not is logged once.
+func TestAnOperatorThatMayNotReadThePeriodDoesTheRest(t *testing.T) {
+	c := newCluster(t)
+	write, before := c.installConfig()
+	defer write(before)
+	write(before + "certificateValidityPeriod: 10m\n")
+	may := c.r.Live
+	c.r.Live = refused{may}
+	c.make("x", `{"domain":"x.example"}`)
+	c.settle()
+	first := c.certificate(decide.DefaultName)
+	c.must(c.admin.Delete(t.Context(), c.controller("x")))
+	c.settle()
+	c.now = c.now.Add(decide.LeafLifetime*4/5 + time.Hour)
+	c.settle()
+	last := c.certificate(decide.DefaultName)
+	if left := last.NotAfter.Sub(c.now); last.Equal(first) || left != decide.LeafLifetime {
+		t.Errorf("it is not renewed: %t, and %s are left", last.Equal(first), left)
+	}
+	if c.there(decide.Namespace, "x", &operatorv1.IngressController{}) {
+		t.Error("an IngressController is not deleted")
+	}
+	var said bytes.Buffer
+	ctx := log.IntoContext(t.Context(), logr.FromSlogHandler(slog.NewTextHandler(&said, nil)))
+	c.r.periodUnread = false // as in a new process
+	for range 3 {
+		if period := c.r.knownPeriod(ctx); period != 0 {
+			t.Errorf("it takes %s for what it may not read", period)
+		}
+	}
+	if lines := strings.Count(said.String(), "\n"); lines != 1 || !strings.Contains(said.String(), "somebody deleted the Role") {
+		t.Errorf("it logs %d times: %s", lines, said.String())
+	}
+	c.r.Live = may
+	c.settle()
+	if left := c.certificate(decide.DefaultName).NotAfter.Sub(c.now); left != 10*time.Minute {
+		t.Errorf("once it may read the period, one lives for %s", left)
+	}
+}
+
 // TestCertificatesOfRoutersFollowTheSitesPeriod, once the operator can read it. What an operator made
 // that could not is replaced.
 func TestCertificatesOfRoutersFollowTheSitesPeriod(t *testing.T) {
 	c := newCluster(t)
-	install := &corev1.ConfigMap{}
-	c.get(machineconfig.InstallNamespace, machineconfig.InstallName, install)
-	before := install.Data[machineconfig.InstallKey]
-	write := func(text string) {
-		install.Data = map[string]string{machineconfig.InstallKey: text}
-		c.must(c.admin.Update(t.Context(), install))
-	}
+	write, before := c.installConfig()
 	defer write(before)
 	write("colour: red\n") // nobody can read it
 	c.settle()

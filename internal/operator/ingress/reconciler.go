@@ -55,8 +55,10 @@ type Reconciler struct {
 	// lists is true if the cluster knows the kind of lists of hosts.
 	lists    bool
 	monitors monitors
-	// period is the site's certificateValidityPeriod; zero until it was read.
-	period time.Duration
+	// period is the site's certificateValidityPeriod; zero until it was read. periodUnread is true if the
+	// last try failed, which was logged.
+	period       time.Duration
+	periodUnread bool
 	// warned are the warnings that were given, each once; taken are the reported
 	// conflicts of hosts, by IngressController.
 	warned map[string]bool
