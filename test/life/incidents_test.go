@@ -1,4 +1,4 @@
-package life
+package life_test
 
 import (
 	"encoding/json"
@@ -18,7 +18,7 @@ func (tr *trial) toldAsPlanned(host string, since time.Time) {
 	if len(tr.ControlPlanes()) != 2 || !slices.Contains(tr.ControlPlanes(), host) {
 		return // the records of other sites have no take-overs
 	}
-	tr.Eventually(toldWithin, "holdfast incidents tells of the boot of "+host, func() error {
+	tr.Eventually(bootToldWithin, "holdfast incidents tells of the boot of "+host, func() error {
 		out, err := tr.Holdfast(tr.Context(), "incidents", "--kubeconfig", tr.kubeconfig, "-o", "json")
 		if err != nil {
 			return err
@@ -42,8 +42,8 @@ func (tr *trial) toldAsPlanned(host string, since time.Time) {
 	})
 }
 
-// toldWithin is the time for the last records of a host that has booted.
-const toldWithin = 2 * time.Minute
+// bootToldWithin is the time for the last records of a host that has booted.
+const bootToldWithin = 2 * time.Minute
 
 func titles(list []decide.Incident) []string {
 	var out []string

@@ -74,7 +74,13 @@ func TestATargetGetsTheNewestBackupThoughAHostIsAwayForDays(t *testing.T) {
 	if s := w.summary(); len(w.started) != tries || s.Waits != "cp-3 is drained" {
 		t.Fatalf("in the first hours it began %q, and says %q", w.started[tries:], s.Waits)
 	}
-	w.run(5 * time.Hour)
+	w.noRoute = true // the first try after six hours fails, and the next one does not wait for six more
+	w.run(90 * time.Minute)
+	if len(w.started) == tries {
+		t.Fatal("after six hours it has tried nothing")
+	}
+	w.noRoute = false
+	w.run(4 * time.Hour)
 	if s := w.summary(); s.Kept[0].Copies[0].Verified.IsZero() || s.Waits != "" {
 		t.Errorf("%q, %+v", w.started[tries:], s)
 	}

@@ -148,8 +148,8 @@ type Facts struct {
 	// backups to remove, none while etcd takes no writes.
 	Unsent string
 	Spent  []string
-	// Held is since when each look has found something to tend, and something in the way of that; zero if
-	// the last one did not.
+	// Held is since when something to tend has been there, and something in the way of that; zero if it
+	// was not so at the last look outside the pause after a try.
 	Held time.Time
 	// Remains is true if the rest of a run that was cut off lies there, which may be twice the size of
 	// the database. Each run removes it first. It is unknown while a run is at work.
@@ -192,6 +192,15 @@ type Verdict struct {
 // Decide returns what the host does now.
 func Decide(f Facts) Verdict {
 	f = f.withoutLost()
+	v := f.decide()
+	// A try that fails ends no patience: what is in the way for days would have six hours after each.
+	if left := f.Unsent != "" || len(f.Spent) > 0 || state.Is(f.Remains, true); v.Held.IsZero() && left && (v.Action != Begin || v.Begins.Late) {
+		v.Held = f.Held
+	}
+	return v
+}
+
+func (f Facts) decide() Verdict {
 	b := f.Journal.Begun
 	switch {
 	case f.Works && b == nil:

@@ -29,7 +29,7 @@ func TestWhatAHostDoesAboutItsBackups(t *testing.T) {
 	}
 	// lost has a person say that a host is lost, which is at work by its Node.
 	lost := func(f *Facts, name, reason string) {
-		f.Asked, f.NotReady = ReadAsked(AskWithout(noon, name, reason)), []string{name}
+		f.Asked, f.NotReady = ReadAsked(AskWithout(noon, name, reason)), map[string]time.Time{name: {}}
 		f.Away = []Absence{{Host: name, Why: "is at work on its configuration"}}
 	}
 	answered := func(f *Facts) { lost(f, "cp-2", "before host replace"); f.Journal.Asked = f.Asked.Text }
@@ -118,6 +118,10 @@ func TestWhatAHostDoesAboutItsBackups(t *testing.T) {
 			lost(f, "cp-2", "")
 			f.Asked, f.Unsent = ReadAsked(AskWithout(noon.Add(-goneFor), "cp-2", "")), "b"
 			f.Journal.Asked = f.Asked.Text
+		}, Wait, "away"},
+		{"the machine that came in place of the lost one boots in its turn", func(f *Facts) {
+			answered(f)
+			f.Unsent, f.NotReady["cp-2"] = "b", f.Asked.At.Add(time.Minute)
 		}, Wait, "away"},
 		{"a target lacks the newest, and a host is away", unsent, Wait, "away"},
 		{"a target lacks the newest, and a host is away for a day", func(f *Facts) { unsent(f); f.Held = noon.Add(-24 * time.Hour) }, Begin, Tend},

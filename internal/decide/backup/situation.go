@@ -50,9 +50,9 @@ func (a Absence) String() string { return a.Host + " " + a.Why }
 type Situation struct {
 	Etcd state.Fact[Etcd]
 	// Away has the control planes that are away for work, or are about to be. NotReady are those whose Node
-	// is not Ready, whatever for.
+	// is not Ready, whatever for, with the time at which that Node was made.
 	Away     []Absence
-	NotReady []string
+	NotReady map[string]time.Time
 	// Unread says why the site's wish could not be read since a person asked; empty if it was read.
 	Unread string
 	// Rotation names the authorities that are being replaced, empty for none.
@@ -129,12 +129,13 @@ func learner(list []state.EtcdMember) (name string, unstarted bool) {
 func (s *Situation) Around(self string, nodes []state.Node, now time.Time) {
 	s.Away = append(s.Away, slices.DeleteFunc(Away(nodes), func(a Absence) bool { return a.Blocked })...)
 	rotations := map[string]bool{}
+	s.NotReady = map[string]time.Time{}
 	for _, n := range nodes {
 		if !n.ControlPlane() {
 			continue
 		}
 		if !n.Ready {
-			s.NotReady = append(s.NotReady, n.Name)
+			s.NotReady[n.Name] = n.Created
 		}
 		for _, a := range rotates(n) {
 			rotations[a] = true
@@ -187,10 +188,12 @@ const goneFor = 24 * time.Hour
 
 // gone returns the control plane that is lost by the wish at the node; empty for none. One that is Ready is
 // not gone, whatever that person meant, and of one that nobody sees it is not known. The wish counts also
-// once it is answered, for each run: what a host tends comes after the backup that was asked for.
+// once it is answered, for each run: what a host tends comes after the backup that was asked for. A Node that
+// was made after the wish is that of the machine that came in its place.
 func (f Facts) gone() string {
 	lost := f.Asked.Gone
-	return when(f.Now.Sub(f.Asked.At).Abs() < goneFor && slices.Contains(f.NotReady, lost), lost)
+	made, is := f.NotReady[lost]
+	return when(is && !made.After(f.Asked.At) && f.Now.Sub(f.Asked.At).Abs() < goneFor, lost)
 }
 
 // withoutLost returns the facts as they are without a host that is lost: it says for ever at its Node what it

@@ -145,10 +145,10 @@ func TestControlPlanesThatAreAwayAreSeen(t *testing.T) {
 // TestWhatAHostThatIsNotReadySaidLastIsNotBelieved: it may have booted since.
 func TestWhatAHostThatIsNotReadySaidLastIsNotBelieved(t *testing.T) {
 	gone := control("cp-2", blocked())
-	gone.Ready = false
+	gone.Ready, gone.Created = false, noon
 	s := Situation{}
 	s.Around("cp-1", []state.Node{control("cp-1", nil), gone, {Name: "worker-1"}}, noon)
-	if got := Sentences(s.Away); got != "cp-2 is at work on its configuration" || !slices.Equal(s.NotReady, []string{"cp-2"}) {
+	if got := Sentences(s.Away); got != "cp-2 is at work on its configuration" || len(s.NotReady) != 1 || !s.NotReady["cp-2"].Equal(noon) {
 		t.Errorf("%q, not ready are %v", got, s.NotReady)
 	}
 	// Whoever begins a plan waits also for a host that boots as soon as a program has ended.
