@@ -75,7 +75,7 @@ func TestATargetGetsTheNewestBackupThoughAHostIsAwayForDays(t *testing.T) {
 		t.Fatalf("in the first hours it began %q, and says %q", w.started[tries:], s.Waits)
 	}
 	w.noRoute = true // the first try after six hours fails, and the next one does not wait for six more
-	w.run(90 * time.Minute)
+	w.run(3 * time.Hour)
 	if len(w.started) == tries {
 		t.Fatal("after six hours it has tried nothing")
 	}
