@@ -23,8 +23,17 @@ var ofTheBootLoader = []string{
 // volumes, keys, arrays and disks elsewhere (dracut.cmdline(7), systemd-cryptsetup-generator(8)).
 var ofTheRoot = regexp.MustCompile(`^rd\.(luks|lvm|md|dm|multipath|iscsi|fcoe|nvmf|nbd|zfcp|dasd)([._]|$)|^luks(\.|$)|^(netroot|nfsroot)$`)
 
+// ofAllUnits are the arguments of systemd that give all units another default, and so ours, or have systemd ask a person
+// before it starts one: what a file with settings of systemd may not set, either (managerSettings). With another PATH
+// no unit finds the programs that it runs.
+var ofAllUnits = []string{
+	"systemd.confirm_spawn", "systemd.cpu_affinity", "systemd.default_device_timeout_sec", "systemd.default_standard_error",
+	"systemd.default_standard_output", "systemd.default_timeout_start_sec", "systemd.setenv",
+}
+
 func (d *decoder) kernelArgument(field, text string) {
 	name, value, _ := strings.Cut(text, "=")
+	bySystemd := strings.ReplaceAll(name, "-", "_") // it takes both for the same
 	switch {
 	case !argument.MatchString(text):
 		d.fault(field, "%q is not NAME or NAME=VALUE without spaces, quotes and signs of a shell", text)
@@ -32,5 +41,13 @@ func (d *decoder) kernelArgument(field, text string) {
 		d.fault(field, "%s leads to the system that runs, and the boot loader sets it; remove it", name)
 	case masksOurs(name, value):
 		d.fault(field, "%s is Holdfast's, and no host is without it; remove its mask", value)
+	case slices.Contains(ofAllUnits, bySystemd):
+		d.fault(field, "%s may not be set: it is for all units, so also for those by which a host goes back from its configuration; remove it", name)
+	case bySystemd == "systemd.machine_id":
+		d.fault(field, "%s gives all hosts of the pool one id; remove it", name)
+	case bySystemd == "systemd.watchdog_sec":
+		if why := longWatchdog(value); why != "" {
+			d.fault(field, "%s %s", name, why)
+		}
 	}
 }

@@ -80,8 +80,17 @@ func TestSettingsOfKubeletAreFoundByTheNamesOfConfigurations(t *testing.T) {
 	_, master := kubeletOf(t, all, "master")
 	odd := *master.Object()
 	odd.Name, odd.Spec.Config.Raw = "rendered-odd", []byte(`{`)
-	got := machineconfig.KubeletOf([]mcfgv1.MachineConfig{*worker.Object(), *master.Object(), odd, made(t, "50-site", "")})
-	if len(got) != 2 || got[worker.Name] != settings+"\n" || got[worker.Name] != worker.Config.Kubelet() {
+	earlier := made(t, "rendered-earlier", withFiles(`{path: `+machineconfig.KubeletPath+`, contents: {source: "`+ignition.DataURL([]byte(settings+"\n"))+`"}},
+  {path: /etc/systemd/system.conf.d/50-site.conf, contents: {source: "`+ignition.DataURL([]byte("[Manager]\nDefaultEnvironment=A=1\n"))+`"}}`))
+	earlier.Labels = map[string]string{machineconfig.LabelRendered: ""}
+	if _, err := machineconfig.Read(earlier); err == nil {
+		t.Fatal("this release does not refuse the setting of systemd")
+	}
+	got := machineconfig.KubeletOf([]mcfgv1.MachineConfig{*worker.Object(), *master.Object(), odd, earlier, made(t, "50-site", "")})
+	if got[earlier.Name] != settings+"\n" {
+		t.Errorf("of one that only this release refuses it is %q", got[earlier.Name])
+	}
+	if len(got) != 3 || got[worker.Name] != settings+"\n" || got[worker.Name] != worker.Config.Kubelet() {
 		t.Errorf("it is %v", got)
 	}
 	if is, known := got[master.Name]; !known || is != "" {

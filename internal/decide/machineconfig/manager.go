@@ -21,8 +21,9 @@ var foldersOfGenerators = []string{
 var managerFiles = []string{"/etc/systemd/system.conf", "/usr/local/lib/systemd/system.conf"}
 
 // managerSettings are what a MachineConfig may set of systemd itself, in [Manager], each with what its value has to
-// be; nil for any. None of them keeps a unit of ours from starting, from the programs that it runs, or from processor,
-// memory and files. All others are defaults of each unit, and so of ours, or take something from systemd.
+// be; nil for any. With such a value none of them keeps a unit of ours from starting, from the programs that it runs, or
+// from processor, memory and as many files as it has without one. All others are defaults of each unit, and so of ours,
+// or take something from systemd.
 var managerSettings = map[string]func(value string) string{
 	"CrashAction": nil, "CrashChangeVT": nil, "CrashReboot": nil, "CrashShell": nil, "CrashVT": nil, "CtrlAltDelBurstAction": nil, "DumpCore": nil,
 	"LogColor": nil, "LogLevel": nil, "LogLocation": nil, "LogTarget": nil, "LogTime": nil, "ShowStatus": nil, "StatusUnitFormat": nil,
@@ -40,17 +41,25 @@ func endless(value string) string {
 	return ""
 }
 
-// leastFiles is how many files the kernel lets a process have open by itself.
-const leastFiles = 1024
+// leastSoft and leastHard are systemd's own defaults of how many files a process may have open, and up to where it may
+// raise that by itself, as haproxy and etcd do.
+const leastSoft, leastHard = 1024, 524288
 
-// manyFiles checks a limit, or both of a soft and a hard one.
+// manyFiles checks a soft limit and a hard one. A value alone is both.
 func manyFiles(value string) string {
-	for one := range strings.SplitSeq(value, ":") {
-		if n, err := strconv.ParseUint(one, 10, 32); one != infinity && (err != nil || n < leastFiles) {
-			return fmt.Sprintf("has no numbers of at least %d, or %s", leastFiles, infinity)
-		}
+	soft, hard, both := strings.Cut(value, ":")
+	if !both {
+		hard = soft
+	}
+	if !limitOf(soft, leastSoft) || !limitOf(hard, leastHard) {
+		return fmt.Sprintf("needs a soft limit of at least %d and a hard one of at least %d, such as %[1]d:%[2]d or %s; a value alone is both", leastSoft, leastHard, infinity)
 	}
 	return ""
+}
+
+func limitOf(text string, least uint64) bool {
+	n, err := strconv.ParseUint(text, 10, 32)
+	return text == infinity || err == nil && n >= least
 }
 
 // leastWatchdog is for how long systemd may be busy, while it reads units for example, without a reset of the host.

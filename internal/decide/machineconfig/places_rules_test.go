@@ -133,13 +133,18 @@ func TestWhatCarriesAHostIsNoMachineConfigs(t *testing.T) {
 		"BOOT_IMAGE=/vmlinuz", "init=/bin/sh", "initrd=/a", "rdinit=/a", "root=/dev/sda", "rootflags=ro", "rootfstype=xfs", "rescue", "emergency", "single", "S", "1", "systemd.run=/bin/true", "systemd.unit=rescue.target", "root",
 		"rd.lvm.lv=vg/other", "rd.luks.uuid=luks-1", "rd.luks=0", "luks.uuid=1", "rd.md.uuid=1", "rd.dm=0", "rd.multipath=0", "rd.iscsi.initiator=a", "rd.zfcp=1", "rd.zfcp_ports=1", "rd.nvmf.hostnqn=a", "netroot=nbd:a", "nfsroot=a:/b",
 		"systemd.mask=holdfast-agent.service", "systemd.mask=holdfast-parachute.timer", "systemd.mask=holdfast-configure", "systemd.mask=kubelet.service", "systemd.mask=kubelet",
+		"systemd.setenv=PATH=/opt/site/bin", "systemd.setenv", "systemd.machine_id=0123456789abcdef0123456789abcdef", "systemd.machine-id=0123456789abcdef0123456789abcdef",
+		"systemd.confirm_spawn", "systemd.cpu-affinity=0", "systemd.default_device_timeout_sec=1", "systemd.default-timeout-start-sec=1", "systemd.default_standard_output=socket", "systemd.default_standard_error=socket",
+		"systemd.watchdog_sec=1", "systemd.watchdog_sec=500ms", "systemd.watchdog-sec=1", "systemd.watchdog_sec",
 	} {
 		var d decoder
 		if d.kernelArgument("spec.kernelArguments.0", a); len(d.mistakes) != 1 {
-			t.Errorf("%s leads to another system, or to one without a unit of ours, and is accepted", a)
+			t.Errorf("%s leads to another system, or to one without a unit of ours or what it needs, and is accepted", a)
 		}
 	}
-	for _, a := range []string{"rd.debug", "rd.shell=0", "rd.driver.blacklist=nouveau", "zfcp.allow_lun_scan=0", "nbd.max_part=8", "lvm", "ip=dhcp", "console=ttyS0", "systemd.mask=site.service", "systemd.mask"} {
+	for _, a := range []string{"rd.debug", "rd.shell=0", "rd.driver.blacklist=nouveau", "zfcp.allow_lun_scan=0", "nbd.max_part=8", "lvm", "ip=dhcp", "console=ttyS0", "systemd.mask=site.service", "systemd.mask",
+		"systemd.watchdog_sec=30", "systemd.watchdog_sec=2min", "systemd.watchdog_sec=off", "systemd.show_status=1", "systemd.dump_core=0",
+	} {
 		var d decoder
 		if d.kernelArgument("spec.kernelArguments.0", a); len(d.mistakes) != 0 {
 			t.Errorf("%s leads to no other system and masks nothing of ours, and is refused: %v", a, d.mistakes)
