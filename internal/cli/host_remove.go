@@ -117,7 +117,7 @@ func (r *hostRemoval) run(ctx context.Context) error {
 	report := removalReport{Host: r.name, Steps: p.Steps, Moves: p.Moves, InTheWay: p.InTheWay, Lost: p.Lost, After: p.After}
 	switch step := removal.Next(f); step.Action {
 	case removal.Unknown:
-		return &UsageError{Err: fmt.Errorf("host %q: there is none; see: holdfast host list. Was it taken out after the backup from which this site was restored? To shut it out: holdfast host remove %[1]s --is-off %[1]s", r.name)}
+		return r.nobody(f)
 	case removal.Done:
 		report.Steps, report.Removed, report.Bound = []string{}, true, step.Bound
 		return r.print(report)
@@ -137,6 +137,16 @@ func (r *hostRemoval) run(ctx context.Context) error {
 	}
 	report.Removed, report.InTheWay, report.Bound = true, "", r.bound
 	return r.print(report)
+}
+
+// nobody returns the error for a name of which the cluster knows nothing. Where a host of that name may be on its way,
+// nobody is sent to the command that would be refused.
+func (r *hostRemoval) nobody(f removal.Facts) error {
+	if given, until := f.OnItsWay(); !until.IsZero() {
+		return coded(command.ExitRefused, "refused, nothing was changed: host %q: there is none, and the name was given again at %s; its host may be on its way. To shut the name out, try again after %s",
+			r.name, timestamp(given), timestamp(until))
+	}
+	return &UsageError{Err: fmt.Errorf("host %q: there is none; see: holdfast host list. Was it taken out after the backup from which this site was restored? To shut it out: holdfast host remove %[1]s --is-off %[1]s", r.name)}
 }
 
 // refusedBy returns the error for gates that are closed before anything was changed.

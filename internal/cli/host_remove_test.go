@@ -413,6 +413,24 @@ func TestANameOfWhichNothingIsKnownIsShutOutByAPersonAlone(t *testing.T) {
 				t.Errorf("%+v", h)
 			}
 		}
+		h, _ := listed().Of("w-9")
+		h.Again = time.Now() // an agent approved a certificate for a host of that name
+		if err := removes(c, out).mark(t.Context(), h); err != nil {
+			t.Fatal(err)
+		}
+		for what, is := range map[string]string{"nobody says that it is off": "", "a person does": "w-9"} {
+			err := run(func(r *hostRemoval) { r.isOff = is })
+			if command.ExitCode(err) != command.ExitRefused || !strings.Contains(err.Error(), "was given again at "+timestamp(h.Again)) || strings.Contains(err.Error(), "--is-off") {
+				t.Errorf("its host may be on its way, and %s: %v", what, err)
+			}
+		}
+		time.Sleep(25 * time.Hour)
+		if err := run(func(*hostRemoval) {}); err != nil {
+			t.Error(err)
+		}
+		if h, is := listed().Of("w-9"); !is || !h.Open() {
+			t.Errorf("a day later it is not shut out: %+v", h)
+		}
 	})
 }
 

@@ -64,7 +64,7 @@ func unreadable(f Facts) (why, way string) {
 
 // planes returns the number of control planes of the site, and whether the host is one
 // of them. A name without a Node counts as a control plane if one is missing, because
-// somebody may have deleted its Node.
+// somebody may have deleted its Node, unless the configuration names them all, and not this one.
 func (f Facts) planes() (number int, one bool) {
 	for i := range f.Others {
 		if controlPlane(&f.Others[i]) {
@@ -80,12 +80,19 @@ func (f Facts) planes() (number int, one bool) {
 	case listed && h.Open():
 		one = h.ControlPlane
 	default:
-		one = f.serves() || number < f.ControlPlanes
+		one = f.serves() || number < f.ControlPlanes && !f.allNamed()
 	}
 	if one {
 		number++
 	}
 	return max(number, f.ControlPlanes), one
+}
+
+// allNamed reports whether the configuration names each control plane by the name that it has. That of two does, for
+// their fences. That of three may name one whose place a machine of another name has got since.
+func (f Facts) allNamed() bool {
+	names := slices.Compact(slices.Sorted(slices.Values(f.Named)))
+	return f.ControlPlanes == three-1 && len(names) == f.ControlPlanes
 }
 
 // serves reports whether an API server is among the pods of the host.

@@ -169,8 +169,18 @@ func (f Facts) unheard() bool {
 // nobody else knows who was taken out after the backup, and the certificate of such a host opens the
 // site: its kubelet makes its Node. A name that was given again lately may be that of a host on its way.
 func (f Facts) shutsOut() bool {
+	_, until := f.OnItsWay()
+	return f.Off && !f.Replaces && until.IsZero()
+}
+
+// OnItsWay returns when the name was given again, and until when its host may be on its way; both zero if it was not
+// given again, or long ago.
+func (f Facts) OnItsWay() (given, until time.Time) {
 	h, listed := f.Retired.Value.Of(f.Name)
-	return f.Off && !f.Replaces && (!listed || f.Now.Sub(h.Again) >= young)
+	if !listed || h.Open() || f.Now.Sub(h.Again) >= young {
+		return time.Time{}, time.Time{}
+	}
+	return h.Again, h.Again.Add(young)
 }
 
 // empties reports whether the host is emptied before anything else. That is so, too, if its entry was

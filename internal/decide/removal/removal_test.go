@@ -139,6 +139,9 @@ func TestEachGateIsShutByItsOwnFact(t *testing.T) {
 		{"one of two whose peer has no Node", cp("cp-1", 2), "two"},
 		{"one of two whose own Node was deleted", cp("cp-1", 2, "cp-2").with(func(f *Facts) { f.Node, f.Named = nil, []string{"cp-1", "cp-2"} }), "two"},
 		{"a name without a Node where a control plane is missing", cp("cp-1", 3, "cp-2", "cp-3").with(func(f *Facts) { f.Node = nil }), "three"},
+		{"of three the configuration may name one that another machine replaced", cp("cp-4", 3, "cp-1", "cp-2").with(func(f *Facts) { f.Node, f.Named = nil, []string{"cp-1", "cp-2", "cp-3"} }), "three"},
+		{"of two it names both twice, and one has no Node; another name is none of them", cp("w-9", 2, "cp-1").with(func(f *Facts) { f.Named = []string{"cp-1", "cp-2", "cp-1", "cp-2"} }).with(unheard).with(isOff), ""},
+		{"of two it names one", cp("w-9", 2, "cp-1").with(func(f *Facts) { f.Named = []string{"cp-1", "cp-1"} }).with(unheard).with(isOff), "two"},
 		{"one that lost its label", cp("cp-1", 2, "cp-2").with(func(f *Facts) {
 			delete(f.Node.Labels, noderole.ControlPlane)
 			f.Pods = []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Labels: map[string]string{"component": "kube-apiserver"}}}}
