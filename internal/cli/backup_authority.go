@@ -149,7 +149,10 @@ func (o origin) judge(id string, known []string, kubeconfig string) (line, warni
 	case file == "":
 		return o.tell(nil), fmt.Sprintf("nobody has compared whose backup %s is: name the Kubernetes CA of your site with --authority before you trust what is in it", id), nil
 	case slices.Contains(own, o.Authority):
-		return o.line() + ", as " + file + " says", "", nil
+		if slices.ContainsFunc(own, func(one string) bool { return one != o.Authority }) {
+			warning = fmt.Sprintf("%s has several Kubernetes CAs, and %s has the key of one of them. If one was replaced because its key leaked, name the other alone with --authority: whoever has that key can make such a backup", file, id)
+		}
+		return o.line() + ", as " + file + " says", warning, nil
 	}
 	return o.line() + ", which " + file + " does not have",
 		fmt.Sprintf("%s is not of the site of %s: its Kubernetes CA has the SHA-256 %s. If it is of another site of yours, or from before the CA was replaced, name a ca.crt or a kubeconfig of that with --authority; else trust nothing of it",

@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/backup/archive"
 	"github.com/holdfast/holdfast/internal/adapter/keys"
 	"github.com/holdfast/holdfast/internal/adapter/kube"
+	"github.com/holdfast/holdfast/internal/adapter/labprogram"
 	"github.com/holdfast/holdfast/internal/cli/command"
 	"github.com/holdfast/holdfast/internal/install/installer"
 	model "github.com/holdfast/holdfast/internal/model/backup"
@@ -110,9 +111,15 @@ func TestALookIntoABackupSaysWhoseItIs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	crt := filepath.Join(dir, "ca.crt")
-	if err := os.WriteFile(crt, []byte(own.Cert), 0o600); err != nil {
+	former, err := keys.Generate(time.Now(), rand.Reader)
+	if err != nil {
 		t.Fatal(err)
+	}
+	crt, both, twice := filepath.Join(dir, "ca.crt"), filepath.Join(dir, "both.crt"), filepath.Join(dir, "twice.crt")
+	for path, text := range map[string]string{crt: own.Cert, both: former.KubernetesCA.Cert + own.Cert, twice: own.Cert + own.Cert} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	host, home := hostAuthority, kube.HomeKubeconfig
 	t.Cleanup(func() { hostAuthority, kube.HomeKubeconfig = host, home })
@@ -129,11 +136,14 @@ func TestALookIntoABackupSaysWhoseItIs(t *testing.T) {
 		"of the site, on one of its hosts":    {own, crt, "", "as " + crt + " says", "", false},
 		"of somebody else, on a host":         {foreign.KubernetesCA, crt, "", "which " + crt + " does not have", "is not of the site of " + crt, false},
 		"with the certificate, and no key":    {site.KeyPair{Cert: own.Cert}, crt, "", "no Kubernetes CA with its key", "nothing proves that", false},
+		"of the site, on a host that has two": {own, both, "", "as " + both + " says", both + " has several Kubernetes CAs", false},
+		"of the site, and one twice":          {own, twice, "", "as " + twice + " says", "", false},
+		"of somebody else, beside two":        {foreign.KubernetesCA, both, "", "which " + both + " does not have", "is not of the site of " + both, false},
 		"this machine knows nothing of sites": {own, "none", "", "was not compared (--authority)", "nobody has compared whose backup", false},
 	} {
 		hostAuthority = filepath.Join(dir, "none")
-		if c.host == crt {
-			hostAuthority = crt
+		if c.host != "none" {
+			hostAuthority = c.host
 		}
 		file := backupOfShop(t, archive.File{Path: "/etc/kubernetes/pki/ca.crt", Mode: 0o644, Data: []byte(c.ca.Cert)}, archive.File{Path: "/etc/kubernetes/pki/ca.key", Mode: 0o600, Data: []byte(c.ca.Key)})
 		for _, line := range []string{"inspect", "extract configmap/prices -o " + filepath.Join(t.TempDir(), "to"), "extract configmap/prices -o -", "diff " + file, "inspect configmap/prices"} {
@@ -165,6 +175,49 @@ func TestALookIntoABackupSaysWhoseItIs(t *testing.T) {
 	hostAuthority = crt
 	if known, file := ownAuthorities(filepath.Join(dir, "none")); known != nil || file != "" {
 		t.Errorf("beside a kubeconfig that is named and not there, %s counts: %q", file, known)
+	}
+}
+
+// Beside the lab that is named no other site counts, such as that of ~/.kube/config.
+func TestADiffIsComparedWithTheAuthorityOfTheLabThatIsNamed(t *testing.T) {
+	dir := t.TempDir()
+	own := sitetest.New(t, sitetest.TwoDual).Identity.KubernetesCA
+	other, err := keys.Generate(time.Now(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	crt, home := filepath.Join(dir, "lab.crt"), filepath.Join(dir, "home.crt")
+	for path, text := range map[string]string{crt: own.Cert, home: other.KubernetesCA.Cert} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hadHost, hadHome := hostAuthority, kube.HomeKubeconfig
+	t.Cleanup(func() { hostAuthority, kube.HomeKubeconfig = hadHost, hadHome })
+	t.Setenv("KUBECONFIG", "")
+	hostAuthority, kube.HomeKubeconfig = filepath.Join(dir, "none"), home
+	pretendsLab(t, `echo '{"name": "edge", "kubeconfig": "`+crt+`"}'`)
+	file := backupOfShop(t, archive.File{Path: "/etc/kubernetes/pki/ca.crt", Mode: 0o644, Data: []byte(own.Cert)}, archive.File{Path: "/etc/kubernetes/pki/ca.key", Mode: 0o600, Data: []byte(own.Key)})
+	code, out, errs := runLine(t, "backup", "diff", file, file, "--lab", "edge", "--scratch", t.TempDir())
+	if code != command.ExitOK || !strings.Contains(out, "as "+crt+" says") || strings.Contains(errs, "warning: ") {
+		t.Errorf("exit code %d: %s%s", code, out, errs)
+	}
+}
+
+// pretendsLab puts a script beside the program that runs, where it looks for holdfast-lab.
+func pretendsLab(t *testing.T, script string) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(filepath.Dir(self), labprogram.Name)
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Fatalf("%s is there already: %v", path, err)
+	}
+	t.Cleanup(func() { _ = os.Remove(path) })
+	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
+		t.Fatal(err)
 	}
 }
 

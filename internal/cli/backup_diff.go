@@ -88,7 +88,9 @@ func (f *backupDiffFlags) run(ctx context.Context, streams Streams, args []strin
 			return err
 		}
 	}
-	f.cluster = f.place.Kubeconfig
+	if f.cluster, err = f.named(ctx); err != nil {
+		return err
+	}
 	c := objects.Compare{Selector: objects.Selector{Namespace: f.namespace, Wants: wants}, Status: f.status, All: f.all}
 	before, err := f.read(ctx, streams, args[0], &c)
 	if err != nil {
@@ -107,6 +109,16 @@ func (f *backupDiffFlags) run(ctx context.Context, streams Streams, args []strin
 		return err
 	}
 	return out.print(streams.Out, f.output)
+}
+
+// named returns the kubeconfig of the cluster that the flags name; empty if they name none. Without that of a lab the
+// backup would be compared with the authority of another site.
+func (f *backupDiffFlags) named(ctx context.Context) (string, error) {
+	if f.place.Lab == "" {
+		return f.place.Kubeconfig, nil
+	}
+	access, err := f.place.OpenAPI(ctx)
+	return access.Kubeconfig, err
 }
 
 // wantsOf reads --resources: types and TYPE/NAME may stand beside each other.
