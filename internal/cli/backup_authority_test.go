@@ -204,6 +204,26 @@ func TestADiffIsComparedWithTheAuthorityOfTheLabThatIsNamed(t *testing.T) {
 	}
 }
 
+// TestTwoFilesAreComparedWithoutTheLabThatIsNamed: it may be gone since.
+func TestTwoFilesAreComparedWithoutTheLabThatIsNamed(t *testing.T) {
+	t.Setenv("KUBECONFIG", "")
+	pretendsLab(t, "exit 1")
+	own := sitetest.New(t, sitetest.TwoDual).Identity.KubernetesCA
+	file := backupOfShop(t, archive.File{Path: "/etc/kubernetes/pki/ca.crt", Mode: 0o644, Data: []byte(own.Cert)}, archive.File{Path: "/etc/kubernetes/pki/ca.key", Mode: 0o600, Data: []byte(own.Key)})
+	code, out, errs := runLine(t, "backup", "diff", file, file, "--lab", "edge", "--scratch", t.TempDir())
+	if code != command.ExitOK || !strings.Contains(errs, "nobody has compared") {
+		t.Errorf("exit code %d: %s%s", code, out, errs)
+	}
+	crt := filepath.Join(t.TempDir(), "ca.crt")
+	if err := os.WriteFile(crt, []byte(own.Cert), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, out, errs = runLine(t, "backup", "diff", file, file, "--lab", "edge", "--authority", crt, "--scratch", t.TempDir())
+	if code != command.ExitOK || strings.Contains(errs, "warning") {
+		t.Errorf("with --authority: exit code %d: %s%s", code, out, errs)
+	}
+}
+
 // pretendsLab puts a script beside the program that runs, where it looks for holdfast-lab.
 func pretendsLab(t *testing.T, script string) {
 	t.Helper()

@@ -12,7 +12,7 @@ import (
 
 var (
 	renewals = metric.Describe("certificate_renewals_total", "Leaf certificates that the agent has renewed since it started.", "file")
-	lateFrom = metric.Describe("certificate_renewal_late_timestamp_seconds", "From when on a leaf certificate on this host should have been renewed, whoever is away; of a file that is damaged, since when the agent has seen that.", "file")
+	lateFrom = metric.Describe("certificate_renewal_late_timestamp_seconds", "From when on a leaf certificate on this host should have been renewed, whoever is away; of a file that is damaged, since when the agent has seen that, and of one of Holdfast's own since it was written.", "file")
 )
 
 // counts counts renewals by file.

@@ -15,7 +15,7 @@ var argument = regexp.MustCompile(`^[A-Za-z0-9_.-]+(=[A-Za-z0-9_.,:;/@%+=()\[\]~
 // name are the short forms of systemd.unit, and systemd.run takes the place of all units (systemd(1),
 // systemd-run-generator(8)).
 var ofTheBootLoader = []string{
-	"BOOT_IMAGE", "init", "initrd", "rdinit", "root", "rootflags", "rootfstype", "systemd.run", "systemd.unit",
+	"BOOT_IMAGE", "fstab", "init", "initrd", "rd.fstab", "rdinit", "root", "rootflags", "rootfstype", "systemd.run", "systemd.unit",
 	"1", "2", "3", "4", "5", "S", "s", "emergency", "rescue", "single", "-b",
 }
 
@@ -23,17 +23,27 @@ var ofTheBootLoader = []string{
 // volumes, keys, arrays and disks elsewhere (dracut.cmdline(7), systemd-cryptsetup-generator(8)).
 var ofTheRoot = regexp.MustCompile(`^rd\.(luks|lvm|md|dm|multipath|iscsi|fcoe|nvmf|nbd|zfcp|dasd)([._]|$)|^luks(\.|$)|^(netroot|nfsroot)$`)
 
-// ofAllUnits are the arguments of systemd that give all units another default, and so ours, or have systemd ask a person
-// before it starts one: what a file with settings of systemd may not set, either (managerSettings). With another PATH
-// no unit finds the programs that it runs.
-var ofAllUnits = []string{
-	"systemd.confirm_spawn", "systemd.cpu_affinity", "systemd.default_device_timeout_sec", "systemd.default_standard_error",
-	"systemd.default_standard_output", "systemd.default_timeout_start_sec", "systemd.setenv",
+// bySystemd are the arguments that a MachineConfig may set of systemd, without "systemd." and with _ for -, which it
+// takes for the same: logs, crashes, what is shown, and what starts nothing else and takes nothing from a unit of ours.
+// All others may keep a host from going back from its configuration: with setenv=PATH=... no unit finds systemctl,
+// volatile= takes /var away, service_watchdogs= leaves a program of ours that hangs alone.
+var bySystemd = []string{
+	"battery_check", "crash_action", "crash_chvt", "crash_reboot", "crash_shell", "debug_shell", "dump_core", "getty_auto",
+	"log_color", "log_level", "log_location", "log_ratelimit_kmsg", "log_target", "log_tid", "log_time", "mask", "show_status",
+	"status_unit_format", "swap", "unified_cgroup_hierarchy", "watchdog_device", "watchdog_sec",
+}
+
+// ofSystemd returns the name of an argument of systemd as bySystemd has it, also of one for the initrd alone; false of
+// all others. Those of the journal have names of their own.
+func ofSystemd(name string) (own string, is bool) {
+	own, is = strings.CutPrefix(strings.TrimPrefix(name, "rd."), "systemd.")
+	own = strings.ReplaceAll(own, "-", "_")
+	return own, is && !strings.HasPrefix(own, "journald.")
 }
 
 func (d *decoder) kernelArgument(field, text string) {
 	name, value, _ := strings.Cut(text, "=")
-	bySystemd := strings.ReplaceAll(name, "-", "_") // it takes both for the same
+	own, is := ofSystemd(name)
 	switch {
 	case !argument.MatchString(text):
 		d.fault(field, "%q is not NAME or NAME=VALUE without spaces, quotes and signs of a shell", text)
@@ -41,11 +51,9 @@ func (d *decoder) kernelArgument(field, text string) {
 		d.fault(field, "%s leads to the system that runs, and the boot loader sets it; remove it", name)
 	case masksOurs(name, value):
 		d.fault(field, "%s is Holdfast's, and no host is without it; remove its mask", value)
-	case slices.Contains(ofAllUnits, bySystemd):
-		d.fault(field, "%s may not be set: it is for all units, so also for those by which a host goes back from its configuration; remove it", name)
-	case bySystemd == "systemd.machine_id":
-		d.fault(field, "%s gives all hosts of the pool one id; remove it", name)
-	case bySystemd == "systemd.watchdog_sec":
+	case is && !slices.Contains(bySystemd, own):
+		d.fault(field, "%s may not be set: a host may need what it changes to go back from its configuration. Of systemd a MachineConfig sets journald.NAME, %s", name, strings.Join(bySystemd, ", "))
+	case is && own == "watchdog_sec":
 		if why := longWatchdog(value); why != "" {
 			d.fault(field, "%s %s", name, why)
 		}

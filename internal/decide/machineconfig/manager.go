@@ -41,9 +41,9 @@ func endless(value string) string {
 	return ""
 }
 
-// leastSoft and leastHard are systemd's own defaults of how many files a process may have open, and up to where it may
-// raise that by itself, as haproxy and etcd do.
-const leastSoft, leastHard = 1024, 524288
+// leastSoft is systemd's own default of how many files a process may have open. Up to leastHard it may raise that by
+// itself, as etcd of two does, which takes the limit of its unit; other containers have that of containerd's unit.
+const leastSoft, leastHard = 1024, 65536
 
 // manyFiles checks a soft limit and a hard one. A value alone is both.
 func manyFiles(value string) string {

@@ -166,10 +166,9 @@ func TestSystemdItselfKeepsWhatUnitsOfOursNeed(t *testing.T) {
 				"[Manager]\n# a\nDefaultTimeoutStartSec=1\n": `line 3: "DefaultTimeoutStartSec" of [Manager] may not be set`,
 				"DumpCore=no\n": `line 1: "DumpCore" of [] may not be set`,
 				"[Manager]\nCapabilityBoundingSet=CAP_KILL\n":         `"CapabilityBoundingSet" of [Manager]`,
-				"[Manager]\nDefaultLimitNOFILE=64\n":                  "DefaultLimitNOFILE needs a soft limit of at least 1024 and a hard one of at least 524288, such as 1024:524288 or infinity",
+				"[Manager]\nDefaultLimitNOFILE=64\n":                  "DefaultLimitNOFILE needs a soft limit of at least 1024 and a hard one of at least 65536, such as 1024:65536 or infinity",
 				"[Manager]\nDefaultLimitNOFILE=1024\n":                "DefaultLimitNOFILE needs a soft limit",
-				"[Manager]\nDefaultLimitNOFILE=65536\n":               "DefaultLimitNOFILE needs a soft limit",
-				"[Manager]\nDefaultLimitNOFILE=1024:65536\n":          "DefaultLimitNOFILE needs a soft limit",
+				"[Manager]\nDefaultLimitNOFILE=1024:65535\n":          "DefaultLimitNOFILE needs a soft limit",
 				"[Manager]\nDefaultLimitNOFILE=512:infinity\n":        "DefaultLimitNOFILE needs a soft limit",
 				"[Manager]\nDefaultLimitNOFILE=1024:\n":               "DefaultLimitNOFILE needs a soft limit",
 				"[Manager]\nDefaultLimitNOFILE=1024:524288:524288\n":  "DefaultLimitNOFILE needs a soft limit",
@@ -184,7 +183,7 @@ func TestSystemdItselfKeepsWhatUnitsOfOursNeed(t *testing.T) {
 				}
 			}
 			const fine = "# of the site\n[Manager]\nDefaultLimitNOFILE = 1024:infinity\nDefaultLimitCORE=0\nDefaultTasksMax=infinity\nRuntimeWatchdogSec=30s\nRebootWatchdogSec=10min\nKExecWatchdogSec=off\nLogLevel=notice\nDefaultMemoryAccounting=yes\n"
-			for _, limit := range []string{"1024:infinity", "1024:524288", "524288", "infinity"} {
+			for _, limit := range []string{"1024:infinity", "1024:65536", "65536", "524288", "infinity"} {
 				if why := file(folder+path, strings.Replace(fine, "1024:infinity", limit, 1)); why != "" {
 					t.Errorf("%s%s, %s: %s", folder, path, limit, why)
 				}

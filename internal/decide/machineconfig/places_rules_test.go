@@ -135,6 +135,7 @@ func TestWhatCarriesAHostIsNoMachineConfigs(t *testing.T) {
 		"systemd.mask=holdfast-agent.service", "systemd.mask=holdfast-parachute.timer", "systemd.mask=holdfast-configure", "systemd.mask=kubelet.service", "systemd.mask=kubelet",
 		"systemd.setenv=PATH=/opt/site/bin", "systemd.setenv", "systemd.machine_id=0123456789abcdef0123456789abcdef", "systemd.machine-id=0123456789abcdef0123456789abcdef",
 		"systemd.confirm_spawn", "systemd.cpu-affinity=0", "systemd.default_device_timeout_sec=1", "systemd.default-timeout-start-sec=1", "systemd.default_standard_output=socket", "systemd.default_standard_error=socket",
+		"systemd.volatile=state", "systemd.service_watchdogs=no", "systemd.mount-extra=tmpfs:/var/lib/holdfast:tmpfs", "systemd.set_credential_binary=systemd.unit-dropin.a:AAAA", "rd.systemd.unit=rescue.target", "rd.systemd.gpt_auto=0", "systemd.hostname=a", "fstab=no", "rd.fstab=0",
 		"systemd.watchdog_sec=1", "systemd.watchdog_sec=500ms", "systemd.watchdog-sec=1", "systemd.watchdog_sec",
 	} {
 		var d decoder
@@ -143,7 +144,7 @@ func TestWhatCarriesAHostIsNoMachineConfigs(t *testing.T) {
 		}
 	}
 	for _, a := range []string{"rd.debug", "rd.shell=0", "rd.driver.blacklist=nouveau", "zfcp.allow_lun_scan=0", "nbd.max_part=8", "lvm", "ip=dhcp", "console=ttyS0", "systemd.mask=site.service", "systemd.mask",
-		"systemd.watchdog_sec=30", "systemd.watchdog_sec=2min", "systemd.watchdog_sec=off", "systemd.show_status=1", "systemd.dump_core=0",
+		"systemd.watchdog_sec=30", "systemd.watchdog_sec=2min", "systemd.watchdog_sec=off", "systemd.show_status=1", "systemd.dump_core=0", "systemd.unified_cgroup_hierarchy=1", "systemd.log-level=debug", "rd.systemd.show_status=0", "systemd.journald.forward_to_console=1",
 	} {
 		var d decoder
 		if d.kernelArgument("spec.kernelArguments.0", a); len(d.mistakes) != 0 {
