@@ -121,7 +121,7 @@ func (f *backupDiffFlags) named(ctx context.Context, files bool) (string, error)
 	}
 	access, err := f.place.OpenAPI(ctx)
 	if err != nil && files {
-		return os.DevNull, nil //nolint:nilerr // it has no certificate
+		return os.DevNull, nil // it has no certificate
 	}
 	return access.Kubeconfig, err
 }

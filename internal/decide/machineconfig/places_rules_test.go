@@ -143,7 +143,8 @@ func TestWhatCarriesAHostIsNoMachineConfigs(t *testing.T) {
 			t.Errorf("%s leads to another system, or to one without a unit of ours or what it needs, and is accepted", a)
 		}
 	}
-	for _, a := range []string{"rd.debug", "rd.shell=0", "rd.driver.blacklist=nouveau", "zfcp.allow_lun_scan=0", "nbd.max_part=8", "lvm", "ip=dhcp", "console=ttyS0", "systemd.mask=site.service", "systemd.mask",
+	for _, a := range []string{
+		"rd.debug", "rd.shell=0", "rd.driver.blacklist=nouveau", "zfcp.allow_lun_scan=0", "nbd.max_part=8", "lvm", "ip=dhcp", "console=ttyS0", "systemd.mask=site.service", "systemd.mask",
 		"systemd.watchdog_sec=30", "systemd.watchdog_sec=2min", "systemd.watchdog_sec=off", "systemd.show_status=1", "systemd.dump_core=0", "systemd.unified_cgroup_hierarchy=1", "systemd.log-level=debug", "rd.systemd.show_status=0", "systemd.journald.forward_to_console=1",
 	} {
 		var d decoder

@@ -1,6 +1,7 @@
 package plans
 
 import (
+	"maps"
 	"testing"
 
 	"github.com/holdfast/holdfast/internal/decide/drain"
@@ -28,9 +29,7 @@ func TestWhatElseChangesHosts(t *testing.T) {
 	}
 	blocked := node("cp-2", true)
 	blocked.Ready = true
-	for name, value := range map[string]string{rollout.StateOf: string(rollout.Working), rollout.StageAt: string(rollout.Held), rollout.ReasonOf: "x", rollout.BlockedOf: "x"} {
-		blocked.Annotations[name] = value
-	}
+	maps.Copy(blocked.Annotations, map[string]string{rollout.StateOf: string(rollout.Working), rollout.StageAt: string(rollout.Held), rollout.ReasonOf: "x", rollout.BlockedOf: "x"})
 	if got := Busy("", []state.Node{blocked}, ""); got != "cp-2 is at work on its configuration" {
 		t.Errorf("it boots once a program has ended: %q", got)
 	}
