@@ -31,19 +31,23 @@ func backupWith(t *testing.T, ca site.KeyPair) string {
 	return backupMade(t, time.Now().Add(-time.Hour), model.Release{Version: payload.Version, Kubernetes: payload.KubernetesVersion, Etcd: payload.EtcdVersion}, ca)
 }
 
+// anotherCA makes a Kubernetes CA with its key, of no site.
+func anotherCA(t *testing.T) site.KeyPair {
+	t.Helper()
+	made, err := keys.Generate(time.Now(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made.KubernetesCA
+}
+
 // Whoever can write to a target has the site's public recipients and its public ca.crt, and no key of
 // the site. What he builds with these is no backup of the site.
 func TestABackupThatSomebodyElseMadeIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	own := sitetest.New(t, sitetest.TwoDual).Identity.KubernetesCA
-	foreign, err := keys.Generate(time.Now(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	former, err := keys.Generate(time.Now(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	foreign := anotherCA(t)
+	former := anotherCA(t)
 	file := func(name, text string) string {
 		t.Helper()
 		path := filepath.Join(dir, name)
@@ -53,10 +57,10 @@ func TestABackupThatSomebodyElseMadeIsRefused(t *testing.T) {
 		return path
 	}
 	crt, empty := file("ca.crt", own.Cert), file("empty", "nothing")
-	both := file("both.crt", former.KubernetesCA.Cert+own.Cert)
+	both := file("both.crt", former.Cert+own.Cert)
 	kubeconfig := file("kubeconfig", fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"s","contexts":[{"name":"s","context":{"cluster":"s","user":"s"}}],
 "clusters":[{"name":"s","cluster":{"server":"https://10.98.0.5:6443","certificate-authority-data":%q}}]}`, base64.StdEncoding.EncodeToString([]byte(own.Cert))))
-	forged := site.KeyPair{Cert: own.Cert + foreign.KubernetesCA.Cert, Key: foreign.KubernetesCA.Key}
+	forged := site.KeyPair{Cert: own.Cert + foreign.Cert, Key: foreign.Key}
 	for name, c := range map[string]struct {
 		ca        site.KeyPair
 		authority string
@@ -65,12 +69,12 @@ func TestABackupThatSomebodyElseMadeIsRefused(t *testing.T) {
 	}{
 		"of the site":                           {own, crt, false, "as --authority says"},
 		"of the site, by a kubeconfig":          {own, kubeconfig, false, "as --authority says"},
-		"of the site, before a rotation":        {former.KubernetesCA, both, false, "as --authority says"},
-		"of the site, during a rotation":        {site.KeyPair{Cert: former.KubernetesCA.Cert + own.Cert, Key: own.Key}, crt, false, "as --authority says"},
-		"nobody compares":                       {foreign.KubernetesCA, "", false, "whether it is of your site was not compared"},
-		"of somebody else":                      {foreign.KubernetesCA, crt, true, "is not of the site of --authority"},
-		"of somebody else, by a kubeconfig":     {foreign.KubernetesCA, kubeconfig, true, "is not of the site of --authority"},
-		"with the certificate of the site":      {site.KeyPair{Cert: own.Cert, Key: foreign.KubernetesCA.Key}, crt, true, "it has no Kubernetes CA with its key"},
+		"of the site, before a rotation":        {former, both, false, "as --authority says"},
+		"of the site, during a rotation":        {site.KeyPair{Cert: former.Cert + own.Cert, Key: own.Key}, crt, false, "as --authority says"},
+		"nobody compares":                       {foreign, "", false, "whether it is of your site was not compared"},
+		"of somebody else":                      {foreign, crt, true, "is not of the site of --authority"},
+		"of somebody else, by a kubeconfig":     {foreign, kubeconfig, true, "is not of the site of --authority"},
+		"with the certificate of the site":      {site.KeyPair{Cert: own.Cert, Key: foreign.Key}, crt, true, "it has no Kubernetes CA with its key"},
 		"with the certificate beside his own":   {forged, crt, true, "is not of the site of --authority"},
 		"with the certificate, and without key": {site.KeyPair{Cert: own.Cert}, crt, true, "it has no Kubernetes CA with its key"},
 	} {
@@ -107,16 +111,10 @@ func TestABackupThatSomebodyElseMadeIsRefused(t *testing.T) {
 func TestALookIntoABackupSaysWhoseItIs(t *testing.T) {
 	dir := t.TempDir()
 	own := sitetest.New(t, sitetest.TwoDual).Identity.KubernetesCA
-	foreign, err := keys.Generate(time.Now(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	former, err := keys.Generate(time.Now(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	foreign := anotherCA(t)
+	former := anotherCA(t)
 	crt, both, twice := filepath.Join(dir, "ca.crt"), filepath.Join(dir, "both.crt"), filepath.Join(dir, "twice.crt")
-	for path, text := range map[string]string{crt: own.Cert, both: former.KubernetesCA.Cert + own.Cert, twice: own.Cert + own.Cert} {
+	for path, text := range map[string]string{crt: own.Cert, both: former.Cert + own.Cert, twice: own.Cert + own.Cert} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -132,13 +130,13 @@ func TestALookIntoABackupSaysWhoseItIs(t *testing.T) {
 		refused         bool
 	}{
 		"of the site":                         {own, "none", crt, "as --authority says", "", false},
-		"of somebody else, and it is named":   {foreign.KubernetesCA, "none", crt, "is not of the site of --authority", "", true},
+		"of somebody else, and it is named":   {foreign, "none", crt, "is not of the site of --authority", "", true},
 		"of the site, on one of its hosts":    {own, crt, "", "as " + crt + " says", "", false},
-		"of somebody else, on a host":         {foreign.KubernetesCA, crt, "", "which " + crt + " does not have", "is not of the site of " + crt, false},
+		"of somebody else, on a host":         {foreign, crt, "", "which " + crt + " does not have", "is not of the site of " + crt, false},
 		"with the certificate, and no key":    {site.KeyPair{Cert: own.Cert}, crt, "", "no Kubernetes CA with its key", "nothing proves that", false},
 		"of the site, on a host that has two": {own, both, "", "as " + both + " says", both + " has several Kubernetes CAs", false},
 		"of the site, and one twice":          {own, twice, "", "as " + twice + " says", "", false},
-		"of somebody else, beside two":        {foreign.KubernetesCA, both, "", "which " + both + " does not have", "is not of the site of " + both, false},
+		"of somebody else, beside two":        {foreign, both, "", "which " + both + " does not have", "is not of the site of " + both, false},
 		"this machine knows nothing of sites": {own, "none", "", "was not compared (--authority)", "nobody has compared whose backup", false},
 	} {
 		hostAuthority = filepath.Join(dir, "none")
@@ -182,12 +180,9 @@ func TestALookIntoABackupSaysWhoseItIs(t *testing.T) {
 func TestADiffIsComparedWithTheAuthorityOfTheLabThatIsNamed(t *testing.T) {
 	dir := t.TempDir()
 	own := sitetest.New(t, sitetest.TwoDual).Identity.KubernetesCA
-	other, err := keys.Generate(time.Now(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := anotherCA(t)
 	crt, home := filepath.Join(dir, "lab.crt"), filepath.Join(dir, "home.crt")
-	for path, text := range map[string]string{crt: own.Cert, home: other.KubernetesCA.Cert} {
+	for path, text := range map[string]string{crt: own.Cert, home: other.Cert} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
