@@ -236,10 +236,12 @@ func (h Host) OfUpdates() []Trouble {
 	return out
 }
 
-// stage returns what a host says it does.
+// stage returns what a host says it does. Of a stage of a later release its state counts.
 func (h Host) stage() Stage {
-	if h.Stage != Untold {
+	switch h.Stage {
+	case Settled, Applies, Drains, Held, WaitsForBoot, GoesBack, Failed, Refused, Changed:
 		return h.Stage
+	case Untold:
 	}
 	return stageOf(h.State)
 }
