@@ -129,8 +129,8 @@ func lapse(log *slog.Logger) {
 }
 
 // collectRarely lets the heap grow to four times of what lives in it before it is collected, unless somebody
-// sets GOGC. Some 9 MB live, so with Go's own setting a collection came every few seconds, and was a tenth
-// of what an agent costs while nothing happens; now the heap may have some 20 MB more.
+// sets GOGC. Some 9 MB live, so with Go's own setting a collection came every ten seconds, and was a twentieth
+// of what an agent costs while nothing happens (2026-12-01); now the heap has some 20 MB more.
 func collectRarely() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(300)
