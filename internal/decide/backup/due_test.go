@@ -233,12 +233,12 @@ func TestASendingWaitsForHoursAtMost(t *testing.T) {
 	}
 	f.Now = noon.Add(patience)
 	v := Decide(f)
-	if v.Action != Begin || v.Begins.ID != "b" || !v.Begins.Late || !v.Held.IsZero() {
+	if v.Action != Begin || v.Begins.ID != "b" || !v.Begins.Late || !v.Held.Equal(noon) {
 		t.Fatalf("%+v", v)
 	}
 	f.Works, f.Journal.Begun = true, &v.Begins
-	if v := Decide(f); v.Action != Follow {
-		t.Errorf("it is ended by what it has waited for: %+v", v)
+	if v := Decide(f); v.Action != Follow || !v.Held.Equal(noon) {
+		t.Errorf("it is ended by what it has waited for, or a try that fails would begin to wait anew: %+v", v)
 	}
 	f.Works, f.Journal.Begun, f.Unsent, f.Asked = false, nil, "", ReadAsked(Ask(f.Now, ""))
 	if v := Decide(f); v.Action != Wait || !v.Held.IsZero() || v.Due.IsZero() {
