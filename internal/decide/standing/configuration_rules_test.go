@@ -136,11 +136,14 @@ func TestTheFormerConfigurationIsNamed(t *testing.T) {
 // TestAStageOfALaterReleaseIsToldByTheState of its host.
 func TestAStageOfALaterReleaseIsToldByTheState(t *testing.T) {
 	at := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
-	for is, want := range map[rollout.State]finding.ID{rollout.Working: ConfigUnderWay, rollout.Degraded: ConfigFailed} {
-		h := rollout.Host{Name: "w-1", Ready: true, Current: "a", Desired: "b", State: is, Stage: "of-a-later-release", Reason: "why", Given: at}
+	for _, c := range []struct {
+		is   rollout.State
+		want finding.ID
+	}{{rollout.Working, ConfigUnderWay}, {rollout.Degraded, ConfigFailed}} {
+		h := rollout.Host{Name: "w-1", Ready: true, Current: "a", Desired: "b", State: c.is, Stage: "of-a-later-release", Reason: "why", Given: at}
 		got := describer{Facts: Facts{Now: at, Hosts: []Host{{Name: "w-1", Config: Know(h, "the API", at)}}}}.ofConfigurations()
-		if len(got) != 1 || got[0].ID != want {
-			t.Errorf("%s: %+v", is, got)
+		if len(got) != 1 || got[0].ID != c.want {
+			t.Errorf("%s: %+v", c.is, got)
 		}
 	}
 }
