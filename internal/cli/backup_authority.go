@@ -145,7 +145,7 @@ func (o origin) judge(id string, known []string, kubeconfig string) (line, warni
 	own, file := ownAuthorities(kubeconfig)
 	switch {
 	case o.Authority == "":
-		return o.tell(nil), fmt.Sprintf("nothing proves that %s is of your site: it has no Kubernetes CA with its key, which each backup of a site has", id), nil
+		return o.tell(nil), unproven(id), nil
 	case file == "":
 		return o.tell(nil), fmt.Sprintf("nobody has compared whose backup %s is: name the Kubernetes CA of your site with --authority before you trust what is in it", id), nil
 	case slices.Contains(own, o.Authority):
@@ -159,13 +159,18 @@ func (o origin) judge(id string, known []string, kubeconfig string) (line, warni
 			id, file, o.Authority), nil
 }
 
+// unproven says of a backup without an authority that it may be anybody's.
+func unproven(id string) string {
+	return fmt.Sprintf("nothing proves that %s is of your site: it has no Kubernetes CA with its key, which each backup of a site has", id)
+}
+
 // compare refuses a backup that has not the key of any known CA. Without the flag it refuses none.
 func (o origin) compare(id string, known []string) error {
 	switch {
 	case known == nil || slices.Contains(known, o.Authority):
 		return nil
 	case o.Authority == "":
-		return coded(command.ExitRefused, "refused: nothing proves that %s is of your site: it has no Kubernetes CA with its key, which each backup of a site has", id)
+		return coded(command.ExitRefused, "refused: %s", unproven(id))
 	}
 	return coded(command.ExitRefused, "refused: %s is not of the site of --authority: its Kubernetes CA has the SHA-256 %s, and the file has %s. "+
 		"If the CA was replaced between the backup and the file, take a ca.crt or a kubeconfig of the backup's time",

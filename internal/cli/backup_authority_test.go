@@ -106,8 +106,8 @@ func TestABackupThatSomebodyElseMadeIsRefused(t *testing.T) {
 	}
 }
 
-// What is taken out of somebody else's backup, a person applies: a look into it compares whose it is with what this
-// machine has of its site, and says so.
+// A person applies what he takes out of a backup, which may be somebody else's: a look into it compares whose it is
+// with what this machine has of its site, and says so.
 func TestALookIntoABackupSaysWhoseItIs(t *testing.T) {
 	dir := t.TempDir()
 	own := sitetest.New(t, sitetest.TwoDual).Identity.KubernetesCA

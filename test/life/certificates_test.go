@@ -82,7 +82,7 @@ var kubelets = []string{kubeadm.KubeletCertificate, kubeadm.ServingCertificate}
 // its own for the API, and the operator's for etcd. The agent's client of etcd is kubeadm's.
 var owns = []string{state.AgentPair, operator.EtcdFolder + "/" + operator.EtcdPair}
 
-// What is seen of a certificate that lies in no file of a host.
+// These certificates lie in no file of a host: the play asks who shows them.
 const (
 	configServer = "configuration server"
 	routersShow  = "routers' default certificate"

@@ -11,7 +11,7 @@ import (
 
 // Lock is one that a program holds at logind.
 type Lock struct {
-	// What names what it is about, with colons between. Who and Why are words of the program.
+	// What lists the actions that it holds up, with colons between. Who and Why are words of the program.
 	What, Who, Why, Mode string
 	User, Process        uint32
 }

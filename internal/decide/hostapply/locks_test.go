@@ -57,7 +57,7 @@ func TestWhoKeepsAHostFromItsBootAtLogind(t *testing.T) {
 }
 
 // TestEachBootWaitsForAProgramThatBlocksShutdowns, also that of a way back and of a host that has yet to join.
-// What is not a boot does not wait.
+// Steps other than boots do not wait.
 func TestEachBootWaitsForAProgramThatBlocksShutdowns(t *testing.T) {
 	locks := []hostapply.Lock{{What: "shutdown", Who: "apt", Why: "APT is installing or removing packages", Mode: "block", Process: 9}}
 	const waits = `waits with its reboot: shutdowns are blocked at logind by "apt" ("APT is installing or removing packages"), process 9 of root; it boots once nobody blocks them (on the host: systemd-inhibit --list)`
